@@ -1,0 +1,61 @@
+#include "autograd/accumulate_grad.h"
+
+#include <utility>
+
+#include "core/error.h"
+#include "core/ops.h"
+
+namespace brigade::autograd {
+namespace {
+
+/// The place in `grad` and the factors for one contribution to it.
+Engine::Destination into_grad(GradState& leaf) {
+  if (!leaf.grad.defined()) {
+    leaf.grad = Tensor::empty(leaf.shape, leaf.dtype, leaf.device);
+  }
+  const double beta = leaf.filled ? std::exchange(leaf.carry, 1.0) : 0.0;
+  leaf.filled = true;
+  return {leaf.grad, {.alpha = leaf.leaf_scale, .beta = beta}};
+}
+
+}  // namespace
+
+Engine::Destination leaf_destination(GradState& leaf) {
+  if (leaf.hooks.empty()) {
+    return into_grad(leaf);
+  }
+  const bool first = !leaf.staging.defined();
+  if (first) {
+    leaf.staging = Tensor::empty(leaf.shape, leaf.dtype, leaf.device);
+  }
+  return {leaf.staging, {.alpha = 1.0, .beta = first ? 0.0 : 1.0}};
+}
+
+void leaf_finished(GradState& leaf) {
+  if (leaf.staging.defined()) {
+    Tensor seen = std::exchange(leaf.staging, Tensor());
+    apply_hooks(leaf, seen);
+    Engine::Destination destination = into_grad(leaf);
+    ops::axpby(seen, destination.scale, destination.place);
+  }
+  for (const GradState::Listener& entry : leaf.listeners) {
+    entry.listener->on_grad_ready(entry.index);
+  }
+}
+
+void apply_hooks(const GradState& state, Tensor& grad) {
+  // A copy: a hook may attach or detach hooks.
+  for (const GradState::Hook& hook : std::vector(state.hooks)) {
+    const Tensor replacement = hook.call(grad);
+    if (!replacement.defined()) {
+      continue;
+    }
+    BRIGADE_CHECK(replacement.shape() == state.shape && replacement.dtype() == state.dtype &&
+                      replacement.device() == state.device,
+                  "hook of '", state.name, "': expected a gradient ", state.dtype, " ", state.shape, ", got ",
+                  replacement.dtype(), " ", replacement.shape());
+    grad = replacement;
+  }
+}
+
+}  // namespace brigade::autograd

@@ -1,0 +1,153 @@
+#include "autograd/engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "autograd/accumulate_grad.h"
+#include "core/error.h"
+#include "core/ops.h"
+#include "core/trace.h"
+
+namespace brigade::autograd {
+namespace {
+
+/// Heap order: the producer recorded last runs first. That is the reverse of forward, so a node runs as late as it can,
+/// and the order is the same on every rank.
+bool runs_later(const GradState* a, const GradState* b) { return a->producer->sequence < b->producer->sequence; }
+
+}  // namespace
+
+void backward(const Variable& root, BackwardOptions options) {
+  BRIGADE_CHECK(root.requires_grad(), "backward: the root requires no gradient: nothing it depends on does, or it was "
+                "computed under NoGradGuard");
+  BRIGADE_CHECK(root.data().numel() == 1, "backward: expected a scalar root, got ", root.shape());
+  Engine().run(*root.grad_state(), options);
+}
+
+void Engine::run(GradState& root, const BackwardOptions& options) {
+  try {
+    discover(root);
+    for (GradListener* listener : listeners_) {
+      listener->on_backward_begin();
+    }
+
+    root.pending = 1;  // the seed is the root's one contribution
+    Tensor seed = Tensor::empty(root.shape, root.dtype, root.device);
+    ops::fill(options.seed, seed);
+    Destination into = destination(root);
+    ops::axpby(seed, into.scale, into.place);
+    delivered(root);
+
+    while (!ready_.empty()) {
+      std::pop_heap(ready_.begin(), ready_.end(), runs_later);
+      GradState* next = ready_.back();
+      ready_.pop_back();
+      run_node(*next, options.retain_graph);
+    }
+    for (GradListener* listener : listeners_) {
+      listener->on_backward_end();
+    }
+  } catch (...) {
+    for (GradListener* listener : listeners_) {
+      listener->on_backward_abort();
+    }
+    reset();
+    throw;
+  }
+  reset();
+}
+
+void Engine::discover(GradState& root) {
+  // Iterative: a recursion as deep as the model would overflow the stack.
+  std::vector<GradState*> frontier{&root};
+  root.reached = true;
+  while (!frontier.empty()) {
+    GradState* state = frontier.back();
+    frontier.pop_back();
+    reached_.push_back(state);
+    for (const GradState::Listener& entry : state->listeners) {
+      if (std::find(listeners_.begin(), listeners_.end(), entry.listener) == listeners_.end()) {
+        listeners_.push_back(entry.listener);
+      }
+    }
+    if (state->is_leaf()) {
+      continue;
+    }
+    BRIGADE_CHECK(!state->producer->released, "backward: the graph behind ", state->producer->name(),
+                  " was freed by an earlier backward; pass retain_graph to the earlier one");
+    for (const std::shared_ptr<GradState>& input : state->producer->inputs) {
+      if (!input) {
+        continue;
+      }
+      ++input->pending;
+      if (!input->reached) {
+        input->reached = true;
+        frontier.push_back(input.get());
+      }
+    }
+  }
+}
+
+Engine::Destination Engine::destination(GradState& state) {
+  if (state.is_leaf()) {
+    return leaf_destination(state);
+  }
+  if (!state.filled) {
+    state.grad = Tensor::empty(state.shape, state.dtype, state.device);
+  }
+  const double beta = state.filled ? 1.0 : 0.0;
+  state.filled = true;
+  return {state.grad, {.alpha = 1.0, .beta = beta}};
+}
+
+void Engine::delivered(GradState& state) {
+  BRIGADE_CHECK(state.pending > 0, "backward: a function delivered the gradient of '", state.name, "' twice");
+  if (--state.pending > 0) {
+    return;
+  }
+  if (state.is_leaf()) {
+    leaf_finished(state);
+    return;
+  }
+  ready_.push_back(&state);
+  std::push_heap(ready_.begin(), ready_.end(), runs_later);
+}
+
+void Engine::run_node(GradState& output, bool retain_graph) {
+  Node& node = *output.producer;
+  const TraceScope scope(node.name());
+  Tensor dy = std::exchange(output.grad, Tensor());
+  output.filled = false;
+  apply_hooks(output, dy);
+
+  std::size_t expected = 0;
+  for (const std::shared_ptr<GradState>& input : node.inputs) {
+    expected += input ? 1 : 0;
+  }
+  Gradients gradients(*this, node);
+  node.backward(dy, gradients);
+  BRIGADE_CHECK(gradients.written() == expected, "backward: ", node.name(), " owes ", expected, " gradients and wrote ",
+                gradients.written());
+  if (!retain_graph) {
+    node.release();
+    node.released = true;
+  }
+}
+
+void Engine::reset() noexcept {
+  for (GradState* state : reached_) {
+    state->pending = 0;
+    state->reached = false;
+    state->staging = Tensor();
+    state->carry = 1.0;
+    if (!state->is_leaf()) {
+      state->grad = Tensor();
+      state->filled = false;
+    }
+  }
+  reached_.clear();
+  ready_.clear();
+  listeners_.clear();
+}
+
+}  // namespace brigade::autograd

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "autograd/variable.h"
+
+namespace brigade::autograd {
+
+/// Mean of (x - target)² over all elements, as torch.nn.MSELoss.   x, target: equal shapes   result: scalar
+Variable mse_loss(const Variable& x, const Tensor& target);
+
+}  // namespace brigade::autograd

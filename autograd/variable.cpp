@@ -1,0 +1,110 @@
+#include "autograd/variable.h"
+
+#include <algorithm>
+
+#include "autograd/node.h"
+#include "core/error.h"
+
+namespace brigade::autograd {
+namespace {
+
+std::shared_ptr<GradState> make_grad_state(const Tensor& data) {
+  auto state = std::make_shared<GradState>();
+  state->shape = data.shape();
+  state->dtype = data.dtype();
+  state->device = data.device();
+  return state;
+}
+
+}  // namespace
+
+Variable::Variable(Tensor data, bool requires_grad, std::string name) : state_(std::make_shared<State>()) {
+  BRIGADE_CHECK(data.defined(), "variable: the tensor is undefined");
+  if (requires_grad) {
+    BRIGADE_CHECK(data.dtype() == DType::f32 || data.dtype() == DType::f64,
+                  "variable: only f32 and f64 can require a gradient, got ", data.dtype());
+    state_->grad_state = make_grad_state(data);
+  }
+  state_->data = std::move(data);
+  set_name(std::move(name));
+}
+
+Variable make_output(Tensor data, std::shared_ptr<Node> producer) {
+  Variable output(std::move(data), producer != nullptr);
+  if (producer) {
+    output.grad_state()->producer = std::move(producer);
+  }
+  return output;
+}
+
+const std::string& Variable::name() const { return state_->name; }
+
+void Variable::set_name(std::string name) const {
+  if (state_->grad_state) {
+    state_->grad_state->name = name;
+  }
+  state_->name = std::move(name);
+}
+
+Tensor Variable::grad() const {
+  return requires_grad() && grad_state()->filled ? grad_state()->grad : Tensor();
+}
+
+void Variable::zero_grad() const {
+  if (requires_grad()) {
+    grad_state()->filled = false;
+    grad_state()->synchronized = true;
+  }
+}
+
+void Variable::move_data_to(const Tensor& place) const {
+  place.copy_from(state_->data);
+  state_->data = place;
+}
+
+void Variable::move_grad_to(const Tensor& place) const {
+  BRIGADE_CHECK(requires_grad(), "variable '", name(), "': has no gradient to move");
+  GradState& state = *grad_state();
+  BRIGADE_CHECK(place.shape() == state.shape && place.dtype() == state.dtype && place.device() == state.device,
+                "variable '", name(), "': expected a gradient place ", state.dtype, " ", state.shape, ", got ",
+                place.dtype(), " ", place.shape());
+  if (state.filled) {
+    place.copy_from(state.grad);
+  }
+  state.grad = place;
+}
+
+HookHandle Variable::add_hook(TensorHook hook) const {
+  BRIGADE_CHECK(requires_grad(), "variable '", name(), "': a hook needs a variable that requires a gradient");
+  GradState& state = *grad_state();
+  const std::size_t id = state.next_hook_id++;
+  state.hooks.push_back({id, std::move(hook)});
+  return {grad_state(), id};
+}
+
+HookHandle Variable::attach_listener(GradListener& listener, std::size_t index) const {
+  BRIGADE_CHECK(requires_grad() && is_leaf(), "variable '", name(), "': only a leaf that requires a gradient reports it");
+  GradState& state = *grad_state();
+  const std::size_t id = state.next_hook_id++;
+  state.listeners.push_back({id, &listener, index});
+  return {grad_state(), id};
+}
+
+HookHandle& HookHandle::operator=(HookHandle&& other) noexcept {
+  if (this != &other) {
+    detach();
+    state_ = std::move(other.state_);
+    id_ = other.id_;
+  }
+  return *this;
+}
+
+void HookHandle::detach() noexcept {
+  if (const std::shared_ptr<GradState> state = state_.lock()) {
+    std::erase_if(state->hooks, [this](const auto& hook) { return hook.id == id_; });
+    std::erase_if(state->listeners, [this](const auto& listener) { return listener.id == id_; });
+  }
+  state_.reset();
+}
+
+}  // namespace brigade::autograd

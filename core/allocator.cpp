@@ -1,0 +1,59 @@
+#include "core/allocator.h"
+
+#include <algorithm>
+
+#include "core/dispatch.h"
+
+namespace brigade {
+
+CachingAllocator::~CachingAllocator() {
+  for (const auto& [size, blocks] : free_) {
+    for (void* block : blocks) {
+      dispatch(device_, [&]<class K>(K) { K::deallocate(device_.index, block); });
+    }
+  }
+}
+
+std::size_t CachingAllocator::rounded(std::size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+void* CachingAllocator::allocate(std::size_t bytes) {
+  if (bytes == 0) {
+    return nullptr;
+  }
+  const std::size_t size = rounded(bytes);
+  const std::lock_guard lock(mutex_);
+  std::vector<void*>& blocks = free_[size];
+  void* block = nullptr;
+  if (blocks.empty()) {
+    block = dispatch(device_, [&]<class K>(K) { return K::allocate(device_.index, size, kAlignment); });
+    BRIGADE_CHECK(block != nullptr, "allocator: ", device_, " is out of memory: asked for ", size, " bytes, ",
+                  stats_.in_use, " in use; use a smaller --batch or model");
+    ++stats_.system_allocations;
+    stats_.reserved += size;
+  } else {
+    block = blocks.back();
+    blocks.pop_back();
+  }
+  stats_.in_use += size;
+  stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.in_use);
+  return block;
+}
+
+void CachingAllocator::release(void* block, std::size_t bytes) noexcept {
+  if (block == nullptr) {
+    return;
+  }
+  const std::size_t size = rounded(bytes);
+  const std::lock_guard lock(mutex_);
+  stats_.in_use -= size;
+  free_[size].push_back(block);
+}
+
+MemoryStats CachingAllocator::stats() const {
+  const std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+}  // namespace brigade

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "core/allocator.h"
+#include "core/stream.h"
+
+namespace brigade {
+
+/// What one rank computes with: a compute stream and a caching allocator per device.
+///
+/// There is one Context per thread, not per process, because in tests ranks are threads: two of them must
+/// not share a stream, nor count each other's memory. Created on first use.
+class Context {
+ public:
+  /// This thread's context.
+  static Context& current();
+
+  /// The stream on which all operators of this thread run.
+  Stream& compute_stream(Device device);
+
+  /// Shared with the storages it serves, which may be freed on another thread or after this one has ended.
+  const std::shared_ptr<CachingAllocator>& allocator(Device device);
+
+ private:
+  struct PerDevice {
+    std::unique_ptr<Stream> stream;
+    std::shared_ptr<CachingAllocator> allocator;
+  };
+  PerDevice& at(Device device);
+
+  PerDevice cpu_;
+  std::map<int, PerDevice> gpus_;
+};
+
+/// Short for Context::current().compute_stream(device).
+Stream& compute_stream(Device device);
+
+}  // namespace brigade

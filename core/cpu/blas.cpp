@@ -1,0 +1,57 @@
+#include "core/cpu/blas.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <sstream>
+
+#include "core/config.h"
+#include "core/cpu/threads.h"
+#include "core/error.h"
+
+namespace brigade {
+namespace {
+
+template <class Function>
+Function* symbol(void* library, const char* name) {
+  void* address = dlsym(library, name);
+  BRIGADE_CHECK(address != nullptr, "blas: OpenBLAS has no symbol ", name);
+  return reinterpret_cast<Function*>(address);
+}
+
+Blas load() {
+  if (__builtin_cpu_is("amd") != 0 && __builtin_cpu_supports("avx512f") != 0) {
+    setenv("OPENBLAS_CORETYPE", "Haswell", /*overwrite=*/0);
+  }
+  void* library = dlopen(kOpenBlasPath, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);  // installed elsewhere than built
+  }
+  BRIGADE_CHECK(library != nullptr, "blas: cannot load OpenBLAS (", dlerror(), "); run scripts/setup.sh");
+  Blas result;
+  result.sgemm = symbol<std::remove_pointer_t<decltype(result.sgemm)>>(library, "cblas_sgemm");
+  result.dgemm = symbol<std::remove_pointer_t<decltype(result.dgemm)>>(library, "cblas_dgemm");
+  result.set_num_threads = symbol<void(int)>(library, "openblas_set_num_threads");
+  std::istringstream config(symbol<char*()>(library, "openblas_get_config")());
+  std::string name;
+  std::string version;
+  config >> name >> version;
+  result.description = concat(name, ' ', version, " (", symbol<char*()>(library, "openblas_get_corename")(), " kernels)");
+  return result;
+}
+
+}  // namespace
+
+const Blas& blas() {
+  static const Blas instance = load();
+  return instance;
+}
+
+void set_cpu_threads(int threads) {
+  BRIGADE_CHECK(threads >= 1, "threads: expected at least 1, got ", threads);
+  blas().set_num_threads(threads);
+}
+
+std::string blas_description() { return blas().description; }
+
+}  // namespace brigade

@@ -1,0 +1,82 @@
+#include <cmath>
+
+#include "core/kernels.h"
+#include "core/random.h"
+
+namespace brigade {
+namespace {
+
+/// dst[i] = alpha value(i) + beta dst[i]; reads dst only when beta says so.
+template <class T, class Value>
+void write_scaled(std::int64_t n, Scale scale, T* dst, Value value) {
+  const T alpha = static_cast<T>(scale.alpha);
+  const T beta = static_cast<T>(scale.beta);
+  if (scale.beta == 0.0) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      dst[i] = alpha * value(i);
+    }
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) {
+      dst[i] = alpha * value(i) + beta * dst[i];
+    }
+  }
+}
+
+}  // namespace
+
+template <class T>
+void CpuKernels::fill(Stream& /*s*/, std::int64_t n, T value, T* x) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    x[i] = value;
+  }
+}
+
+template <class T>
+void CpuKernels::axpby(Stream& /*s*/, std::int64_t n, const T* x, Scale scale, T* y) {
+  write_scaled(n, scale, y, [x](std::int64_t i) { return x[i]; });
+}
+
+template <class T>
+void CpuKernels::add(Stream& /*s*/, std::int64_t n, const T* a, const T* b, T* y) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    y[i] = a[i] + b[i];
+  }
+}
+
+template <class T>
+void CpuKernels::uniform(Stream& /*s*/, std::int64_t n, UniformArgs args, T* x) {
+  // fma, written out: the GPU's compiler would contract low + (high - low) u by itself and round differently.
+  const T low = static_cast<T>(args.low);
+  const T width = static_cast<T>(args.high) - low;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::uint32_t bits = random_bits(args.seed, args.sequence, static_cast<std::uint64_t>(i));
+    x[i] = std::fma(static_cast<T>(unit_float(bits)), width, low);
+  }
+}
+
+template <class T>
+void CpuKernels::relu(Stream& /*s*/, std::int64_t n, const T* x, T* y) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    y[i] = x[i] < T{0} ? T{0} : x[i];  // this way round a NaN passes and shows in the loss
+  }
+}
+
+template <class T>
+void CpuKernels::relu_backward(Stream& /*s*/, std::int64_t n, const T* dy, const T* y, Scale scale, T* dx) {
+  write_scaled(n, scale, dx, [dy, y](std::int64_t i) { return y[i] > T{0} ? dy[i] : T{0}; });
+}
+
+template void CpuKernels::fill(Stream&, std::int64_t, float, float*);
+template void CpuKernels::fill(Stream&, std::int64_t, double, double*);
+template void CpuKernels::axpby(Stream&, std::int64_t, const float*, Scale, float*);
+template void CpuKernels::axpby(Stream&, std::int64_t, const double*, Scale, double*);
+template void CpuKernels::add(Stream&, std::int64_t, const float*, const float*, float*);
+template void CpuKernels::add(Stream&, std::int64_t, const double*, const double*, double*);
+template void CpuKernels::uniform(Stream&, std::int64_t, UniformArgs, float*);
+template void CpuKernels::uniform(Stream&, std::int64_t, UniformArgs, double*);
+template void CpuKernels::relu(Stream&, std::int64_t, const float*, float*);
+template void CpuKernels::relu(Stream&, std::int64_t, const double*, double*);
+template void CpuKernels::relu_backward(Stream&, std::int64_t, const float*, const float*, Scale, float*);
+template void CpuKernels::relu_backward(Stream&, std::int64_t, const double*, const double*, Scale, double*);
+
+}  // namespace brigade

@@ -1,0 +1,53 @@
+#include <cmath>
+
+#include "core/kernels.h"
+
+namespace brigade {
+
+template <class T>
+void CpuKernels::sgd(Stream& /*s*/, std::int64_t n, SgdArgs args, const T* g, T* w, T* velocity) {
+  const T lr = static_cast<T>(args.lr);
+  const T decay = static_cast<T>(args.weight_decay);
+  if (velocity == nullptr) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      w[i] -= lr * (g[i] + decay * w[i]);
+    }
+    return;
+  }
+  const T momentum = args.first_step ? T{0} : static_cast<T>(args.momentum);
+  const T lookahead = args.nesterov ? static_cast<T>(args.momentum) : T{0};
+  const T gradient_share = args.nesterov ? T{1} : T{0};
+  const T velocity_share = args.nesterov ? lookahead : T{1};
+  for (std::int64_t i = 0; i < n; ++i) {
+    const T gradient = g[i] + decay * w[i];
+    velocity[i] = momentum * velocity[i] + gradient;
+    w[i] -= lr * (gradient_share * gradient + velocity_share * velocity[i]);
+  }
+}
+
+template <class T>
+void CpuKernels::adam(Stream& /*s*/, std::int64_t n, AdamArgs args, const T* g, T* w, T* m, T* v) {
+  const auto step = static_cast<double>(args.step);
+  // Both bias corrections are moved out of the loop: m̂ / (√v̂ + eps) = m / c1 / (√v / √c2 + eps).
+  const double correction1 = 1.0 - std::pow(args.beta1, step);
+  const T inverse_root2 = static_cast<T>(1.0 / std::sqrt(1.0 - std::pow(args.beta2, step)));
+  const T step_size = static_cast<T>(args.lr / correction1);
+  const T beta1 = static_cast<T>(args.beta1);
+  const T beta2 = static_cast<T>(args.beta2);
+  const T eps = static_cast<T>(args.eps);
+  const T coupled = static_cast<T>(args.decoupled ? 0.0 : args.weight_decay);
+  const T shrink = static_cast<T>(args.decoupled ? 1.0 - args.lr * args.weight_decay : 1.0);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const T gradient = g[i] + coupled * w[i];
+    m[i] = beta1 * m[i] + (T{1} - beta1) * gradient;
+    v[i] = beta2 * v[i] + (T{1} - beta2) * gradient * gradient;
+    w[i] = shrink * w[i] - step_size * m[i] / (std::sqrt(v[i]) * inverse_root2 + eps);
+  }
+}
+
+template void CpuKernels::sgd(Stream&, std::int64_t, SgdArgs, const float*, float*, float*);
+template void CpuKernels::sgd(Stream&, std::int64_t, SgdArgs, const double*, double*, double*);
+template void CpuKernels::adam(Stream&, std::int64_t, AdamArgs, const float*, float*, float*, float*);
+template void CpuKernels::adam(Stream&, std::int64_t, AdamArgs, const double*, double*, double*, double*);
+
+}  // namespace brigade

@@ -1,0 +1,51 @@
+#include "core/cuda/cuda_check.h"
+#include "core/cuda/launch.h"
+#include "core/kernels.h"
+
+namespace brigade {
+
+void* CudaKernels::allocate(int device, std::size_t bytes, std::size_t alignment) {
+  constexpr std::size_t kCudaAlignment = 256;  // what cudaMalloc promises
+  BRIGADE_CHECK(alignment <= kCudaAlignment, "cuda: alignment of at most ", kCudaAlignment,
+                " expected, got ", alignment);
+  CUDA_CHECK(cudaSetDevice(device));
+  void* block = nullptr;
+  const cudaError_t status = cudaMalloc(&block, bytes);
+  if (status == cudaErrorMemoryAllocation) {
+    static_cast<void>(cudaGetLastError());
+    return nullptr;  // the allocator knows how much is in use and says it
+  }
+  CUDA_CHECK(status);
+  return block;
+}
+
+void CudaKernels::deallocate(int device, void* block) {
+  // Runs in destructors, at exit possibly after the driver has gone: nothing here may throw.
+  if (cudaSetDevice(device) == cudaSuccess) {
+    static_cast<void>(cudaFree(block));
+  }
+}
+
+void CudaKernels::copy(Stream& s, void* dst, const void* src, std::size_t bytes) {
+  if (bytes > 0) {
+    CUDA_CHECK(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, cuda::stream_of(s)));
+  }
+}
+
+/// `src` may be reused or freed at once: our host memory is never pinned, and from pageable memory
+/// cudaMemcpyAsync returns only after it has copied the bytes to a staging buffer of its own.
+void CudaKernels::copy_from_host(Stream& s, void* dst, const void* src, std::size_t bytes) {
+  if (bytes > 0) {
+    CUDA_CHECK(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, cuda::stream_of(s)));
+  }
+}
+
+void CudaKernels::copy_to_host(Stream& s, void* dst, const void* src, std::size_t bytes) {
+  if (bytes > 0) {
+    cudaStream_t stream = cuda::stream_of(s);
+    CUDA_CHECK(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, stream));
+    CUDA_CHECK(cudaStreamSynchronize(stream));
+  }
+}
+
+}  // namespace brigade

@@ -1,0 +1,89 @@
+#include "core/cuda/kernel.cuh"
+
+namespace brigade {
+namespace {
+
+using cuda::Factors;
+using cuda::first_index;
+using cuda::index_stride;
+using cuda::launch;
+using cuda::put;
+
+template <class T>
+__global__ void fill_kernel(std::int64_t n, T value, T* x) {
+  for (std::int64_t i = first_index(); i < n; i += index_stride()) {
+    x[i] = value;
+  }
+}
+
+template <class T>
+__global__ void axpby_kernel(std::int64_t n, const T* x, Factors<T> factors, T* y) {
+  for (std::int64_t i = first_index(); i < n; i += index_stride()) {
+    put(x[i], factors, &y[i]);
+  }
+}
+
+template <class T>
+__global__ void add_kernel(std::int64_t n, const T* a, const T* b, T* y) {
+  for (std::int64_t i = first_index(); i < n; i += index_stride()) {
+    y[i] = a[i] + b[i];
+  }
+}
+
+template <class T>
+__global__ void relu_kernel(std::int64_t n, const T* x, T* y) {
+  for (std::int64_t i = first_index(); i < n; i += index_stride()) {
+    y[i] = x[i] < T{0} ? T{0} : x[i];  // not fmax: a NaN must pass and show in the loss
+  }
+}
+
+template <class T>
+__global__ void relu_backward_kernel(std::int64_t n, const T* dy, const T* y, Factors<T> factors,
+                                     T* dx) {
+  for (std::int64_t i = first_index(); i < n; i += index_stride()) {
+    put(y[i] > T{0} ? dy[i] : T{0}, factors, &dx[i]);
+  }
+}
+
+}  // namespace
+
+template <class T>
+void CudaKernels::fill(Stream& s, std::int64_t n, T value, T* x) {
+  launch(s, fill_kernel<T>, n, value, x);
+}
+
+template <class T>
+void CudaKernels::axpby(Stream& s, std::int64_t n, const T* x, Scale scale, T* y) {
+  launch(s, axpby_kernel<T>, n, x, Factors<T>(scale), y);
+}
+
+template <class T>
+void CudaKernels::add(Stream& s, std::int64_t n, const T* a, const T* b, T* y) {
+  launch(s, add_kernel<T>, n, a, b, y);
+}
+
+template <class T>
+void CudaKernels::relu(Stream& s, std::int64_t n, const T* x, T* y) {
+  launch(s, relu_kernel<T>, n, x, y);
+}
+
+template <class T>
+void CudaKernels::relu_backward(Stream& s, std::int64_t n, const T* dy, const T* y, Scale scale,
+                                T* dx) {
+  launch(s, relu_backward_kernel<T>, n, dy, y, Factors<T>(scale), dx);
+}
+
+template void CudaKernels::fill(Stream&, std::int64_t, float, float*);
+template void CudaKernels::fill(Stream&, std::int64_t, double, double*);
+template void CudaKernels::axpby(Stream&, std::int64_t, const float*, Scale, float*);
+template void CudaKernels::axpby(Stream&, std::int64_t, const double*, Scale, double*);
+template void CudaKernels::add(Stream&, std::int64_t, const float*, const float*, float*);
+template void CudaKernels::add(Stream&, std::int64_t, const double*, const double*, double*);
+template void CudaKernels::relu(Stream&, std::int64_t, const float*, float*);
+template void CudaKernels::relu(Stream&, std::int64_t, const double*, double*);
+template void CudaKernels::relu_backward(Stream&, std::int64_t, const float*, const float*, Scale,
+                                         float*);
+template void CudaKernels::relu_backward(Stream&, std::int64_t, const double*, const double*, Scale,
+                                         double*);
+
+}  // namespace brigade

@@ -1,0 +1,81 @@
+#include <map>
+#include <type_traits>
+
+#include "core/cuda/launch.h"
+#include "core/kernels.h"
+
+namespace brigade {
+namespace {
+
+/// The cuBLAS handles of one thread, one per GPU. A handle must not be used by two threads at once;
+/// it may serve several streams, one after the other.
+class BlasHandles {
+ public:
+  BlasHandles() = default;
+  BlasHandles(const BlasHandles&) = delete;
+  BlasHandles& operator=(const BlasHandles&) = delete;
+  ~BlasHandles() {
+    for (const auto& [device, handle] : handles_) {
+      static_cast<void>(cublasDestroy(handle));
+    }
+  }
+
+  cublasHandle_t on(const Stream& s) {
+    cudaStream_t stream = cuda::stream_of(s);
+    cublasHandle_t& handle = handles_[s.device().index];
+    if (handle == nullptr) {
+      CUBLAS_CHECK(cublasCreate(&handle));
+      // True float32 arithmetic: TF32 would round every factor to 10 bits.
+      CUBLAS_CHECK(cublasSetMathMode(handle, CUBLAS_DEFAULT_MATH));
+    }
+    CUBLAS_CHECK(cublasSetStream(handle, stream));
+    return handle;
+  }
+
+ private:
+  std::map<int, cublasHandle_t> handles_;
+};
+
+cublasHandle_t blas_handle(const Stream& s) {
+  thread_local BlasHandles handles;
+  return handles.on(s);
+}
+
+}  // namespace
+
+/// cuBLAS is column-major. A row-major matrix read as column-major is its transpose, so it is asked
+/// for Cᵀ = op(B)ᵀ op(A)ᵀ: the operands swapped, their transposition flags kept.
+template <class T>
+void CudaKernels::gemm(Stream& s, const GemmArgs<T>& args) {
+  const auto& [transpose_a, transpose_b, m, n, k, a, b, c, scale] = args;
+  if (m == 0 || n == 0) {
+    return;
+  }
+  if (k == 0) {  // an empty sum; cuBLAS refuses its leading dimensions
+    if (scale.beta == 0.0) {
+      fill(s, m * n, T{0}, c);
+    } else {
+      axpby<T>(s, m * n, c, {.alpha = scale.beta, .beta = 0.0}, c);
+    }
+    return;
+  }
+  const cublasOperation_t op_a = transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasOperation_t op_b = transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const std::int64_t row_a = transpose_a ? m : k;
+  const std::int64_t row_b = transpose_b ? k : n;
+  const T alpha = static_cast<T>(scale.alpha);
+  const T beta = static_cast<T>(scale.beta);
+  cublasHandle_t handle = blas_handle(s);
+  if constexpr (std::is_same_v<T, float>) {
+    CUBLAS_CHECK(
+        cublasSgemm_64(handle, op_b, op_a, n, m, k, &alpha, b, row_b, a, row_a, &beta, c, n));
+  } else {
+    CUBLAS_CHECK(
+        cublasDgemm_64(handle, op_b, op_a, n, m, k, &alpha, b, row_b, a, row_a, &beta, c, n));
+  }
+}
+
+template void CudaKernels::gemm(Stream&, const GemmArgs<float>&);
+template void CudaKernels::gemm(Stream&, const GemmArgs<double>&);
+
+}  // namespace brigade

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "core/cuda/launch.h"
+#include "core/kernels.h"
+
+/// What all kernels of this folder share: the grid-stride loop, the meeting with the destination,
+/// and a block's sum.
+namespace brigade::cuda {
+
+inline constexpr unsigned kBlock = 256;  // threads per block; a power of two, see block_sum()
+
+/// Enough blocks to fill any GPU twice over; larger arrays are walked in strides of the whole grid.
+inline constexpr std::int64_t kMaxBlocks = 4096;
+
+/// Kernels may read these, but not call std::numeric_limits, whose functions are the host's.
+template <class T>
+inline constexpr T kNaN = std::numeric_limits<T>::quiet_NaN();
+template <class T>
+inline constexpr T kInfinity = std::numeric_limits<T>::infinity();
+
+inline unsigned blocks_for(std::int64_t n) {
+  return static_cast<unsigned>(std::min<std::int64_t>((n + kBlock - 1) / kBlock, kMaxBlocks));
+}
+
+__device__ inline std::int64_t first_index() {
+  return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+__device__ inline std::int64_t index_stride() {
+  return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+}
+
+/// Launches `kernel` over n elements on `s`; its first parameter is n. Nothing for n = 0: an empty
+/// grid is an error.
+template <class... Params, class... Args>
+void launch(Stream& s, void (*kernel)(std::int64_t, Params...), std::int64_t n, Args... args) {
+  if (n > 0) {
+    kernel<<<blocks_for(n), kBlock, 0, stream_of(s)>>>(n, args...);
+    CUDA_CHECK(cudaGetLastError());
+  }
+}
+
+/// Scale in the kernel's own number type.
+template <class T>
+struct Factors {
+  explicit Factors(Scale scale)
+      : alpha(static_cast<T>(scale.alpha)), beta(static_cast<T>(scale.beta)) {}
+  T alpha;
+  T beta;
+};
+
+/// dst = alpha * result + beta * dst; with beta = 0 the old value has no influence, not even as
+/// NaN.
+template <class T>
+__device__ void put(T result, Factors<T> factors, T* dst) {
+  *dst =
+      factors.beta == T{0} ? factors.alpha * result : factors.alpha * result + factors.beta * *dst;
+}
+
+/// Sum of `value` over the block's kBlock threads, known to all of them. Always the same tree,
+/// hence the same bits.
+__device__ inline double block_sum(double value) {
+  __shared__ double sums[kBlock];
+  __syncthreads();  // a previous call's readers are done
+  sums[threadIdx.x] = value;
+  __syncthreads();
+  for (unsigned half = kBlock / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half) {
+      sums[threadIdx.x] += sums[threadIdx.x + half];
+    }
+    __syncthreads();
+  }
+  return sums[0];
+}
+
+}  // namespace brigade::cuda

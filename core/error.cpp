@@ -1,0 +1,9 @@
+#include "core/error.h"
+
+namespace brigade {
+
+void throw_error(const char* file, int line, const std::string& message) {
+  throw Error(concat(message, " (", file, ":", line, ")"));
+}
+
+}  // namespace brigade

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+namespace brigade {
+
+/// What every failed check throws. The text says who, expected, got and, where known, what to do, and
+/// ends in the place of the check: `linear: expected x [N, 512], got [32, 500] (core/ops.cpp:41)`.
+/// Programs catch it once, at the top, and end the whole job (dist/launch.h).
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The caller's request cannot be served: bad flag, missing file. Programs exit with 2.
+class UsageError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Something that had to be equal is not: parameters of two ranks, two modes. Programs exit with 3.
+class VerificationError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Joins `parts` with operator<<.
+template <class... Parts>
+std::string concat(const Parts&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return out.str();
+}
+
+/// Throws Error{message (file:line)}.
+[[noreturn]] void throw_error(const char* file, int line, const std::string& message);
+
+}  // namespace brigade
+
+/// Throws brigade::Error with `...` joined as the message unless `condition` holds. Always on.
+#define BRIGADE_CHECK(condition, ...)                                              \
+  do {                                                                             \
+    if (!(condition)) [[unlikely]] {                                               \
+      ::brigade::throw_error(__FILE__, __LINE__, ::brigade::concat(__VA_ARGS__)); \
+    }                                                                              \
+  } while (false)

@@ -1,0 +1,203 @@
+#include "core/ops.h"
+
+#include <initializer_list>
+
+#include "core/context.h"
+#include "core/dispatch.h"
+
+namespace brigade::ops {
+namespace {
+
+struct Operand {
+  const char* name;
+  const Tensor& tensor;
+};
+
+/// All defined, of one dtype and on one device: that of the first.
+void check_alike(const char* op, std::initializer_list<Operand> operands) {
+  const Tensor& first = operands.begin()->tensor;
+  for (const auto& [name, tensor] : operands) {
+    BRIGADE_CHECK(tensor.defined(), op, ": ", name, " is undefined");
+    BRIGADE_CHECK(tensor.dtype() == first.dtype(), op, ": expected ", name, " of dtype ", first.dtype(), ", got ",
+                  tensor.dtype());
+    BRIGADE_CHECK(tensor.device() == first.device(), op, ": expected ", name, " on ", first.device(), ", got ",
+                  tensor.device());
+  }
+}
+
+void check_shape(const char* op, const char* name, const Tensor& tensor, const Shape& expected) {
+  BRIGADE_CHECK(tensor.shape() == expected, op, ": expected ", name, " ", expected, ", got ", tensor.shape());
+}
+
+void check_matrix(const char* op, const char* name, const Tensor& tensor) {
+  BRIGADE_CHECK(tensor.shape().rank() == 2, op, ": expected ", name, " with 2 dimensions, got ", tensor.shape());
+}
+
+void check_labels(const char* op, const Tensor& rows, const Tensor& labels) {
+  BRIGADE_CHECK(labels.defined() && labels.dtype() == DType::i64, op, ": expected labels of dtype i64");
+  BRIGADE_CHECK(labels.device() == rows.device(), op, ": expected labels on ", rows.device(), ", got ",
+                labels.device());
+  check_shape(op, "labels", labels, {rows.shape()[0]});
+}
+
+/// fn.operator()<K, T>(stream) for the device's kernel set and the tensor's float type.
+template <class Fn>
+void launch(const Tensor& like, Fn&& fn) {
+  Stream& stream = compute_stream(like.device());
+  dispatch_float(like.dtype(), [&]<class T>() {
+    dispatch(like.device(), [&]<class K>(K) { fn.template operator()<K, T>(stream); });
+  });
+}
+
+}  // namespace
+
+void fill(double value, Tensor& x) {
+  launch(x, [&]<class K, class T>(Stream& s) { K::template fill<T>(s, x.numel(), static_cast<T>(value), x.data<T>()); });
+}
+
+void axpby(const Tensor& x, Scale scale, Tensor& y) {
+  check_alike("axpby", {{"x", x}, {"y", y}});
+  check_shape("axpby", "y", y, x.shape());
+  launch(x, [&]<class K, class T>(Stream& s) { K::axpby(s, x.numel(), x.data<T>(), scale, y.data<T>()); });
+}
+
+void add(const Tensor& a, const Tensor& b, Tensor& y) {
+  check_alike("add", {{"a", a}, {"b", b}, {"y", y}});
+  check_shape("add", "b", b, a.shape());
+  check_shape("add", "y", y, a.shape());
+  launch(a, [&]<class K, class T>(Stream& s) { K::add(s, a.numel(), a.data<T>(), b.data<T>(), y.data<T>()); });
+}
+
+void uniform(UniformArgs args, Tensor& x) {
+  launch(x, [&]<class K, class T>(Stream& s) { K::uniform(s, x.numel(), args, x.data<T>()); });
+}
+
+void gemm(const Tensor& a, Trans trans_a, const Tensor& b, Trans trans_b, Scale scale, Tensor& c) {
+  check_alike("gemm", {{"a", a}, {"b", b}, {"c", c}});
+  check_matrix("gemm", "a", a);
+  check_matrix("gemm", "b", b);
+  const bool ta = trans_a == Trans::yes;
+  const bool tb = trans_b == Trans::yes;
+  const std::int64_t m = a.shape()[ta ? 1 : 0];
+  const std::int64_t k = a.shape()[ta ? 0 : 1];
+  const std::int64_t n = b.shape()[tb ? 0 : 1];
+  check_shape("gemm", "b", b, tb ? Shape{n, k} : Shape{k, n});
+  check_shape("gemm", "c", c, {m, n});
+  launch(a, [&]<class K, class T>(Stream& s) {
+    K::template gemm<T>(s, {ta, tb, m, n, k, a.data<T>(), b.data<T>(), c.data<T>(), scale});
+  });
+}
+
+void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y) {
+  check_alike("linear", {{"x", x}, {"w", w}, {"y", y}});
+  check_matrix("linear", "w", w);
+  const std::int64_t out = w.shape()[0];
+  const std::int64_t in = w.shape()[1];
+  BRIGADE_CHECK(x.shape().rank() == 2 && x.shape()[1] == in, "linear: expected x [N, ", in, "], got ", x.shape());
+  const std::int64_t batch = x.shape()[0];
+  check_shape("linear", "y", y, {batch, out});
+  if (b.defined()) {
+    check_alike("linear", {{"x", x}, {"b", b}});
+    check_shape("linear", "b", b, {out});
+  }
+  launch(x, [&]<class K, class T>(Stream& s) {
+    const T* bias = b.defined() ? b.data<T>() : nullptr;
+    K::template linear<T>(s, batch, in, out, x.data<T>(), w.data<T>(), bias, y.data<T>());
+  });
+}
+
+void column_sum(const Tensor& x, Scale scale, Tensor& sums) {
+  check_alike("column_sum", {{"x", x}, {"sums", sums}});
+  check_matrix("column_sum", "x", x);
+  check_shape("column_sum", "sums", sums, {x.shape()[1]});
+  launch(x, [&]<class K, class T>(Stream& s) {
+    K::column_sum(s, x.shape()[0], x.shape()[1], x.data<T>(), scale, sums.data<T>());
+  });
+}
+
+void relu(const Tensor& x, Tensor& y) {
+  check_alike("relu", {{"x", x}, {"y", y}});
+  check_shape("relu", "y", y, x.shape());
+  launch(x, [&]<class K, class T>(Stream& s) { K::relu(s, x.numel(), x.data<T>(), y.data<T>()); });
+}
+
+void relu_backward(const Tensor& dy, const Tensor& y, Scale scale, Tensor& dx) {
+  check_alike("relu_backward", {{"dy", dy}, {"y", y}, {"dx", dx}});
+  check_shape("relu_backward", "dy", dy, y.shape());
+  check_shape("relu_backward", "dx", dx, y.shape());
+  launch(y, [&]<class K, class T>(Stream& s) {
+    K::relu_backward(s, y.numel(), dy.data<T>(), y.data<T>(), scale, dx.data<T>());
+  });
+}
+
+void mse(const Tensor& x, const Tensor& target, Tensor& loss) {
+  check_alike("mse_loss", {{"x", x}, {"target", target}, {"loss", loss}});
+  check_shape("mse_loss", "target", target, x.shape());
+  check_shape("mse_loss", "loss", loss, {});
+  launch(x, [&]<class K, class T>(Stream& s) { K::mse(s, x.numel(), x.data<T>(), target.data<T>(), loss.data<T>()); });
+}
+
+void mse_backward(const Tensor& x, const Tensor& target, const Tensor& dloss, Scale scale, Tensor& dx) {
+  check_alike("mse_loss", {{"x", x}, {"target", target}, {"dloss", dloss}, {"dx", dx}});
+  check_shape("mse_loss", "dx", dx, x.shape());
+  launch(x, [&]<class K, class T>(Stream& s) {
+    K::mse_backward(s, x.numel(), x.data<T>(), target.data<T>(), dloss.data<T>(), scale, dx.data<T>());
+  });
+}
+
+void cross_entropy(const Tensor& x, const Tensor& labels, Tensor& softmax, Tensor& loss) {
+  check_alike("cross_entropy", {{"x", x}, {"softmax", softmax}, {"loss", loss}});
+  check_matrix("cross_entropy", "x", x);
+  check_labels("cross_entropy", x, labels);
+  check_shape("cross_entropy", "softmax", softmax, x.shape());
+  check_shape("cross_entropy", "loss", loss, {});
+  launch(x, [&]<class K, class T>(Stream& s) {
+    K::cross_entropy(s, x.shape()[0], x.shape()[1], x.data<T>(), labels.data<std::int64_t>(), softmax.data<T>(),
+                     loss.data<T>());
+  });
+}
+
+void cross_entropy_backward(const Tensor& softmax, const Tensor& labels, const Tensor& dloss, Scale scale, Tensor& dx) {
+  check_alike("cross_entropy", {{"softmax", softmax}, {"dloss", dloss}, {"dx", dx}});
+  check_shape("cross_entropy", "dx", dx, softmax.shape());
+  launch(softmax, [&]<class K, class T>(Stream& s) {
+    K::cross_entropy_backward(s, softmax.shape()[0], softmax.shape()[1], softmax.data<T>(),
+                              labels.data<std::int64_t>(), dloss.data<T>(), scale, dx.data<T>());
+  });
+}
+
+void one_hot(const Tensor& labels, Tensor& y) {
+  check_matrix("one_hot", "y", y);
+  check_labels("one_hot", y, labels);
+  launch(y, [&]<class K, class T>(Stream& s) {
+    K::one_hot(s, y.shape()[0], y.shape()[1], labels.data<std::int64_t>(), y.data<T>());
+  });
+}
+
+void count_correct(const Tensor& x, const Tensor& labels, Tensor& correct) {
+  check_matrix("count_correct", "x", x);
+  check_labels("count_correct", x, labels);
+  check_shape("count_correct", "correct", correct, {});
+  launch(x, [&]<class K, class T>(Stream& s) {
+    K::count_correct(s, x.shape()[0], x.shape()[1], x.data<T>(), labels.data<std::int64_t>(),
+                     correct.data<std::int64_t>());
+  });
+}
+
+void sgd(SgdArgs args, const Tensor& g, Tensor& w, Tensor& velocity) {
+  check_alike("sgd", {{"w", w}, {"g", g}});
+  check_shape("sgd", "g", g, w.shape());
+  launch(w, [&]<class K, class T>(Stream& s) {
+    K::sgd(s, w.numel(), args, g.data<T>(), w.data<T>(), velocity.defined() ? velocity.data<T>() : nullptr);
+  });
+}
+
+void adam(AdamArgs args, const Tensor& g, Tensor& w, Tensor& m, Tensor& v) {
+  check_alike("adam", {{"w", w}, {"g", g}, {"m", m}, {"v", v}});
+  check_shape("adam", "g", g, w.shape());
+  launch(w, [&]<class K, class T>(Stream& s) {
+    K::adam(s, w.numel(), args, g.data<T>(), w.data<T>(), m.data<T>(), v.data<T>());
+  });
+}
+
+}  // namespace brigade::ops

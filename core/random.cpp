@@ -1,0 +1,47 @@
+#include "core/random.h"
+
+#include <Random123/philox.h>
+
+#include <numeric>
+#include <utility>
+
+#include "core/error.h"
+
+namespace brigade {
+namespace {
+
+constexpr std::uint32_t low_word(std::uint64_t value) {
+  return static_cast<std::uint32_t>(value);
+}
+constexpr std::uint32_t high_word(std::uint64_t value) {
+  return static_cast<std::uint32_t>(value >> 32U);
+}
+
+}  // namespace
+
+std::uint32_t random_bits(std::uint64_t seed, std::uint32_t sequence, std::uint64_t position) {
+  using Philox = r123::Philox4x32_R<10>;
+  const std::uint64_t block = position / 4;
+  const Philox::ctr_type counter = {{low_word(block), high_word(block), sequence, 0}};
+  const Philox::key_type key = {{low_word(seed), high_word(seed)}};
+  return Philox()(counter, key)[position % 4];
+}
+
+std::vector<std::int64_t> random_permutation(std::int64_t n, std::uint64_t seed,
+                                             std::uint32_t sequence) {
+  // One 32-bit word per draw, scaled by a multiplication: the bias is below n / 2^32, too small to
+  // see in a shuffle.
+  constexpr std::int64_t kLargest = std::int64_t{1} << 32U;
+  BRIGADE_CHECK(n >= 0 && n <= kLargest, "random_permutation: expected 0 to 2^32 elements, got ",
+                n);
+  std::vector<std::int64_t> order(static_cast<std::size_t>(n));
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  for (std::size_t left = order.size(); left > 1; --left) {
+    // Drawn at position `left`, so that the draws of one permutation never share a word.
+    const std::uint64_t chosen = (std::uint64_t{random_bits(seed, sequence, left)} * left) >> 32U;
+    std::swap(order[left - 1], order[chosen]);
+  }
+  return order;
+}
+
+}  // namespace brigade

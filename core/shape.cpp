@@ -1,0 +1,51 @@
+#include "core/shape.h"
+
+#include <algorithm>
+#include <ostream>
+
+#include "core/error.h"
+
+namespace brigade {
+
+Shape::Shape(std::initializer_list<std::int64_t> extents)
+    : Shape(std::span(extents.begin(), extents.size())) {}
+
+Shape::Shape(std::span<const std::int64_t> extents) : rank_(extents.size()) {
+  BRIGADE_CHECK(rank_ <= kMaxRank, "shape: expected at most ", kMaxRank, " dimensions, got ", rank_);
+  for (std::size_t dim = 0; dim < rank_; ++dim) {
+    BRIGADE_CHECK(extents[dim] >= 0, "shape: negative extent ", extents[dim], " in dimension ", dim);
+    extents_[dim] = extents[dim];
+  }
+}
+
+std::int64_t Shape::operator[](std::size_t dim) const {
+  BRIGADE_CHECK(dim < rank_, "shape: dimension ", dim, " asked of ", *this);
+  return extents_[dim];
+}
+
+std::int64_t Shape::numel() const {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : extents()) {
+    count *= extent;
+  }
+  return count;
+}
+
+Shape Shape::with_rows(std::int64_t rows) const {
+  BRIGADE_CHECK(rank_ > 0, "shape: a scalar has no rows");
+  Shape result = *this;
+  result.extents_[0] = rows;
+  return result;
+}
+
+std::ostream& operator<<(std::ostream& out, const Shape& shape) {
+  out << '[';
+  const char* separator = "";
+  for (const std::int64_t extent : shape.extents()) {
+    out << separator << extent;
+    separator = ", ";
+  }
+  return out << ']';
+}
+
+}  // namespace brigade

@@ -1,0 +1,170 @@
+#include "core/stream.h"
+
+#include <pthread.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "core/config.h"
+#include "core/cuda/cuda_stream.h"
+#include "core/error.h"
+
+namespace brigade {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A point of a CPU stream. complete() is called by the stream, once.
+class CpuEvent final : public EventState {
+ public:
+  explicit CpuEvent(std::shared_ptr<std::atomic<int>> waiters = nullptr) : waiters_(std::move(waiters)) {}
+
+  void complete(std::exception_ptr failure) {
+    const std::lock_guard lock(mutex_);
+    time_ = Clock::now();
+    failure_ = std::move(failure);
+    done_ = true;
+    changed_.notify_all();
+  }
+
+  bool done() const override {
+    const std::lock_guard lock(mutex_);
+    return done_;
+  }
+
+  void synchronize() override {
+    std::unique_lock lock(mutex_);
+    if (!done_) {
+      waiters_->fetch_add(1);
+      changed_.wait(lock, [this] { return done_; });
+      waiters_->fetch_sub(1);
+    }
+    if (failure_) {
+      std::rethrow_exception(failure_);
+    }
+  }
+
+  double ms_since(const EventState& begin) const override {
+    const auto* other = dynamic_cast<const CpuEvent*>(&begin);
+    BRIGADE_CHECK(other != nullptr, "elapsed_ms: expected two events of one device");
+    BRIGADE_CHECK(done() && other->done(), "elapsed_ms: expected two finished events");
+    return std::chrono::duration<double, std::milli>(time_ - other->time_).count();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false;
+  Clock::time_point time_;
+  std::exception_ptr failure_;
+  std::shared_ptr<std::atomic<int>> waiters_;  // null for events that are born complete
+};
+
+}  // namespace
+
+void Event::synchronize() const {
+  if (state_) {
+    state_->synchronize();
+  }
+}
+
+double elapsed_ms(const Event& begin, const Event& end) {
+  BRIGADE_CHECK(begin.state_ && end.state_, "elapsed_ms: expected two recorded events");
+  return end.state_->ms_since(*begin.state_);
+}
+
+Event InlineStream::record(Timing /*timing*/) {
+  auto event = std::make_shared<CpuEvent>();
+  event->complete(nullptr);
+  return Event(std::move(event));
+}
+
+struct WorkerStream::Queue {
+  /// Work, or the completion of an event: the latter also happens after a failure.
+  struct Item {
+    std::function<void()> work;
+    std::shared_ptr<CpuEvent> event;
+  };
+
+  void push(Item item) {
+    const std::lock_guard lock(mutex);
+    items.push_back(std::move(item));
+    changed.notify_one();
+  }
+
+  void serve() {
+    std::exception_ptr failure;
+    for (std::unique_lock lock(mutex);;) {
+      changed.wait(lock, [this] { return stopping || !items.empty(); });
+      if (items.empty()) {
+        return;
+      }
+      const Item item = std::move(items.front());
+      items.pop_front();
+      lock.unlock();
+      if (item.event) {
+        item.event->complete(failure);
+      } else if (!failure) {
+        try {
+          item.work();
+        } catch (...) {
+          failure = std::current_exception();
+        }
+      }
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Item> items;
+  bool stopping = false;
+  std::thread thread;
+};
+
+WorkerStream::WorkerStream(const char* name)
+    : Stream(kCpu), queue_(std::make_unique<Queue>()), waiters_(std::make_shared<std::atomic<int>>(0)) {
+  queue_->thread = std::thread([queue = queue_.get()] { queue->serve(); });
+  pthread_setname_np(queue_->thread.native_handle(), name);
+}
+
+WorkerStream::~WorkerStream() {
+  {
+    const std::lock_guard lock(queue_->mutex);
+    queue_->stopping = true;
+    queue_->changed.notify_one();
+  }
+  queue_->thread.join();
+}
+
+void WorkerStream::run(std::function<void()> work) {
+  queue_->push({.work = std::move(work), .event = nullptr});
+}
+
+Event WorkerStream::record(Timing /*timing*/) {
+  auto event = std::make_shared<CpuEvent>(waiters_);
+  queue_->push({.work = nullptr, .event = event});
+  return Event(std::move(event));
+}
+
+void WorkerStream::wait(const Event& event) {
+  run([event] { event.synchronize(); });
+}
+
+bool WorkerStream::someone_waits() const { return waiters_->load(std::memory_order_relaxed) > 0; }
+
+std::unique_ptr<Stream> make_comm_stream(Device device) {
+  if constexpr (kHasCuda) {
+    if (device.is_cuda()) {
+      return make_cuda_stream(device, StreamPriority::high);
+    }
+  }
+  BRIGADE_CHECK(!device.is_cuda(), "stream: ", device, " asked of a build without CUDA");
+  return std::make_unique<WorkerStream>("brigade-comm");
+}
+
+}  // namespace brigade

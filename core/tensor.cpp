@@ -1,0 +1,146 @@
+#include "core/tensor.h"
+
+#include "core/context.h"
+#include "core/dispatch.h"
+
+namespace brigade {
+
+Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {
+  Tensor tensor;
+  tensor.shape_ = shape;
+  tensor.numel_ = shape.numel();
+  tensor.dtype_ = dtype;
+  tensor.storage_ = std::make_shared<Storage>(Context::current().allocator(device), tensor.nbytes());
+  return tensor;
+}
+
+Tensor Tensor::zeros(const Shape& shape, DType dtype, Device device) {
+  Tensor tensor = empty(shape, dtype, device);
+  tensor.zero();
+  return tensor;
+}
+
+template <class T>
+Tensor Tensor::from(std::span<const T> values, const Shape& shape, Device device) {
+  BRIGADE_CHECK(static_cast<std::int64_t>(values.size()) == shape.numel(), "tensor: expected ", shape.numel(),
+                " values for shape ", shape, ", got ", values.size());
+  Tensor tensor = empty(shape, kDTypeOf<T>, device);
+  dispatch(device, [&]<class K>(K) {
+    K::copy_from_host(compute_stream(device), tensor.bytes(), values.data(), tensor.nbytes());
+  });
+  return tensor;
+}
+
+template <class T>
+T* Tensor::data() const {
+  BRIGADE_CHECK(defined(), "tensor: data() of an undefined tensor");
+  BRIGADE_CHECK(dtype_ == kDTypeOf<T>, "tensor: expected dtype ", kDTypeOf<T>, ", got ", dtype_);
+  return reinterpret_cast<T*>(bytes());
+}
+
+Tensor Tensor::reshape(const Shape& shape) const {
+  BRIGADE_CHECK(shape.numel() == numel_, "reshape: ", shape_, " has ", numel_, " elements, ", shape, " has ",
+                shape.numel());
+  return flat_view(0, shape);
+}
+
+Tensor Tensor::rows(std::int64_t begin, std::int64_t count) const {
+  BRIGADE_CHECK(begin >= 0 && count >= 0 && begin + count <= shape_[0], "rows: [", begin, ", ", begin + count,
+                ") asked of ", shape_);
+  const Shape result = shape_.with_rows(count);
+  return flat_view(begin * shape_.with_rows(1).numel(), result);
+}
+
+Tensor Tensor::flat_view(std::int64_t offset, const Shape& shape) const {
+  BRIGADE_CHECK(defined(), "tensor: view of an undefined tensor");
+  BRIGADE_CHECK(offset >= 0 && offset + shape.numel() <= numel_, "tensor: view ", shape, " at element ", offset,
+                " asked of ", numel_, " elements");
+  Tensor view = *this;
+  view.byte_offset_ += static_cast<std::size_t>(offset) * size_of(dtype_);
+  view.shape_ = shape;
+  view.numel_ = shape.numel();
+  return view;
+}
+
+Tensor Tensor::spanning(std::int64_t numel) const {
+  const std::size_t end = byte_offset_ + static_cast<std::size_t>(numel) * size_of(dtype_);
+  BRIGADE_CHECK(numel >= 0 && end <= storage_->bytes(), "tensor: spanning ", numel, " elements exceeds the storage");
+  Tensor view = *this;
+  view.shape_ = {numel};
+  view.numel_ = numel;
+  return view;
+}
+
+Tensor Tensor::to(Device device) const {
+  if (device == this->device()) {
+    return *this;
+  }
+  Tensor copy = empty(shape_, dtype_, device);
+  copy.copy_from(*this);
+  return copy;
+}
+
+Tensor Tensor::clone() const {
+  Tensor copy = empty(shape_, dtype_, device());
+  copy.copy_from(*this);
+  return copy;
+}
+
+void Tensor::copy_from(const Tensor& source) const {
+  BRIGADE_CHECK(defined() && source.defined(), "copy: undefined tensor");
+  BRIGADE_CHECK(shape_ == source.shape_ && dtype_ == source.dtype_, "copy: expected ", dtype_, " ", shape_, ", got ",
+                source.dtype_, " ", source.shape_);
+  const bool from_host = !source.device().is_cuda() && device().is_cuda();
+  const bool to_host = source.device().is_cuda() && !device().is_cuda();
+  BRIGADE_CHECK(from_host || to_host || device() == source.device(), "copy: from ", source.device(), " to ", device(),
+                " is not supported; go through the CPU");
+  const Device where = to_host ? source.device() : device();
+  Stream& stream = compute_stream(where);
+  dispatch(where, [&]<class K>(K) {
+    if (from_host) {
+      K::copy_from_host(stream, bytes(), source.bytes(), nbytes());
+    } else if (to_host) {
+      K::copy_to_host(stream, bytes(), source.bytes(), nbytes());
+    } else {
+      K::copy(stream, bytes(), source.bytes(), nbytes());
+    }
+  });
+}
+
+void Tensor::zero() const {
+  dispatch_float(dtype_, [&]<class T>() {
+    dispatch(device(), [&]<class K>(K) { K::template fill<T>(compute_stream(device()), numel_, T{0}, data<T>()); });
+  });
+}
+
+template <class T>
+std::vector<T> Tensor::to_vector() const {
+  std::vector<T> values(static_cast<std::size_t>(numel_));
+  const T* source = data<T>();
+  dispatch(device(),
+           [&]<class K>(K) { K::copy_to_host(compute_stream(device()), values.data(), source, nbytes()); });
+  return values;
+}
+
+double Tensor::item() const {
+  BRIGADE_CHECK(numel_ == 1, "item: expected one element, got ", shape_);
+  if (dtype_ == DType::i64) {
+    return static_cast<double>(to_vector<std::int64_t>().front());
+  }
+  return dispatch_float(dtype_, [&]<class T>() { return static_cast<double>(to_vector<T>().front()); });
+}
+
+template Tensor Tensor::from(std::span<const float>, const Shape&, Device);
+template Tensor Tensor::from(std::span<const double>, const Shape&, Device);
+template Tensor Tensor::from(std::span<const std::uint8_t>, const Shape&, Device);
+template Tensor Tensor::from(std::span<const std::int64_t>, const Shape&, Device);
+template float* Tensor::data<float>() const;
+template double* Tensor::data<double>() const;
+template std::uint8_t* Tensor::data<std::uint8_t>() const;
+template std::int64_t* Tensor::data<std::int64_t>() const;
+template std::vector<float> Tensor::to_vector() const;
+template std::vector<double> Tensor::to_vector() const;
+template std::vector<std::uint8_t> Tensor::to_vector() const;
+template std::vector<std::int64_t> Tensor::to_vector() const;
+
+}  // namespace brigade

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/device.h"
+#include "core/dtype.h"
+#include "core/shape.h"
+#include "core/storage.h"
+
+namespace brigade {
+
+/// Contiguous row-major numbers on one device: a shape over a stretch of shared Storage.
+///
+/// Copying a Tensor copies the handle; reshape, rows and flat_view are views of the same bytes. It knows
+/// nothing of gradients (autograd/variable.h does).
+class Tensor {
+ public:
+  /// Undefined: no storage; defined() is false.
+  Tensor() = default;
+
+  /// Uninitialised memory from this thread's allocator.
+  static Tensor empty(const Shape& shape, DType dtype = DType::f32, Device device = kCpu);
+  static Tensor zeros(const Shape& shape, DType dtype = DType::f32, Device device = kCpu);
+  static Tensor empty_like(const Tensor& other) { return empty(other.shape(), other.dtype(), other.device()); }
+
+  /// A copy of host values.
+  template <class T>
+  static Tensor from(std::span<const T> values, const Shape& shape, Device device = kCpu);
+  template <class T>
+  static Tensor from(const std::vector<T>& values, const Shape& shape, Device device = kCpu) {
+    return from(std::span<const T>(values), shape, device);
+  }
+
+  bool defined() const { return storage_ != nullptr; }
+  const Shape& shape() const { return shape_; }
+  std::int64_t numel() const { return numel_; }
+  DType dtype() const { return dtype_; }
+  Device device() const { return storage_ ? storage_->device() : kCpu; }
+  std::size_t nbytes() const { return static_cast<std::size_t>(numel_) * size_of(dtype_); }
+
+  /// First element, on the tensor's device. Error when T is not the dtype.
+  template <class T>
+  T* data() const;
+  std::byte* bytes() const { return storage_->data() + byte_offset_; }
+  /// Offset of the first element in its storage; with same_storage() it tells whether two views adjoin.
+  std::size_t byte_offset() const { return byte_offset_; }
+  bool same_storage(const Tensor& other) const { return storage_ == other.storage_; }
+
+  /// Views. Errors: another number of elements; out of range.
+  Tensor reshape(const Shape& shape) const;
+  Tensor rows(std::int64_t begin, std::int64_t count) const;
+  Tensor flat_view(std::int64_t offset, const Shape& shape) const;
+  /// The first `numel` elements of the storage from this tensor's start on, beyond its own end if need be.
+  Tensor spanning(std::int64_t numel) const;
+
+  /// A copy on `device`; this tensor itself when it is there already.
+  Tensor to(Device device) const;
+  Tensor clone() const;
+  /// Overwrites the values; shapes and dtypes must agree, devices may differ.
+  void copy_from(const Tensor& source) const;
+  void zero() const;
+
+  /// Host copies; both wait for the device.
+  template <class T>
+  std::vector<T> to_vector() const;
+  double item() const;
+
+ private:
+  std::shared_ptr<Storage> storage_;
+  std::size_t byte_offset_ = 0;
+  Shape shape_;
+  std::int64_t numel_ = 0;
+  DType dtype_ = DType::f32;
+};
+
+}  // namespace brigade

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/stream.h"
+#include "core/tensor.h"
+
+namespace brigade::dist {
+
+/// When one collective or wait happened, on the device's own clock. Kept while timing is on.
+struct CollectiveRecord {
+  std::size_t bytes = 0;
+  Event ready;  ///< compute stream: the data was final
+  Event begin;  ///< communication stream: the collective started
+  Event end;    ///< communication stream: it finished
+};
+struct WaitRecord {
+  Event begin;  ///< compute stream: it had nothing left to do but wait
+  Event end;
+};
+
+/// An asynchronous collective in flight. A cheap handle.
+class Work {
+ public:
+  Work() = default;
+  explicit Work(Event done) : done_(std::move(done)) {}
+  const Event& done() const { return done_; }
+
+ private:
+  Event done_;
+};
+
+/// A group of ranks that execute the same collectives in the same order.
+///
+/// all_reduce is asynchronous: it runs on the communicator's own stream, ordered behind the compute stream by
+/// an event. One thread per rank issues collectives; ranks match them by call order alone. The small host-side
+/// calls (barrier, all_gather, broadcast) block and use a channel of their own, so they never meet an
+/// all-reduce in flight.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  /// What carries the data, for people: "MPI (Open MPI 4.1.4)", "NCCL 2.28.9".
+  virtual std::string description() const = 0;
+
+  /// Starts `tensor` := sum over ranks, in place, once everything enqueued so far on this thread's compute
+  /// stream is done. Returns at once; the caller must not touch `tensor` before wait(work). Every rank ends
+  /// with the same bits.
+  Work all_reduce(const Tensor& tensor);
+
+  /// Makes this thread's compute stream on `device` wait for `work`. On a GPU the host does not wait.
+  /// Rethrows what a CPU collective threw.
+  void wait(const Work& work, Device device);
+
+  /// Host side, blocking.
+  virtual void barrier() = 0;
+  /// Concatenation over ranks of equally long byte strings, in rank order.
+  virtual std::vector<std::byte> all_gather(std::span<const std::byte> mine) = 0;
+  /// Host bytes of rank `root` to everyone.
+  virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
+
+  /// Number of all_reduce calls and of bytes handed to them so far.
+  std::uint64_t collectives() const { return collectives_; }
+  std::uint64_t bytes_reduced() const { return bytes_reduced_; }
+
+  /// While on, all_reduce and wait note their times; take_* hand them out and forget them.
+  void set_timing(bool on) { timing_ = on ? Timing::on : Timing::off; }
+  std::vector<CollectiveRecord> take_collectives() { return std::exchange(collective_records_, {}); }
+  std::vector<WaitRecord> take_waits() { return std::exchange(wait_records_, {}); }
+
+ protected:
+  Communicator(int rank, int size) : rank_(rank), size_(size) {}
+
+  /// Where collectives run; made by the subclass, whose destructor must finish or abandon what is in flight.
+  virtual Stream& comm_stream() = 0;
+
+  /// Sums `tensor` over ranks in stream order of comm_stream(): a CPU implementation does it now (it is called
+  /// on the stream's thread), a GPU one enqueues it.
+  virtual void sum(const Tensor& tensor) = 0;
+
+ private:
+  int rank_;
+  int size_;
+  std::uint64_t collectives_ = 0;
+  std::uint64_t bytes_reduced_ = 0;
+  Timing timing_ = Timing::off;
+  std::vector<CollectiveRecord> collective_records_;
+  std::vector<WaitRecord> wait_records_;
+};
+
+/// all_gather of one trivially copyable value per rank.
+template <class T>
+std::vector<T> all_gather_values(Communicator& comm, const T& mine) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  const std::vector<std::byte> bytes = comm.all_gather(std::as_bytes(std::span(&mine, 1)));
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "autograd/hooks.h"
+#include "autograd/variable.h"
+#include "dist/bucket.h"
+#include "dist/communicator.h"
+#include "dist/grad_sync.h"
+
+namespace brigade::dist {
+
+/// What to do with the initial parameter values of the ranks.
+enum class InitSync {
+  verify,    ///< they must be equal; a difference is an error that names rank, parameter and largest difference
+  broadcast  ///< rank 0's values win
+};
+
+struct DataParallelOptions {
+  SyncMode mode = SyncMode::overlap;
+  std::size_t bucket_bytes = 25U << 20U;
+  InitSync init_sync = InitSync::verify;
+};
+
+/// Makes N ranks train one model: each computes on its own samples, and after every backward all hold the same,
+/// averaged gradients.
+///
+/// Construction is collective: it compares the layouts of all ranks (names, shapes, mode, bucket sizes), then the
+/// values, moves parameters and gradients into buckets and attaches itself to the parameters. From then on nothing
+/// needs to be called: autograd::backward tells it everything. Destroying it detaches it; the parameters keep
+/// their places in the buckets. Wrapping a parameter twice is an error.
+///
+/// Make the optimizer afterwards: it walks the flat buckets.
+class DataParallel final : public autograd::GradListener {
+ public:
+  /// `parameters` in registration order, the same on every rank. Collective over `comm`, which must outlive this.
+  DataParallel(std::vector<autograd::Variable> parameters, Communicator& comm, DataParallelOptions options);
+  ~DataParallel() override;
+  DataParallel(const DataParallel&) = delete;
+  DataParallel& operator=(const DataParallel&) = delete;
+
+  /// Backwards that start while the scope lives only accumulate locally; the first one after it reduces everything
+  /// accumulated. Decided when backward starts, nestable, restored on exceptions.
+  class [[nodiscard]] NoSyncScope {
+   public:
+    explicit NoSyncScope(int& depth) : depth_(&depth) { ++depth; }
+    NoSyncScope(NoSyncScope&& other) noexcept : depth_(std::exchange(other.depth_, nullptr)) {}
+    NoSyncScope& operator=(NoSyncScope&&) = delete;
+    ~NoSyncScope() { end(); }
+    void end() {
+      if (depth_ != nullptr) {
+        --*std::exchange(depth_, nullptr);
+      }
+    }
+
+   private:
+    int* depth_;
+  };
+  NoSyncScope no_sync() { return NoSyncScope(no_sync_depth_); }
+
+  /// Throws VerificationError unless all ranks hold bit-equal parameters. Collective.
+  void verify_parameters_equal() const;
+
+  const std::vector<autograd::Variable>& parameters() const { return parameters_; }
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+  Communicator& communicator() const { return comm_; }
+
+  void on_backward_begin() override;
+  void on_grad_ready(std::size_t index) override;
+  void on_backward_end() override;
+  void on_backward_abort() noexcept override;
+
+ private:
+  std::vector<autograd::Variable> parameters_;
+  Communicator& comm_;
+  std::vector<Bucket> buckets_;
+  std::unique_ptr<GradSync> sync_;
+  std::vector<autograd::HookHandle> handles_;
+  int no_sync_depth_ = 0;
+  bool syncing_ = true;  // decision for the backward that is running
+};
+
+/// 64-bit hash (xxh3) of the parameters' bytes, in order: equal hashes on all ranks mean equal weights. Waits for the
+/// device.
+std::uint64_t hash_parameters(const std::vector<autograd::Variable>& parameters);
+
+}  // namespace brigade::dist

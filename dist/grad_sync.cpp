@@ -1,0 +1,61 @@
+#include "dist/grad_sync.h"
+
+#include "core/error.h"
+#include "dist/flat_sync.h"
+#include "dist/naive_sync.h"
+#include "dist/reducer.h"
+
+namespace brigade::dist {
+
+SyncMode parse_sync_mode(std::string_view name) {
+  for (const SyncMode mode : {SyncMode::naive, SyncMode::flat, SyncMode::per_param, SyncMode::overlap}) {
+    if (to_string(mode) == name) {
+      return mode;
+    }
+  }
+  throw UsageError(concat("mode: expected naive, flat, per_param or overlap, got '", name, "'"));
+}
+
+std::string_view to_string(SyncMode mode) {
+  switch (mode) {
+    case SyncMode::naive:
+      return "naive";
+    case SyncMode::flat:
+      return "flat";
+    case SyncMode::per_param:
+      return "per_param";
+    case SyncMode::overlap:
+      break;
+  }
+  return "overlap";
+}
+
+std::unique_ptr<GradSync> make_grad_sync(SyncMode mode, SyncTargets targets) {
+  switch (mode) {
+    case SyncMode::naive:
+      return std::make_unique<NaiveSync>(targets);
+    case SyncMode::flat:
+      return std::make_unique<FlatSync>(targets);
+    case SyncMode::per_param:
+    case SyncMode::overlap:
+      break;
+  }
+  return std::make_unique<Reducer>(targets);
+}
+
+void throw_missing(const SyncTargets& targets, const std::vector<bool>& arrived) {
+  constexpr std::size_t kShown = 5;
+  std::string names;
+  std::size_t missing = 0;
+  for (std::size_t i = 0; i < arrived.size(); ++i) {
+    if (!arrived[i] && ++missing <= kShown) {
+      names += concat(missing > 1 ? ", '" : "'", targets.parameters[i].name(), "'");
+    }
+  }
+  names += missing > kShown ? ", ..." : "";
+  throw Error(concat("data parallel: ", missing, " of ", arrived.size(), " parameters got no gradient in this backward on "
+                     "rank ", targets.comm.rank(), ": ", names,
+                     "; the loss must depend on every parameter, on every rank (or do not wrap those parameters)"));
+}
+
+}  // namespace brigade::dist

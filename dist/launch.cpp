@@ -1,0 +1,112 @@
+#include "dist/launch.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <optional>
+#include <thread>
+
+#include "core/error.h"
+#include "dist/mpi_check.h"
+
+namespace brigade::dist {
+namespace {
+
+/// Open MPI reads OMPI_MCA_* in MPI_Init. Its defaults run a non-blocking all-reduce at half the wire's speed: the ring
+/// algorithm and rendezvous of whole segments double it. Its crash handler can deadlock. What the user has set stays.
+void set_open_mpi_defaults() {
+  setenv("OMPI_MCA_coll_libnbc_iallreduce_algorithm", "1", 0);
+  setenv("OMPI_MCA_btl_tcp_eager_limit", "1100000", 0);
+  setenv("OMPI_MCA_btl_tcp_rndv_eager_limit", "1100000", 0);
+  setenv("OMPI_MCA_btl_tcp_max_send_size", "1100000", 0);
+  setenv("OMPI_MCA_opal_signal", "", 0);
+}
+
+/// Cores this rank may use: its binding when mpirun bound it, else its share of the host.
+int usable_cores(int local_size) {
+  cpu_set_t bound;
+  CPU_ZERO(&bound);
+  const int online = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int mine = sched_getaffinity(0, sizeof bound, &bound) == 0 ? CPU_COUNT(&bound) : online;
+  const int share = std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)) / local_size);
+  return std::clamp(mine, 1, share);
+}
+
+RankInfo query_rank_info() {
+  RankInfo info;
+  MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &info.rank));
+  MPI_CHECK(MPI_Comm_size(MPI_COMM_WORLD, &info.size));
+  MPI_Comm host = MPI_COMM_NULL;
+  MPI_CHECK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host));
+  MPI_CHECK(MPI_Comm_rank(host, &info.local_rank));
+  MPI_CHECK(MPI_Comm_size(host, &info.local_size));
+  MPI_CHECK(MPI_Comm_free(&host));
+  const int leads_host = info.local_rank == 0 ? 1 : 0;
+  MPI_CHECK(MPI_Allreduce(&leads_host, &info.hosts, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+  char name[MPI_MAX_PROCESSOR_NAME];
+  int length = 0;
+  MPI_CHECK(MPI_Get_processor_name(name, &length));
+  info.host.assign(name, static_cast<std::size_t>(length));
+  info.threads = usable_cores(info.local_size);
+  return info;
+}
+
+/// One write(2): lines of several ranks do not mix.
+void write_line(const std::string& text) {
+  const std::string line = text + '\n';
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+}
+
+int exit_code(const std::exception& error) {
+  if (dynamic_cast<const UsageError*>(&error) != nullptr) {
+    return 2;
+  }
+  return dynamic_cast<const VerificationError*>(&error) != nullptr ? 3 : 1;
+}
+
+}  // namespace
+
+int launcher_rank() {
+  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  return rank != nullptr ? std::atoi(rank) : 0;
+}
+
+MpiSession::MpiSession() : exceptions_at_start_(std::uncaught_exceptions()) {
+  set_open_mpi_defaults();
+  int granted = MPI_THREAD_SINGLE;
+  MPI_CHECK(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &granted));
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  BRIGADE_CHECK(granted >= MPI_THREAD_MULTIPLE, "mpi: needs MPI_THREAD_MULTIPLE, this MPI grants level ", granted,
+                "; use an Open MPI built with thread support (Debian's is)");
+  info_ = query_rank_info();
+}
+
+MpiSession::~MpiSession() {
+  if (std::uncaught_exceptions() == exceptions_at_start_) {
+    MPI_Finalize();
+  }
+}
+
+int run_main(const std::function<int(MpiSession&)>& body) {
+  int rank = launcher_rank();
+  try {
+    MpiSession session;
+    rank = session.info().rank;
+    return body(session);
+  } catch (const std::exception& error) {
+    write_line(concat("[rank ", rank, "] ", error.what()));
+    const int code = exit_code(error);
+    int initialized = 0;
+    MPI_Initialized(&initialized);
+    if (initialized != 0) {
+      MPI_Abort(MPI_COMM_WORLD, code);  // ends the other ranks too, within a second
+    }
+    return code;
+  }
+}
+
+}  // namespace brigade::dist

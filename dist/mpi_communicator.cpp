@@ -1,0 +1,112 @@
+#include "dist/mpi_communicator.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+#include <limits>
+
+#include "core/error.h"
+#include "dist/mpi_check.h"
+
+namespace brigade::dist {
+namespace {
+
+/// Between two looks at a request while the core belongs to the computation.
+constexpr useconds_t kPoliteSleepUs = 100;
+
+int world_rank() {
+  int rank = 0;
+  MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+  return rank;
+}
+
+int world_size() {
+  int size = 0;
+  MPI_CHECK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  return size;
+}
+
+int to_count(std::size_t count) {
+  BRIGADE_CHECK(count <= static_cast<std::size_t>(std::numeric_limits<int>::max()), "mpi: ", count,
+                " elements in one message exceed MPI's 32-bit counts");
+  return static_cast<int>(count);
+}
+
+}  // namespace
+
+struct MpiCommunicator::Handles {
+  Handles() {
+    for (MPI_Comm* comm : {&data, &control}) {
+      MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, comm));
+      MPI_CHECK(MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN));
+    }
+  }
+  ~Handles() {
+    if (std::uncaught_exceptions() == 0) {  // MPI_Comm_free is collective: on the way out of a failure it could hang
+      MPI_Comm_free(&data);
+      MPI_Comm_free(&control);
+    }
+  }
+  Handles(const Handles&) = delete;
+  Handles& operator=(const Handles&) = delete;
+
+  MPI_Comm data = MPI_COMM_NULL;
+  MPI_Comm control = MPI_COMM_NULL;
+};
+
+MpiCommunicator::MpiCommunicator()
+    : Communicator(world_rank(), world_size()),
+      handles_(std::make_unique<Handles>()),
+      stream_(make_comm_stream(kCpu)) {}
+
+MpiCommunicator::~MpiCommunicator() {
+  abandoned_ = std::uncaught_exceptions() > 0;
+  stream_.reset();
+}
+
+std::string MpiCommunicator::description() const {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_CHECK(MPI_Get_library_version(text, &length));
+  const std::string version(text, static_cast<std::size_t>(length));
+  return "MPI (" + version.substr(0, version.find(',')) + ")";
+}
+
+void MpiCommunicator::sum_on_host(const Tensor& tensor) {
+  constexpr std::int64_t kLargestPiece = std::int64_t{1} << 30;  // MPI counts are int
+  const MPI_Datatype type = tensor.dtype() == DType::f64 ? MPI_DOUBLE : MPI_FLOAT;
+  BRIGADE_CHECK(tensor.dtype() == DType::f32 || tensor.dtype() == DType::f64, "mpi: cannot sum ", tensor.dtype());
+  for (std::int64_t begin = 0; begin < tensor.numel(); begin += kLargestPiece) {
+    const std::int64_t count = std::min(kLargestPiece, tensor.numel() - begin);
+    void* values = tensor.flat_view(begin, {count}).bytes();
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_CHECK(MPI_Iallreduce(MPI_IN_PLACE, values, static_cast<int>(count), type, MPI_SUM, handles_->data, &request));
+    for (int done = 0; done == 0;) {
+      MPI_CHECK(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+      BRIGADE_CHECK(!abandoned_, "mpi: all-reduce abandoned because this rank failed");
+      if (done == 0 && !stream_->someone_waits()) {
+        usleep(kPoliteSleepUs);
+      }
+    }
+  }
+}
+
+void MpiCommunicator::barrier() { MPI_CHECK(MPI_Barrier(handles_->control)); }
+
+std::vector<std::byte> MpiCommunicator::all_gather(std::span<const std::byte> mine) {
+  std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(size()));
+  const int count = to_count(mine.size());
+  MPI_CHECK(MPI_Allgather(mine.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, handles_->control));
+  return all;
+}
+
+void MpiCommunicator::broadcast(std::span<std::byte> bytes, int root) {
+  constexpr std::size_t kLargestPiece = std::size_t{1} << 30U;
+  for (std::size_t begin = 0; begin < bytes.size(); begin += kLargestPiece) {
+    const std::span<std::byte> piece = bytes.subspan(begin, std::min(kLargestPiece, bytes.size() - begin));
+    MPI_CHECK(MPI_Bcast(piece.data(), to_count(piece.size()), MPI_BYTE, root, handles_->control));
+  }
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,25 @@
+#include "dist/naive_sync.h"
+
+#include <algorithm>
+
+#include "core/context.h"
+
+namespace brigade::dist {
+
+void NaiveSync::on_backward_end() {
+  if (std::find(arrived_.begin(), arrived_.end(), false) != arrived_.end()) {
+    throw_missing(targets_, arrived_);
+  }
+  for (const autograd::Variable& parameter : targets_.parameters) {
+    const Tensor grad = parameter.grad();
+    Stream& compute = compute_stream(grad.device());
+    compute.synchronize();
+    targets_.comm.wait(targets_.comm.all_reduce(grad), grad.device());
+    compute.synchronize();
+  }
+  reset();
+}
+
+void NaiveSync::reset() noexcept { std::fill(arrived_.begin(), arrived_.end(), false); }
+
+}  // namespace brigade::dist

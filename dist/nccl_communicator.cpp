@@ -1,0 +1,195 @@
+#include "dist/nccl_communicator.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <thread>
+
+#include "core/cuda/launch.h"
+#include "dist/nccl_check.h"
+
+namespace brigade::dist {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds kPatience{60};
+
+// From this version on NCCL has an official switch for several ranks on one GPU.
+constexpr int kMultiRankVersion = 23000;
+
+int version_code() {
+  int code = 0;
+  NCCL_CHECK(nullptr, ncclGetVersion(&code));  // reads no environment: may come before share_gpu()
+  return code;
+}
+
+bool on_one_host(Communicator& control) {
+  std::array<char, 64> name{};
+  static_cast<void>(gethostname(name.data(), name.size() - 1));
+  const auto names = all_gather_values(control, name);
+  return std::ranges::all_of(names, [&](const auto& other) { return other == names.front(); });
+}
+
+/// Prepares NCCL for ranks that share a GPU. It takes two ranks for duplicates when they agree in
+/// host and GPU, so each gets a host identity of its own. What NCCL would try between real hosts
+/// (InfiniBand, NVLink multicast) is switched off unless the user has said otherwise. Only works
+/// before the first NCCL call that reads the environment.
+void share_gpu(Communicator& control) {
+  if (version_code() >= kMultiRankVersion) {
+    setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);
+  } else {
+    setenv("NCCL_HOSTID", concat("brigade-rank-", control.rank()).c_str(), 1);
+  }
+  setenv("NCCL_NET", "Socket", 0);
+  setenv("NCCL_IB_DISABLE", "1", 0);
+  setenv("NCCL_MNNVL_ENABLE", "0", 0);
+  setenv("NCCL_RAS_ENABLE", "0", 0);
+  setenv("NCCL_NVLS_ENABLE", "0", 0);
+  // The ranks' collectives must all be on the GPU at once to meet each other: none may take it
+  // whole.
+  setenv("NCCL_MAX_CTAS", "2", 0);
+  if (on_one_host(control)) {
+    setenv("NCCL_SOCKET_IFNAME", "lo", 0);
+  }
+}
+
+ncclDataType_t nccl_type(DType dtype) {
+  BRIGADE_CHECK(dtype == DType::f32 || dtype == DType::f64,
+                "all_reduce: expected a f32 or f64 tensor, got ", dtype);
+  return dtype == DType::f32 ? ncclFloat32 : ncclFloat64;
+}
+
+class NcclCommunicator final : public Communicator {
+ public:
+  NcclCommunicator(std::unique_ptr<Communicator> control, Device device, bool shared_gpu)
+      : Communicator(control->rank(), control->size()),
+        control_(std::move(control)),
+        stream_(make_comm_stream(device)),
+        shared_gpu_(shared_gpu),
+        exceptions_at_start_(std::uncaught_exceptions()) {
+    if (shared_gpu_) {
+      share_gpu(*control_);
+    }
+    connect();
+  }
+
+  ~NcclCommunicator() override {
+    // With an exception on its way out, other ranks may never take part in what is in flight: do
+    // not wait for it.
+    if (failed_ || std::uncaught_exceptions() > exceptions_at_start_) {
+      static_cast<void>(ncclCommAbort(comm_));
+      return;
+    }
+    try {
+      settle(ncclCommFinalize(comm_), "ncclCommFinalize");
+      static_cast<void>(ncclCommDestroy(comm_));
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "[rank %d] %s\n", rank(), error.what());
+      static_cast<void>(ncclCommAbort(comm_));
+    }
+  }
+
+  NcclCommunicator(const NcclCommunicator&) = delete;
+  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
+
+  std::string description() const override {
+    return concat("NCCL ", nccl_version(),
+                  shared_gpu_ ? " (ranks share a GPU, through local sockets)" : "");
+  }
+
+  void barrier() override { control_->barrier(); }
+  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
+    return control_->all_gather(mine);
+  }
+  void broadcast(std::span<std::byte> bytes, int root) override {
+    control_->broadcast(bytes, root);
+  }
+
+ protected:
+  Stream& comm_stream() override { return *stream_; }
+
+  void sum(const Tensor& tensor) override {
+    if (tensor.numel() == 0) {
+      return;
+    }
+    settle(ncclAllReduce(tensor.bytes(), tensor.bytes(), static_cast<std::size_t>(tensor.numel()),
+                         nccl_type(tensor.dtype()), ncclSum, comm_, cuda::stream_of(*stream_)),
+           "ncclAllReduce");
+  }
+
+ private:
+  void connect() {
+    ncclUniqueId id{};
+    if (rank() == 0) {
+      NCCL_CHECK(nullptr, ncclGetUniqueId(&id));
+    }
+    control_->broadcast(std::as_writable_bytes(std::span(&id, 1)), 0);
+
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking =
+        0;  // calls return at once, so that a missing rank becomes an error instead of a hang
+    if (shared_gpu_) {
+      config.maxCTAs = 2;
+    }
+    static_cast<void>(cuda::stream_of(*stream_));  // NCCL takes the GPU that is current
+    try {
+      settle(ncclCommInitRankConfig(&comm_, size(), id, rank(), &config), "ncclCommInitRankConfig");
+    } catch (...) {
+      if (comm_ != nullptr) {
+        static_cast<void>(ncclCommAbort(comm_));
+      }
+      throw;
+    }
+  }
+
+  /// Waits until a call of the non-blocking communicator has really been carried out. Before that
+  /// neither the stream nor an event on it may be touched: the collective might not be enqueued
+  /// yet.
+  void settle(ncclResult_t result, const char* call) {
+    const Clock::time_point deadline = Clock::now() + kPatience;
+    while (result == ncclInProgress && Clock::now() < deadline) {
+      std::this_thread::yield();
+      const ncclResult_t asked = ncclCommGetAsyncError(comm_, &result);
+      result = asked == ncclSuccess ? result : asked;
+    }
+    failed_ = failed_ || result != ncclSuccess;
+    BRIGADE_CHECK(
+        result != ncclInProgress, call, ": no answer of the other ranks within ", kPatience.count(),
+        " s; check that all ranks run and reach the same call, and the network between them "
+        "(NCCL_SOCKET_IFNAME, firewall; NCCL_DEBUG=INFO tells more)");
+    BRIGADE_CHECK(result == ncclSuccess, call, ": ", ncclGetErrorString(result), ": ",
+                  ncclGetLastError(comm_));
+  }
+
+  std::unique_ptr<Communicator> control_;
+  std::unique_ptr<Stream> stream_;
+  bool shared_gpu_;
+  int exceptions_at_start_;
+  bool failed_ = false;
+  ncclComm_t comm_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicator> control,
+                                                     Device device, bool shared_gpu) {
+  BRIGADE_CHECK(device.is_cuda(), "nccl: expected tensors on a GPU, got ", device,
+                "; use --comm mpi");
+  return std::make_unique<NcclCommunicator>(std::move(control), device, shared_gpu);
+}
+
+bool nccl_available() {
+  return true;
+}
+
+std::string nccl_version() {
+  const int code = version_code();
+  return concat(code / 10000, ".", code / 100 % 100, ".", code % 100);
+}
+
+}  // namespace brigade::dist

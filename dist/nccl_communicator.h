@@ -1,0 +1,29 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/device.h"
+#include "dist/communicator.h"
+
+namespace brigade::dist {
+
+/// Ranks that exchange GPU tensors through NCCL. Collective over `control`, the MPI communicator of
+/// the same ranks: it introduces them to each other and serves barrier, all_gather and broadcast
+/// from then on.
+///
+/// `shared_gpu`: at least two ranks use one GPU, which NCCL refuses unless told otherwise. Then
+/// each rank pretends to be a host of its own and gradients travel through local sockets: right
+/// results, slow, good for tests and teaching. Must be the same on all ranks, and known before this
+/// process makes its first NCCL call.
+///
+/// Errors: no NCCL in this build (UsageError); NCCL's own, or no answer of the other ranks within
+/// 60 s.
+std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicator> control,
+                                                     Device device, bool shared_gpu);
+
+/// Whether this build has NCCL, and which: "2.28.9", or empty.
+bool nccl_available();
+std::string nccl_version();
+
+}  // namespace brigade::dist

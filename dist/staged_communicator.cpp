@@ -1,0 +1,159 @@
+#include "dist/staged_communicator.h"
+
+#include <cuda_runtime_api.h>
+
+#include <deque>
+#include <exception>
+#include <mutex>
+
+#include "core/cuda/launch.h"
+
+namespace brigade::dist {
+namespace {
+
+/// Host memory that the GPU copies to and from at full speed and without the host's help: a CPU
+/// tensor whose pages are pinned while it lives.
+class PinnedTensor {
+ public:
+  PinnedTensor(std::int64_t count, DType dtype) : tensor_(Tensor::empty({count}, dtype)) {
+    CUDA_CHECK(cudaHostRegister(tensor_.bytes(), tensor_.nbytes(), cudaHostRegisterDefault));
+  }
+  ~PinnedTensor() { static_cast<void>(cudaHostUnregister(tensor_.bytes())); }
+  PinnedTensor(const PinnedTensor&) = delete;
+  PinnedTensor& operator=(const PinnedTensor&) = delete;
+
+  const Tensor& tensor() const { return tensor_; }
+
+ private:
+  Tensor tensor_;
+};
+
+/// What the host functions in the stream work with.
+struct HostSide {
+  std::unique_ptr<Communicator> comm;
+  std::function<void(const Tensor&)> sum;
+  std::unique_ptr<PinnedTensor> staging;
+  std::mutex mutex;
+  std::deque<Tensor> queue;    // what the host functions will sum, in stream order
+  std::exception_ptr failure;  // the first error of a host function
+};
+
+/// On a thread of the CUDA runtime, in stream order. An exception must not leave it: it is kept for
+/// the next call of the communicator, and what is still queued is skipped.
+void CUDART_CB sum_on_host(void* argument) {
+  auto& host = *static_cast<HostSide*>(argument);
+  std::unique_lock lock(host.mutex);
+  const Tensor tensor = host.queue.front();
+  host.queue.pop_front();
+  if (host.failure) {
+    return;
+  }
+  lock.unlock();  // the rank's own thread enqueues the next bucket meanwhile
+  try {
+    host.sum(tensor);
+  } catch (...) {
+    lock.lock();
+    host.failure = std::current_exception();
+  }
+}
+
+/// The host's part of an all-reduce is a host function in the CUDA stream, between the two copies.
+/// To everyone else this is therefore a GPU communicator like NCCL's: its events are CUDA events,
+/// and neither the compute stream nor the host waits for a bucket before it must.
+class StagedCommunicator final : public Communicator {
+ public:
+  StagedCommunicator(std::unique_ptr<Communicator> host, Device device,
+                     std::function<void(const Tensor&)> host_sum)
+      : Communicator(host->rank(), host->size()),
+        host_(std::make_unique<HostSide>()),
+        stream_(make_comm_stream(device)),
+        exceptions_at_start_(std::uncaught_exceptions()) {
+    host_->comm = std::move(host);
+    host_->sum = std::move(host_sum);
+  }
+
+  ~StagedCommunicator() override {
+    if (std::uncaught_exceptions() > exceptions_at_start_) {
+      // A host function may be waiting for a rank that is gone, so it is not waited for, and what
+      // it uses must stay.
+      static_cast<void>(host_.release());
+      return;
+    }
+    static_cast<void>(cudaStreamSynchronize(static_cast<cudaStream_t>(stream_->native_handle())));
+  }
+  StagedCommunicator(const StagedCommunicator&) = delete;
+  StagedCommunicator& operator=(const StagedCommunicator&) = delete;
+
+  std::string description() const override {
+    return concat(host_->comm->description(), ", staged through host memory");
+  }
+
+  void barrier() override { host().barrier(); }
+  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
+    return host().all_gather(mine);
+  }
+  void broadcast(std::span<std::byte> bytes, int root) override { host().broadcast(bytes, root); }
+
+ protected:
+  Stream& comm_stream() override { return *stream_; }
+
+  void sum(const Tensor& tensor) override {
+    rethrow_failure();
+    if (tensor.numel() == 0) {
+      return;
+    }
+    cudaStream_t stream = cuda::stream_of(*stream_);
+    const Tensor staging = reserve(tensor);
+    CUDA_CHECK(cudaMemcpyAsync(staging.bytes(), tensor.bytes(), tensor.nbytes(),
+                               cudaMemcpyDeviceToHost, stream));
+    {
+      const std::lock_guard lock(host_->mutex);
+      host_->queue.push_back(staging);
+    }
+    CUDA_CHECK(cudaLaunchHostFunc(stream, sum_on_host, host_.get()));
+    CUDA_CHECK(cudaMemcpyAsync(tensor.bytes(), staging.bytes(), tensor.nbytes(),
+                               cudaMemcpyHostToDevice, stream));
+  }
+
+ private:
+  /// Host memory for `tensor`. One buffer serves all tensors, for the stream takes them one after
+  /// the other; only to replace it by a larger one must the stream be idle. After the first step it
+  /// never is replaced.
+  Tensor reserve(const Tensor& tensor) {
+    std::unique_ptr<PinnedTensor>& staging = host_->staging;
+    if (!staging || staging->tensor().dtype() != tensor.dtype() ||
+        staging->tensor().numel() < tensor.numel()) {
+      stream_->synchronize();
+      staging.reset();
+      staging = std::make_unique<PinnedTensor>(tensor.numel(), tensor.dtype());
+    }
+    return staging->tensor().flat_view(0, tensor.shape());
+  }
+
+  Communicator& host() {
+    rethrow_failure();
+    return *host_->comm;
+  }
+
+  void rethrow_failure() {
+    const std::lock_guard lock(host_->mutex);
+    if (host_->failure) {
+      std::rethrow_exception(host_->failure);
+    }
+  }
+
+  std::unique_ptr<HostSide> host_;
+  std::unique_ptr<Stream> stream_;
+  int exceptions_at_start_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_staged_communicator(
+    std::unique_ptr<Communicator> host, Device device,
+    std::function<void(const Tensor&)> host_sum) {
+  BRIGADE_CHECK(device.is_cuda(), "staged: expected tensors on a GPU, got ", device);
+  return std::make_unique<StagedCommunicator>(std::move(host), device, std::move(host_sum));
+}
+
+}  // namespace brigade::dist

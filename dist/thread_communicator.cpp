@@ -1,0 +1,83 @@
+#include "dist/thread_communicator.h"
+
+#include <cstring>
+#include <exception>
+
+#include "core/error.h"
+#include "core/ops.h"
+
+namespace brigade::dist {
+
+std::vector<void*> Rendezvous::arrive(int rank, void* offer) { return arrive(rank, offer, /*offering=*/true); }
+
+std::vector<void*> Rendezvous::arrive(int rank, void* offer, bool offering) {
+  std::unique_lock lock(mutex_);
+  if (offering) {
+    offers_.at(static_cast<std::size_t>(rank)) = offer;
+  }
+  const std::size_t round = round_;
+  if (++arrived_ == offers_.size()) {
+    arrived_ = 0;
+    ++round_;
+    changed_.notify_all();
+  }
+  changed_.wait(lock, [&] { return round_ != round || broken_; });
+  BRIGADE_CHECK(!broken_, "threads: another rank failed");
+  return offers_;
+}
+
+void Rendezvous::break_up() {
+  const std::lock_guard lock(mutex_);
+  broken_ = true;
+  changed_.notify_all();
+}
+
+void ThreadGroup::break_up() {
+  data.break_up();
+  control.break_up();
+}
+
+ThreadCommunicator::~ThreadCommunicator() {
+  if (std::uncaught_exceptions() > 0) {
+    group_->break_up();
+  }
+}
+
+void ThreadCommunicator::barrier() {
+  group_->control.arrive(rank(), nullptr);
+}
+
+std::vector<std::byte> ThreadCommunicator::all_gather(std::span<const std::byte> mine) {
+  std::span<const std::byte> offer = mine;
+  std::vector<std::byte> all;
+  for (void* address : group_->control.arrive(rank(), &offer)) {
+    const auto& part = *static_cast<std::span<const std::byte>*>(address);
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  group_->control.depart();
+  return all;
+}
+
+void ThreadCommunicator::broadcast(std::span<std::byte> bytes, int root) {
+  const std::vector<void*> offers = group_->control.arrive(rank(), bytes.data());
+  if (rank() != root && !bytes.empty()) {
+    std::memcpy(bytes.data(), offers[static_cast<std::size_t>(root)], bytes.size());
+  }
+  group_->control.depart();
+}
+
+void ThreadCommunicator::sum(const Tensor& tensor) {
+  Tensor mine = tensor;
+  const std::vector<void*> offers = group_->data.arrive(rank(), &mine);
+  Tensor total = static_cast<Tensor*>(offers[0])->clone();
+  for (std::size_t other = 1; other < offers.size(); ++other) {
+    const Tensor& theirs = *static_cast<Tensor*>(offers[other]);
+    BRIGADE_CHECK(theirs.shape() == tensor.shape(), "threads: rank ", rank(), " reduces ", tensor.shape(), ", rank ", other,
+                  ' ', theirs.shape());
+    ops::axpby(theirs, {.alpha = 1.0, .beta = 1.0}, total);
+  }
+  group_->data.depart();  // only when all have read may anyone overwrite its own
+  tensor.copy_from(total);
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,27 @@
+#include "nn/sequential.h"
+
+namespace brigade::nn {
+
+Variable Sequential::forward(const Variable& x) {
+  Variable y = x;
+  for (const std::unique_ptr<Module>& module : modules_) {
+    y = module->forward(y);
+  }
+  return y;
+}
+
+void Sequential::collect_parameters(const std::string& prefix, std::vector<Variable>& parameters) const {
+  for (std::size_t i = 0; i < modules_.size(); ++i) {
+    modules_[i]->collect_parameters(prefix + std::to_string(i) + ".", parameters);
+  }
+}
+
+std::string Sequential::description() const {
+  std::string text;
+  for (const std::unique_ptr<Module>& module : modules_) {
+    text += (text.empty() ? "" : " > ") + module->description();
+  }
+  return text;
+}
+
+}  // namespace brigade::nn

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "optim/optimizer.h"
+
+namespace brigade::optim {
+
+/// torch.optim.Adam (weight decay added to the gradient) and, with `decoupled`, AdamW (weights shrunk by lr times
+/// weight_decay; Loshchilov & Hutter, arXiv:1711.05101). Adam: Kingma & Ba, arXiv:1412.6980, algorithm 1.
+class Adam final : public Optimizer {
+ public:
+  struct Options {
+    double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.0;
+    bool decoupled = false;
+  };
+  Adam(std::vector<autograd::Variable> parameters, Options options);
+
+ protected:
+  void update(std::size_t span_index, const FlatSpan& span) override;
+
+ private:
+  Options options_;
+  std::vector<Tensor> first_moment_, second_moment_;  // one per span
+};
+
+}  // namespace brigade::optim

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "optim/optimizer.h"
+
+namespace brigade::optim {
+
+/// torch.optim.SGD: coupled weight decay, velocity = gradient in the first step.
+class SGD final : public Optimizer {
+ public:
+  struct Options {
+    double lr = 0.01, momentum = 0.0, weight_decay = 0.0;
+    bool nesterov = false;
+  };
+  /// Error: Nesterov without momentum, negative values.
+  SGD(std::vector<autograd::Variable> parameters, Options options);
+
+ protected:
+  void update(std::size_t span_index, const FlatSpan& span) override;
+
+ private:
+  Options options_;
+  std::vector<Tensor> velocity_;  // one per span; undefined without momentum
+};
+
+}  // namespace brigade::optim

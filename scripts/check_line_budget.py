@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""check_line_budget.py [ROOT]: fails when the product, without its tests, outgrows its budget.
+
+Counted are code lines: neither blank nor comment only. File sizes are whole files, as a reader meets them.
+"""
+
+import statistics
+import sys
+from pathlib import Path
+
+# Five synchronisation modes, two devices and four communicators, and still an afternoon's reading.
+# Raising it is a decision: write the reason here.
+BUDGET = 7000
+
+ROOMS = ["core", "autograd", "nn", "optim", "dist", "apps"]
+SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
+
+
+def count(text):
+    """(code lines, comment lines, all lines); a line with both is code."""
+    code = comment = 0
+    in_block = False
+    lines = text.splitlines()
+    for line in (line.strip() for line in lines):
+        if in_block or line.startswith("/*"):
+            comment += 1
+            in_block = "*/" not in line
+        elif line.startswith("//"):
+            comment += 1
+        elif line:
+            code += 1
+    return code, comment, len(lines)
+
+
+def percentile_90(values):
+    return sorted(values)[int(0.9 * (len(values) - 1) + 0.5)]
+
+
+def main():
+    if len(sys.argv) > 2 or sys.argv[1:] in (["-h"], ["--help"]):
+        sys.exit(__doc__)
+    root = Path(sys.argv[1]) if len(sys.argv) == 2 else Path(__file__).resolve().parent.parent
+    sizes = []
+    total = comments = 0
+    print(f"{'folder':<10}{'files':>6}{'code':>7}{'comment':>9}")
+    for room in ROOMS:
+        paths = [path for path in (root / room).rglob("*") if path.suffix in SUFFIXES]
+        counts = [count(path.read_text(encoding="utf-8")) for path in paths]
+        code, comment = sum(c[0] for c in counts), sum(c[1] for c in counts)
+        print(f"{room:<10}{len(paths):>6}{code:>7}{comment:>9}")
+        sizes += [c[2] for c in counts]
+        total += code
+        comments += comment
+    if not sizes:
+        sys.exit("line budget: no source files found")
+    print(f"file length: median {statistics.median(sizes):.0f}, p90 {percentile_90(sizes)}, longest {max(sizes)}")
+    print(f"comments: {100 * comments / max(1, total + comments):.0f} % of lines that are not blank")
+    print(f"line budget: {total} of {BUDGET} code lines")
+    if total > BUDGET:
+        sys.exit(f"line budget: {total - BUDGET} lines too many; shorten, or raise BUDGET with its reason")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+# Sourced by the other scripts: where things are, and the environment that MPI needs.
+# shellcheck shell=bash
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+die() {
+  echo "$(basename "$0" .sh): $*" >&2
+  exit 1
+}
+
+# The comment block at the head of a script is its --help.
+print_help() {
+  sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0"
+}
+
+# Prints the path of nvcc; the toolkit's installer leaves it outside PATH.
+find_nvcc() {
+  command -v "${CUDACXX:-nvcc}" || command -v /usr/local/cuda/bin/nvcc
+}
+
+gpu_driver_present() {
+  [ -e /dev/nvidiactl ] || { PATH=$PATH:/sbin ldconfig -p 2>/dev/null | grep 'libcuda\.so\.1' >/dev/null; }
+}
+
+# Physical cores this process may use: hyperthreads add nothing to a matrix product.
+usable_cores() {
+  local physical allowed
+  physical=$(lscpu -p=Core,Socket | grep -v '^#' | sort -u | wc -l)
+  allowed=$(nproc)
+  echo $((physical < allowed ? physical : allowed))
+}
+
+# mpirun refuses to run as root, and to start more ranks than cores, unless told that this is meant.
+allow_mpi_anywhere() {
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+}
+
+# Installs what is missing. BRIGADE_SKIP_SETUP=1 trusts the machine as it is.
+ensure_setup() {
+  [ -n "${BRIGADE_SKIP_SETUP:-}" ] || "$root/scripts/setup.sh"
+}
+
+# configure PRESET [-D...]: once; later changes of a CMakeLists.txt are noticed by the build itself.
+configure() {
+  local preset=$1 nvcc
+  shift
+  if [ $# -gt 0 ] || [ ! -f "$root/build/$preset/build.ninja" ]; then
+    if nvcc=$(find_nvcc); then
+      export CUDACXX=$nvcc
+    fi
+    (cd "$root" && cmake --preset "$preset" "$@")
+  fi
+}
+
+build() {
+  local preset=$1
+  shift
+  (cd "$root" && cmake --build --preset "$preset" "$@")
+}

@@ -1,0 +1,236 @@
+#!/usr/bin/env bash
+# gpu_check.sh [RESULT.json]: everything that needs a GPU, in under 8 minutes, as one JSON.
+#
+# Builds preset cuda-release for this machine's GPU; runs the tests of label gpu; trains with every mode on 2 ranks that
+# share one GPU; runs compute-sanitizer; times training against PyTorch eager where python3 has torch.
+# RESULT.json is tests/gpu_results/<date>-<gpu>.json by default. Exit codes: 0 all passed, 1 something failed, 77 no GPU.
+#
+# Environment: BRIGADE_DEBS=DIR   .deb files of scripts/ompi-prefix.sh, for a machine without mpirun and apt
+#              BRIGADE_LIMIT=480  seconds for everything
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+
+case ${1:-} in
+  -h | --help) print_help && exit ;;
+esac
+
+preset=cuda-release
+bin=$root/build/$preset/bin
+limit=${BRIGADE_LIMIT:-480}
+failed=no
+
+gpu_query() {
+  nvidia-smi --id=0 --query-gpu="$1" --format=csv,noheader,nounits
+}
+
+require_gpu() {
+  if ! command -v nvidia-smi >/dev/null || ! gpu_query name >/dev/null 2>&1; then
+    echo "gpu_check: no usable GPU on this machine (nvidia-smi is missing or finds none); nothing was checked"
+    exit 77
+  fi
+}
+
+# mpirun and the libraries: the machine's own, a private prefix, or apt.
+prepare_libraries() {
+  if command -v mpirun >/dev/null; then
+    return
+  fi
+  if [ -n "${BRIGADE_DEBS:-}" ]; then
+    # shellcheck source=scripts/ompi-prefix.sh
+    . "$root/scripts/ompi-prefix.sh" "$work/prefix" "$BRIGADE_DEBS"
+  else
+    ensure_setup
+  fi
+}
+
+# pip installs NCCL where CMake does not look.
+find_pip_nccl() {
+  local toolkit found
+  toolkit=$(dirname "$(dirname "$CUDACXX")")
+  if [ -z "${NCCL_ROOT:-}" ] && [ ! -e "$toolkit/include/nccl.h" ] && [ ! -e /usr/include/nccl.h ] &&
+    found=$(python3 -c \
+      'import importlib.util as u; print(u.find_spec("nvidia.nccl").submodule_search_locations[0])' 2>/dev/null); then
+    export NCCL_ROOT=$found
+  fi
+}
+
+# part NAME SECONDS COMMAND...: runs one part, at most SECONDS and what is left of the whole; notes how it ended.
+part() {
+  local name=$1 seconds=$2 begin=$SECONDS rc=0 left
+  shift 2
+  left=$((limit - SECONDS))
+  if [ "$left" -lt 5 ]; then
+    printf '%s\tno time left\t0\t%s\n' "$name" "$*" >>"$work/parts.tsv"
+    echo "gpu_check: $name: no time left" && failed=yes
+    return
+  fi
+  timeout --kill-after=5 $((seconds < left ? seconds : left)) "$@" >"$work/$name.out" 2>"$work/$name.err" || rc=$?
+  printf '%s\t%s\t%s\t%s\n' "$name" "$rc" $((SECONDS - begin)) "$*" >>"$work/parts.tsv"
+  echo "gpu_check: $name: exit $rc after $((SECONDS - begin)) s"
+  if [ "$rc" != 0 ]; then
+    failed=yes
+    tail -n 15 "$work/$name.out" "$work/$name.err" | sed 's/^/    /'
+  fi
+}
+
+skip_part() {
+  printf '%s\tskipped: %s\t0\t\n' "$1" "$2" >>"$work/parts.tsv"
+  echo "gpu_check: $1: skipped: $2"
+}
+
+check_build() {
+  local architecture
+  architecture=$(gpu_query compute_cap | tr -d ' .')-real
+  cd "$root"
+  part configure 60 cmake --preset "$preset" -DCMAKE_CUDA_ARCHITECTURES="$architecture"
+  part build 240 cmake --build --preset "$preset" --parallel "$(nproc)"
+}
+
+check_tests() {
+  part tests 150 ctest --preset "$preset" -L gpu --output-on-failure --parallel 4
+}
+
+check_modes() {
+  local mode accumulation
+  for mode in naive flat per_param overlap no_sync; do
+    accumulation=(--batch 64)
+    if [ "$mode" = no_sync ]; then
+      accumulation=(--batch 16 --accum 4)
+    fi
+    part "mode-$mode" 45 mpirun -np 2 --bind-to none "$bin/train_mlp" --mode "$mode" "${accumulation[@]}" \
+      --device cuda --data synthetic --hidden "512,512" --steps 60 --bucket-mb 0.5 --out "$work/run-$mode" --json
+  done
+}
+
+check_sanitizer() {
+  local tool
+  if ! tool=$(command -v compute-sanitizer || command -v "$(dirname "$CUDACXX")/compute-sanitizer"); then
+    skip_part memcheck "no compute-sanitizer"
+    return
+  fi
+  # The out-of-memory test provokes an error of the CUDA runtime on purpose.
+  part memcheck 70 "$tool" --tool memcheck --error-exitcode 9 "$bin/brigade_gpu_tests" \
+    --gtest_filter='ElementwiseOnGpu/0.*:GemmOnGpu/0.*:LossesOnGpu/0.*:OptimizersOnGpu/0.*:TrainingOnGpu.Gradients*'
+  # Kernels with shared memory.
+  part racecheck 60 "$tool" --tool racecheck --error-exitcode 9 "$bin/brigade_gpu_tests" \
+    --gtest_filter='GemmOnGpu/0.ColumnSum*:LossesOnGpu/0.Mse*:LossesOnGpu/0.CrossEntropyEquals*'
+}
+
+# bench NAME BATCH DEPTH WIDTH: alternately ours and PyTorch's, twice, so that both see the same clocks.
+bench() {
+  local name=$1 batch=$2 depth=$3 width=$4 widths round
+  widths=$(printf "$width,%.0s" $(seq "$depth"))$width
+  for round in 1 2; do
+    part "bench-$name-brigade-$round" 60 "$bin/train_mlp" --device cuda --data synthetic --train-samples $((4 * batch)) \
+      --depth "$depth" --width "$width" --no-bias --batch "$batch" --lr 0.01 --steps 50 --warmup 10 --eval-every 0 \
+      --out "$work/bench-$name-$round" --json
+    if [ "$has_torch" = yes ]; then
+      part "bench-$name-torch-$round" 60 python3 "$root/scripts/torch_baseline.py" --widths "$widths" --batch "$batch" \
+        --no-bias --steps 40 --warmup 10
+    fi
+  done
+}
+
+check_speed() {
+  has_torch=no
+  if python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
+    has_torch=yes
+  else
+    skip_part bench-torch "python3 has no torch with CUDA"
+  fi
+  bench 40x4096 64 40 4096
+  bench 8x4096 1024 8 4096
+  bench 8x1024 128 8 1024
+}
+
+write_result() {
+  result=$result gpu=$(gpu_query name,driver_version,memory.total,compute_cap) cuda=$("$CUDACXX" --version | tail -n 2 | head -n 1) \
+    commit=$(git -C "$root" rev-parse HEAD 2>/dev/null || echo unknown) seconds=$SECONDS python3 - "$work" <<'PYTHON'
+import json
+import os
+import pathlib
+import sys
+
+work = pathlib.Path(sys.argv[1])
+env = os.environ
+name, driver, memory, capability = (field.strip() for field in env["gpu"].split(","))
+
+
+def text(part, suffix):
+    path = work / f"{part}{suffix}"
+    return path.read_text(errors="replace") if path.exists() else ""
+
+
+def parsed(part):
+    try:
+        return json.loads(text(part, ".out"))
+    except ValueError:
+        return None
+
+
+parts = {}
+for line in (work / "parts.tsv").read_text().splitlines():
+    part, rc, seconds, command = line.split("\t")
+    entry = {"rc": int(rc) if rc.isdigit() else rc, "seconds": int(seconds), "command": command}
+    summary = parsed(part)
+    if summary is not None:
+        entry["result"] = summary
+    elif part in ("tests", "memcheck", "racecheck") or rc != "0":
+        entry["output_tail"] = (text(part, ".out") + text(part, ".err"))[-3000:]
+    parts[part] = entry
+
+modes = {m: parts.get(f"mode-{m}", {}).get("result") for m in ("naive", "flat", "per_param", "overlap")}
+hashes = {m: (r or {}).get("params_hash") for m, r in modes.items()}
+
+
+def fastest(bench, who):
+    steps = [parts.get(f"bench-{bench}-{who}-{i}", {}).get("result", {}).get("step_ms") for i in (1, 2)]
+    return min((s for s in steps if s), default=None)
+
+
+speed = {}
+for bench in ("40x4096", "8x4096", "8x1024"):
+    ours, torch = fastest(bench, "brigade"), fastest(bench, "torch")
+    speed[bench] = {"brigade_step_ms": ours, "torch_step_ms": torch,
+                    "torch_over_brigade": torch / ours if ours and torch else None}
+
+report = {
+    "gpu": {"name": name, "driver": driver, "memory_mib": int(memory), "compute_capability": capability},
+    "nvcc": env["cuda"],
+    "commit": env["commit"],
+    "seconds": int(env["seconds"]),
+    "passed": all(p["rc"] == 0 or str(p["rc"]).startswith("skipped") for p in parts.values()),
+    "params_hash_by_mode": hashes,
+    "same_weights_in_all_modes": None not in hashes.values() and len(set(hashes.values())) == 1,
+    "speed": speed,
+    "parts": parts,
+}
+path = pathlib.Path(env["result"])
+path.parent.mkdir(parents=True, exist_ok=True)
+path.write_text(json.dumps(report, indent=1) + "\n")
+print(f"gpu_check: wrote {path}")
+PYTHON
+}
+
+require_gpu
+command -v python3 >/dev/null || die "needs python3"
+result=${1:-$root/tests/gpu_results/$(date +%F)-$(gpu_query name | tr ' /' '--').json}
+result=$(realpath -m "$result")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+SECONDS=0
+CUDACXX=$(find_nvcc) || die "no nvcc: install the CUDA toolkit"
+export CUDACXX
+prepare_libraries
+find_pip_nccl
+allow_mpi_anywhere
+check_build
+if [ -x "$bin/train_mlp" ] && [ -x "$bin/brigade_gpu_tests" ]; then
+  check_tests
+  check_modes
+  check_speed
+  check_sanitizer
+fi
+write_result
+[ "$failed" = no ]

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# train.sh [N] [flags of train_mlp...]: installs what is missing, builds, trains on N ranks (default 2).
+#
+# Without flags it trains a 784-512-512-10 network on Fashion-MNIST, global batch 128, for 2 epochs.
+# Your flags come after these and win. Where there is a GPU driver and nvcc, the CUDA build is used.
+#
+#   scripts/train.sh                         2 ranks, the default job
+#   scripts/train.sh 4 --mode naive          4 ranks, compute first and communicate afterwards
+#   scripts/train.sh 1 --epochs 10 --loss cross_entropy --optimizer adam --lr 0.001
+#
+# Environment: BRIGADE_PRESET=cpu-release|cuda-release chooses the build,
+#              BRIGADE_SKIP_SETUP=1 installs nothing.
+# All flags of the program: build/<preset>/bin/train_mlp --help
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+
+choose_preset() {
+  if [ -n "${BRIGADE_PRESET:-}" ]; then
+    echo "$BRIGADE_PRESET"
+  elif gpu_driver_present && find_nvcc >/dev/null; then
+    echo cuda-release
+  else
+    echo cpu-release
+  fi
+}
+
+# Each rank gets its own share of the cores and uses as many threads. With more ranks than cores
+# binding would pile several ranks on one core while others idle.
+placement() {
+  local ranks=$1 cores
+  cores=$(usable_cores)
+  if [ "$ranks" -gt "$cores" ]; then
+    echo "--bind-to none"
+  elif [ $((cores / ranks)) -gt 1 ]; then
+    echo "--map-by slot:PE=$((cores / ranks)) --bind-to core"
+  else
+    echo "--map-by slot --bind-to core"
+  fi
+}
+
+case ${1:-} in
+  -h | --help) print_help && exit ;;
+esac
+ranks=2
+if [[ ${1:-} =~ ^[0-9]+$ ]]; then
+  ranks=$((10#$1))
+  shift
+fi
+[ "$ranks" -ge 1 ] || { echo "train: N must be at least 1" >&2 && exit 2; }
+
+batch=$(((128 + ranks / 2) / ranks)) # per rank: the global batch is 128, or the nearest multiple of N
+defaults=(--data fashion-mnist --epochs 2 --loss mse --optimizer sgd --lr 0.1 --momentum 0.9
+  --hidden "512,512" --batch $((batch > 0 ? batch : 1)))
+
+ensure_setup
+preset=$(choose_preset)
+configure "$preset"
+build "$preset" --target train_mlp
+allow_mpi_anywhere
+read -ra place <<<"$(placement "$ranks")"
+exec mpirun -np "$ranks" "${place[@]}" "$root/build/$preset/bin/train_mlp" "${defaults[@]}" "$@"
