@@ -4,13 +4,15 @@
 
 namespace brigade::autograd {
 
-/// Where the next contribution to a leaf's gradient goes: straight into grad (beta = 0 for the first write after
-/// zero_grad, 1 afterwards), allocating it on first use; into `staging` when hooks want to see it first.
+/// Where the next contribution to a leaf's gradient goes: straight into grad (beta = 0 for the
+/// first write after zero_grad, 1 afterwards), allocating it on first use; into `staging` when
+/// hooks want to see it first.
 Engine::Destination leaf_destination(GradState& leaf);
 
-/// The leaf has received its last contribution: run hooks, mark the gradient filled and tell the listeners now.
-/// They are not queued behind nodes still to run: with a depth-first order that made weights of a 40-layer MLP up to 78
-/// kernels late, and the overlap of communication silently vanished.
+/// The leaf has received its last contribution: run hooks, mark the gradient filled and tell the
+/// listeners now. They are not queued behind nodes still to run: with a depth-first order that made
+/// weights of a 40-layer MLP up to 78 kernels late, and the overlap of communication silently
+/// vanished.
 void leaf_finished(GradState& leaf);
 
 /// Applies the tensor hooks of `state` to `grad`, which they may replace.

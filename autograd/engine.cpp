@@ -11,14 +11,17 @@
 namespace brigade::autograd {
 namespace {
 
-/// Heap order: the producer recorded last runs first. That is the reverse of forward, so a node runs as late as it can,
-/// and the order is the same on every rank.
-bool runs_later(const GradState* a, const GradState* b) { return a->producer->sequence < b->producer->sequence; }
+/// Heap order: the producer recorded last runs first. That is the reverse of forward, so a node
+/// runs as late as it can, and the order is the same on every rank.
+bool runs_later(const GradState* a, const GradState* b) {
+  return a->producer->sequence < b->producer->sequence;
+}
 
 }  // namespace
 
 void backward(const Variable& root, BackwardOptions options) {
-  BRIGADE_CHECK(root.requires_grad(), "backward: the root requires no gradient: nothing it depends on does, or it was "
+  BRIGADE_CHECK(root.requires_grad(),
+                "backward: the root requires no gradient: nothing it depends on does, or it was "
                 "computed under NoGradGuard");
   BRIGADE_CHECK(root.data().numel() == 1, "backward: expected a scalar root, got ", root.shape());
   Engine().run(*root.grad_state(), options);
@@ -59,12 +62,18 @@ void Engine::run(GradState& root, const BackwardOptions& options) {
 
 void Engine::discover(GradState& root) {
   // Iterative: a recursion as deep as the model would overflow the stack.
-  std::vector<GradState*> frontier{&root};
-  root.reached = true;
+  std::vector<GradState*> frontier;
+  const auto reach = [&](GradState* state) {
+    if (!state->reached) {
+      state->reached = true;
+      reached_.push_back(state);
+      frontier.push_back(state);
+    }
+  };
+  reach(&root);
   while (!frontier.empty()) {
     GradState* state = frontier.back();
     frontier.pop_back();
-    reached_.push_back(state);
     for (const GradState::Listener& entry : state->listeners) {
       if (std::find(listeners_.begin(), listeners_.end(), entry.listener) == listeners_.end()) {
         listeners_.push_back(entry.listener);
@@ -73,16 +82,13 @@ void Engine::discover(GradState& root) {
     if (state->is_leaf()) {
       continue;
     }
-    BRIGADE_CHECK(!state->producer->released, "backward: the graph behind ", state->producer->name(),
+    BRIGADE_CHECK(!state->producer->released, "backward: the graph behind ",
+                  state->producer->name(),
                   " was freed by an earlier backward; pass retain_graph to the earlier one");
     for (const std::shared_ptr<GradState>& input : state->producer->inputs) {
-      if (!input) {
-        continue;
-      }
-      ++input->pending;
-      if (!input->reached) {
-        input->reached = true;
-        frontier.push_back(input.get());
+      if (input) {
+        ++input->pending;
+        reach(input.get());
       }
     }
   }
@@ -101,7 +107,8 @@ Engine::Destination Engine::destination(GradState& state) {
 }
 
 void Engine::delivered(GradState& state) {
-  BRIGADE_CHECK(state.pending > 0, "backward: a function delivered the gradient of '", state.name, "' twice");
+  BRIGADE_CHECK(state.pending > 0, "backward: a function delivered the gradient of '", state.name,
+                "' twice");
   if (--state.pending > 0) {
     return;
   }
@@ -126,8 +133,8 @@ void Engine::run_node(GradState& output, bool retain_graph) {
   }
   Gradients gradients(*this, node);
   node.backward(dy, gradients);
-  BRIGADE_CHECK(gradients.written() == expected, "backward: ", node.name(), " owes ", expected, " gradients and wrote ",
-                gradients.written());
+  BRIGADE_CHECK(gradients.written() == expected, "backward: ", node.name(), " owes ", expected,
+                " gradients and wrote ", gradients.written());
   if (!retain_graph) {
     node.release();
     node.released = true;

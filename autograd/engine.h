@@ -15,11 +15,13 @@ struct BackwardOptions {
   bool retain_graph = false;
 };
 
-/// Adds d(seed * root)/d(leaf) to the gradient of every leaf that `root` depends on. root must have one element.
+/// Adds d(seed * root)/d(leaf) to the gradient of every leaf that `root` depends on. root must have
+/// one element.
 ///
-/// Runs on the calling thread and only enqueues on the compute stream. Errors: root is not a scalar or requires no
-/// gradient; the graph was freed by an earlier backward; a function did not deliver a gradient it owes. After an
-/// error gradients are unspecified, counters are reset, and the next backward starts clean.
+/// Runs on the calling thread and only enqueues on the compute stream. Errors: root is not a scalar
+/// or requires no gradient; the graph was freed by an earlier backward; a function did not deliver
+/// a gradient it owes. After an error gradients are unspecified, counters are reset, and the next
+/// backward starts clean.
 void backward(const Variable& root, BackwardOptions options = {});
 
 /// One backward pass. Only Gradients (node.h) talks to it.
@@ -40,9 +42,9 @@ class Engine {
   void run_node(GradState& output, bool retain_graph);
   void reset() noexcept;
 
-  std::vector<GradState*> reached_;        // the graph of this pass
-  std::vector<GradState*> ready_;          // heap: complete gradients whose producers may run
-  std::vector<GradListener*> listeners_;   // each once, in order of discovery
+  std::vector<GradState*> reached_;       // the graph of this pass
+  std::vector<GradState*> ready_;         // heap: complete gradients whose producers may run
+  std::vector<GradListener*> listeners_;  // each once, in order of discovery
 };
 
 }  // namespace brigade::autograd

@@ -5,9 +5,15 @@ namespace {
 thread_local bool enabled = true;
 }  // namespace
 
-bool grad_enabled() { return enabled; }
+bool grad_enabled() {
+  return enabled;
+}
 
-NoGradGuard::NoGradGuard() : previous_(enabled) { enabled = false; }
-NoGradGuard::~NoGradGuard() { enabled = previous_; }
+NoGradGuard::NoGradGuard() : previous_(enabled) {
+  enabled = false;
+}
+NoGradGuard::~NoGradGuard() {
+  enabled = previous_;
+}
 
 }  // namespace brigade::autograd

@@ -10,8 +10,9 @@ namespace brigade::autograd {
 
 struct GradState;
 
-/// Told by the engine about the backward passes that reach the variables it is attached to (attach_listener). All
-/// calls come on the thread of backward(). The dist layer is built on these four calls and on nothing else.
+/// Told by the engine about the backward passes that reach the variables it is attached to
+/// (attach_listener). All calls come on the thread of backward(). The dist layer is built on these
+/// four calls and on nothing else.
 class GradListener {
  public:
   virtual ~GradListener() = default;
@@ -19,8 +20,8 @@ class GradListener {
   /// A backward has found at least one attached variable in its graph; no node has run yet.
   virtual void on_backward_begin() {}
 
-  /// Variable `index` has received its last contribution of this backward: its gradient is final and lies in
-  /// grad(). Called at once, before any other node runs.
+  /// Variable `index` has received its last contribution of this backward: its gradient is final
+  /// and lies in grad(). Called at once, before any other node runs.
   virtual void on_grad_ready(std::size_t index) = 0;
 
   /// All nodes have run.
@@ -30,8 +31,8 @@ class GradListener {
   virtual void on_backward_abort() noexcept {}
 };
 
-/// Sees the gradient of a tensor and may replace it: returns the replacement, or an undefined Tensor to leave it as it
-/// is. The replacement must have the same shape, dtype and device.
+/// Sees the gradient of a tensor and may replace it: returns the replacement, or an undefined
+/// Tensor to leave it as it is. The replacement must have the same shape, dtype and device.
 using TensorHook = std::function<Tensor(const Tensor& grad)>;
 
 /// Keeps a hook or listener attached; detaches it when destroyed.

@@ -11,8 +11,9 @@ thread_local std::uint64_t next_sequence = 0;
 Node::Node() : sequence(next_sequence++) {}
 
 Node::~Node() {
-  // A graph is a chain of shared pointers as long as the model is deep: destroyed recursively, 100,000 layers would
-  // overflow the stack. Whatever this node alone keeps alive is taken apart here, one node after the other.
+  // A graph is a chain of shared pointers as long as the model is deep: destroyed recursively,
+  // 100,000 layers would overflow the stack. Whatever this node alone keeps alive is taken apart
+  // here, one node after the other.
   std::vector<std::shared_ptr<GradState>> orphans = std::move(inputs);
   while (!orphans.empty()) {
     const std::shared_ptr<GradState> state = std::move(orphans.back());
@@ -26,7 +27,9 @@ Node::~Node() {
   }
 }
 
-bool Gradients::wanted(std::size_t i) const { return node_.inputs.at(i) != nullptr; }
+bool Gradients::wanted(std::size_t i) const {
+  return node_.inputs.at(i) != nullptr;
+}
 
 void Gradients::write(std::size_t i, const std::function<void(Tensor& dst, Scale scale)>& fn) {
   if (!wanted(i)) {

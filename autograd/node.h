@@ -24,10 +24,11 @@ class Gradients {
   /// Whether input `i` wants a gradient at all.
   bool wanted(std::size_t i) const;
 
-  /// Calls fn(dst, scale), which must compute dst = scale.alpha * gradient + scale.beta * dst, and reports the
-  /// gradient as delivered. `dst` is the gradient's final place (for a parameter its slice of a bucket), hence no
-  /// temporary and no add kernel. Skipped when not wanted. A parameter whose last contribution this was tells its
-  /// listeners before write() returns: write parameters first, they are what the network waits for.
+  /// Calls fn(dst, scale), which must compute dst = scale.alpha * gradient + scale.beta * dst, and
+  /// reports the gradient as delivered. `dst` is the gradient's final place (for a parameter its
+  /// slice of a bucket), hence no temporary and no add kernel. Skipped when not wanted. A parameter
+  /// whose last contribution this was tells its listeners before write() returns: write parameters
+  /// first, they are what the network waits for.
   void write(std::size_t i, const std::function<void(Tensor& dst, Scale scale)>& fn);
 
   /// How many gradients have been written.
@@ -49,22 +50,23 @@ class Node {
 
   virtual const char* name() const = 0;
 
-  /// Given dy, the gradient of the output, writes the gradients of all wanted inputs, each exactly once.
+  /// Given dy, the gradient of the output, writes the gradients of all wanted inputs, each exactly
+  /// once.
   virtual void backward(const Tensor& dy, Gradients& grads) = 0;
 
   /// Drops the saved tensors; backward is impossible afterwards.
   virtual void release() = 0;
 
   std::vector<std::shared_ptr<GradState>> inputs;  ///< null where an input requires no gradient
-  std::uint64_t sequence = 0;                      ///< creation order on this thread: backward runs latest first
+  std::uint64_t sequence = 0;  ///< creation order on this thread: backward runs latest first
   bool released = false;
 };
 
 /// A variable computed by `producer`; a plain one when producer is null.
 Variable make_output(Tensor data, std::shared_ptr<Node> producer);
 
-/// Ends a function's forward: wraps `output` and, when gradients are on and some input wants one, records a NodeT made
-/// from `saved`.
+/// Ends a function's forward: wraps `output` and, when gradients are on and some input wants one,
+/// records a NodeT made from `saved`.
 template <std::derived_from<Node> NodeT, class... Saved>
 Variable record(Tensor output, std::initializer_list<Variable> inputs, Saved&&... saved) {
   bool wanted = false;

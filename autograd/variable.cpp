@@ -18,7 +18,8 @@ std::shared_ptr<GradState> make_grad_state(const Tensor& data) {
 
 }  // namespace
 
-Variable::Variable(Tensor data, bool requires_grad, std::string name) : state_(std::make_shared<State>()) {
+Variable::Variable(Tensor data, bool requires_grad, std::string name)
+    : state_(std::make_shared<State>()) {
   BRIGADE_CHECK(data.defined(), "variable: the tensor is undefined");
   if (requires_grad) {
     BRIGADE_CHECK(data.dtype() == DType::f32 || data.dtype() == DType::f64,
@@ -37,7 +38,9 @@ Variable make_output(Tensor data, std::shared_ptr<Node> producer) {
   return output;
 }
 
-const std::string& Variable::name() const { return state_->name; }
+const std::string& Variable::name() const {
+  return state_->name;
+}
 
 void Variable::set_name(std::string name) const {
   if (state_->grad_state) {
@@ -65,9 +68,10 @@ void Variable::move_data_to(const Tensor& place) const {
 void Variable::move_grad_to(const Tensor& place) const {
   BRIGADE_CHECK(requires_grad(), "variable '", name(), "': has no gradient to move");
   GradState& state = *grad_state();
-  BRIGADE_CHECK(place.shape() == state.shape && place.dtype() == state.dtype && place.device() == state.device,
-                "variable '", name(), "': expected a gradient place ", state.dtype, " ", state.shape, ", got ",
-                place.dtype(), " ", place.shape());
+  BRIGADE_CHECK(place.shape() == state.shape && place.dtype() == state.dtype &&
+                    place.device() == state.device,
+                "variable '", name(), "': expected a gradient place ", state.dtype, " ",
+                state.shape, ", got ", place.dtype(), " ", place.shape());
   if (state.filled) {
     place.copy_from(state.grad);
   }
@@ -75,7 +79,8 @@ void Variable::move_grad_to(const Tensor& place) const {
 }
 
 HookHandle Variable::add_hook(TensorHook hook) const {
-  BRIGADE_CHECK(requires_grad(), "variable '", name(), "': a hook needs a variable that requires a gradient");
+  BRIGADE_CHECK(requires_grad(), "variable '", name(),
+                "': a hook needs a variable that requires a gradient");
   GradState& state = *grad_state();
   const std::size_t id = state.next_hook_id++;
   state.hooks.push_back({id, std::move(hook)});
@@ -83,7 +88,8 @@ HookHandle Variable::add_hook(TensorHook hook) const {
 }
 
 HookHandle Variable::attach_listener(GradListener& listener, std::size_t index) const {
-  BRIGADE_CHECK(requires_grad() && is_leaf(), "variable '", name(), "': only a leaf that requires a gradient reports it");
+  BRIGADE_CHECK(requires_grad() && is_leaf(), "variable '", name(),
+                "': only a leaf that requires a gradient reports it");
   GradState& state = *grad_state();
   const std::size_t id = state.next_hook_id++;
   state.listeners.push_back({id, &listener, index});

@@ -11,8 +11,8 @@ namespace brigade::autograd {
 
 class Node;
 
-/// The gradient side of a Variable, and the vertex of the graph that backward walks. It does not hold the data: an
-/// activation that no node saved is freed as soon as forward is done with it.
+/// The gradient side of a Variable, and the vertex of the graph that backward walks. It does not
+/// hold the data: an activation that no node saved is freed as soon as forward is done with it.
 struct GradState {
   struct Hook {
     std::size_t id;
@@ -33,14 +33,18 @@ struct GradState {
   /// Leaf: the gradient the optimizer reads, kept across steps (possibly a slice of a bucket).
   /// Otherwise: the sum of the contributions so far, alive only during backward.
   Tensor grad;
-  bool filled = false;        ///< `grad` holds a value: the next contribution adds (beta = 1) instead of overwriting
-  double leaf_scale = 1.0;    ///< factor on every contribution to a leaf: 1 / ranks, folded into the dW GEMM
-  double carry = 1.0;         ///< leaf: factor on the value present when this backward's first contribution arrives
-  bool synchronized = true;   ///< false after a backward inside no_sync(): the optimizer refuses such a gradient
-  Tensor staging;             ///< leaf with tensor hooks: this backward's sum, before the hooks have seen it
+  bool filled = false;  ///< `grad` holds a value: the next contribution adds (beta = 1) instead of
+                        ///< overwriting
+  double leaf_scale =
+      1.0;  ///< factor on every contribution to a leaf: 1 / ranks, folded into the dW GEMM
+  double carry =
+      1.0;  ///< leaf: factor on the value present when this backward's first contribution arrives
+  bool synchronized =
+      true;  ///< false after a backward inside no_sync(): the optimizer refuses such a gradient
+  Tensor staging;  ///< leaf with tensor hooks: this backward's sum, before the hooks have seen it
 
-  std::size_t pending = 0;    ///< contributions still to come in this backward
-  bool reached = false;       ///< this backward's graph contains it
+  std::size_t pending = 0;  ///< contributions still to come in this backward
+  bool reached = false;     ///< this backward's graph contains it
   std::vector<Hook> hooks;
   std::vector<Listener> listeners;
   std::size_t next_hook_id = 1;
@@ -48,8 +52,8 @@ struct GradState {
   bool is_leaf() const { return producer == nullptr; }
 };
 
-/// A Tensor with a gradient and a history. Copies are handles of one variable, so the module, the optimizer and the
-/// dist layer see the same parameter.
+/// A Tensor with a gradient and a history. Copies are handles of one variable, so the module, the
+/// optimizer and the dist layer see the same parameter.
 class Variable {
  public:
   Variable() = default;
@@ -67,16 +71,19 @@ class Variable {
   /// The gradient; undefined until something was written since zero_grad().
   Tensor grad() const;
 
-  /// Forgets the gradient's value but keeps its memory: the next contribution overwrites it. No fill.
+  /// Forgets the gradient's value but keeps its memory: the next contribution overwrites it. No
+  /// fill.
   void zero_grad() const;
 
-  /// Moves the variable to other memory of the same shape (a slice of a flat buffer); the values are copied.
+  /// Moves the variable to other memory of the same shape (a slice of a flat buffer); the values
+  /// are copied.
   void move_data_to(const Tensor& place) const;
   /// From now on the gradient is written to `place`. A present value is copied.
   void move_grad_to(const Tensor& place) const;
 
-  /// Watches or modifies the gradient of this variable. A leaf with hooks gets its contributions through a temporary,
-  /// because the hook is to see this backward's gradient alone (as in PyTorch), unscaled and not yet accumulated.
+  /// Watches or modifies the gradient of this variable. A leaf with hooks gets its contributions
+  /// through a temporary, because the hook is to see this backward's gradient alone (as in
+  /// PyTorch), unscaled and not yet accumulated.
   HookHandle add_hook(TensorHook hook) const;
 
   /// Tells `listener` about this leaf as number `index`. The listener must outlive the handle.

@@ -27,9 +27,10 @@ void* CachingAllocator::allocate(std::size_t bytes) {
   std::vector<void*>& blocks = free_[size];
   void* block = nullptr;
   if (blocks.empty()) {
-    block = dispatch(device_, [&]<class K>(K) { return K::allocate(device_.index, size, kAlignment); });
-    BRIGADE_CHECK(block != nullptr, "allocator: ", device_, " is out of memory: asked for ", size, " bytes, ",
-                  stats_.in_use, " in use; use a smaller --batch or model");
+    block =
+        dispatch(device_, [&]<class K>(K) { return K::allocate(device_.index, size, kAlignment); });
+    BRIGADE_CHECK(block != nullptr, "allocator: ", device_, " is out of memory: asked for ", size,
+                  " bytes, ", stats_.in_use, " in use; use a smaller --batch or model");
     ++stats_.system_allocations;
     stats_.reserved += size;
   } else {

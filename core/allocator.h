@@ -12,19 +12,20 @@ namespace brigade {
 
 /// What an allocator has done so far, in bytes and calls.
 struct MemoryStats {
-  std::uint64_t system_allocations = 0;  ///< calls of malloc/cudaMalloc: 0 more of them in a steady step
-  std::size_t in_use = 0;                ///< held by live tensors
+  std::uint64_t system_allocations =
+      0;                   ///< calls of malloc/cudaMalloc: 0 more of them in a steady step
+  std::size_t in_use = 0;  ///< held by live tensors
   std::size_t peak_in_use = 0;
   std::size_t reserved = 0;  ///< obtained from the system: in_use plus what waits for reuse
 };
 
 /// Memory of one device that is kept and reused instead of being given back.
 ///
-/// A training step asks for the same sizes in the same order again and again, so blocks are kept in one
-/// free list per rounded size and a block is only ever reused whole. On a GPU a freed block may still be read
-/// by kernels in flight: reuse is safe because all tensors are written by the one compute stream of this
-/// rank, in order; what a communication stream reads (gradient buckets) lives as long as its communicator.
-/// Thread-safe.
+/// A training step asks for the same sizes in the same order again and again, so blocks are kept in
+/// one free list per rounded size and a block is only ever reused whole. On a GPU a freed block may
+/// still be read by kernels in flight: reuse is safe because all tensors are written by the one
+/// compute stream of this rank, in order; what a communication stream reads (gradient buckets)
+/// lives as long as its communicator. Thread-safe.
 class CachingAllocator {
  public:
   static constexpr std::size_t kAlignment = 256;
@@ -34,7 +35,8 @@ class CachingAllocator {
   CachingAllocator(const CachingAllocator&) = delete;
   CachingAllocator& operator=(const CachingAllocator&) = delete;
 
-  /// At least `bytes`, aligned to kAlignment; null for 0. Throws Error when the device is out of memory.
+  /// At least `bytes`, aligned to kAlignment; null for 0. Throws Error when the device is out of
+  /// memory.
   void* allocate(std::size_t bytes);
   void release(void* block, std::size_t bytes) noexcept;
 

@@ -29,10 +29,16 @@ Context::PerDevice& Context::at(Device device) {
   return entry;
 }
 
-Stream& Context::compute_stream(Device device) { return *at(device).stream; }
+Stream& Context::compute_stream(Device device) {
+  return *at(device).stream;
+}
 
-const std::shared_ptr<CachingAllocator>& Context::allocator(Device device) { return at(device).allocator; }
+const std::shared_ptr<CachingAllocator>& Context::allocator(Device device) {
+  return at(device).allocator;
+}
 
-Stream& compute_stream(Device device) { return Context::current().compute_stream(device); }
+Stream& compute_stream(Device device) {
+  return Context::current().compute_stream(device);
+}
 
 }  // namespace brigade

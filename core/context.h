@@ -10,8 +10,8 @@ namespace brigade {
 
 /// What one rank computes with: a compute stream and a caching allocator per device.
 ///
-/// There is one Context per thread, not per process, because in tests ranks are threads: two of them must
-/// not share a stream, nor count each other's memory. Created on first use.
+/// There is one Context per thread, not per process, because in tests ranks are threads: two of
+/// them must not share a stream, nor count each other's memory. Created on first use.
 class Context {
  public:
   /// This thread's context.
@@ -20,7 +20,8 @@ class Context {
   /// The stream on which all operators of this thread run.
   Stream& compute_stream(Device device);
 
-  /// Shared with the storages it serves, which may be freed on another thread or after this one has ended.
+  /// Shared with the storages it serves, which may be freed on another thread or after this one has
+  /// ended.
   const std::shared_ptr<CachingAllocator>& allocator(Device device);
 
  private:

@@ -32,7 +32,8 @@ struct CudaInfo {
 /// Asks the CUDA runtime once per call; never throws and needs no GPU.
 CudaInfo cuda_info();
 
-/// Name of one GPU ("NVIDIA H200") and its 16-byte UUID as hex: two ranks with one UUID share a GPU.
+/// Name of one GPU ("NVIDIA H200") and its 16-byte UUID as hex: two ranks with one UUID share a
+/// GPU.
 struct GpuIdentity {
   std::string name;
   std::string uuid;

@@ -14,8 +14,8 @@ namespace brigade {
 ///
 ///   dispatch(x.device(), [&]<class K>(K) { K::relu(stream, n, x, y); });
 ///
-/// A build without CUDA drops the second call, but the static_assert still compiles it: a kernel that is missing
-/// on one side is a compile error on a laptop, not a surprise on the cluster.
+/// A build without CUDA drops the second call, but the static_assert still compiles it: a kernel
+/// that is missing on one side is a compile error on a laptop, not a surprise on the cluster.
 template <class Fn>
 decltype(auto) dispatch(Device device, Fn&& fn) {
   static_assert(std::is_invocable_v<Fn, CpuKernels> && std::is_invocable_v<Fn, CudaKernels>,
@@ -25,7 +25,8 @@ decltype(auto) dispatch(Device device, Fn&& fn) {
       return std::forward<Fn>(fn)(CudaKernels{});
     }
   }
-  BRIGADE_CHECK(!device.is_cuda(), "dispatch: ", device, " asked of a build without CUDA; use --device cpu");
+  BRIGADE_CHECK(!device.is_cuda(), "dispatch: ", device,
+                " asked of a build without CUDA; use --device cpu");
   return std::forward<Fn>(fn)(CpuKernels{});
 }
 

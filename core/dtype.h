@@ -10,7 +10,8 @@
 
 namespace brigade {
 
-/// f32 is what training uses. f64 exists for finite-difference checks, u8 and i64 for data and labels.
+/// f32 is what training uses. f64 exists for finite-difference checks, u8 and i64 for data and
+/// labels.
 enum class DType : std::uint8_t { f32, f64, u8, i64 };
 
 std::size_t size_of(DType dtype);
@@ -33,7 +34,8 @@ inline constexpr DType kDTypeOf = [] {
 /// Calls fn.template operator()<float>() or <double>(); Error for the other types.
 template <class Fn>
 decltype(auto) dispatch_float(DType dtype, Fn&& fn) {
-  BRIGADE_CHECK(dtype == DType::f32 || dtype == DType::f64, "expected a f32 or f64 tensor, got ", dtype);
+  BRIGADE_CHECK(dtype == DType::f32 || dtype == DType::f64, "expected a f32 or f64 tensor, got ",
+                dtype);
   if (dtype == DType::f32) {
     return std::forward<Fn>(fn).template operator()<float>();
   }

@@ -6,9 +6,9 @@
 
 namespace brigade {
 
-/// What every failed check throws. The text says who, expected, got and, where known, what to do, and
-/// ends in the place of the check: `linear: expected x [N, 512], got [32, 500] (core/ops.cpp:41)`.
-/// Programs catch it once, at the top, and end the whole job (dist/launch.h).
+/// What every failed check throws. The text says who, expected, got and, where known, what to do,
+/// and ends in the place of the check: `linear: expected x [N, 512], got [32, 500]
+/// (core/ops.cpp:41)`. Programs catch it once, at the top, and end the whole job (dist/launch.h).
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -40,9 +40,9 @@ std::string concat(const Parts&... parts) {
 }  // namespace brigade
 
 /// Throws brigade::Error with `...` joined as the message unless `condition` holds. Always on.
-#define BRIGADE_CHECK(condition, ...)                                              \
-  do {                                                                             \
-    if (!(condition)) [[unlikely]] {                                               \
+#define BRIGADE_CHECK(condition, ...)                                             \
+  do {                                                                            \
+    if (!(condition)) [[unlikely]] {                                              \
       ::brigade::throw_error(__FILE__, __LINE__, ::brigade::concat(__VA_ARGS__)); \
-    }                                                                              \
+    }                                                                             \
   } while (false)

@@ -7,14 +7,15 @@
 
 namespace brigade {
 
-/// How a result meets its destination: dst = alpha * result + beta * dst. With beta = 0 the destination is
-/// never read, so it may hold anything (NaN included) and needs no zero-fill.
+/// How a result meets its destination: dst = alpha * result + beta * dst. With beta = 0 the
+/// destination is never read, so it may hold anything (NaN included) and needs no zero-fill.
 struct Scale {
   double alpha = 1.0;
   double beta = 0.0;
 };
 
-/// C = alpha op(A) op(B) + beta C, row-major and contiguous; op(A): [m, k], op(B): [k, n], C: [m, n].
+/// C = alpha op(A) op(B) + beta C, row-major and contiguous; op(A): [m, k], op(B): [k, n], C: [m,
+/// n].
 template <class T>
 struct GemmArgs {
   bool transpose_a = false;  ///< A is stored [k, m]
@@ -48,11 +49,13 @@ struct UniformArgs {
   double low = 0.0, high = 1.0;
 };
 
-/// The CPU's kernel set. Plain loops over raw, contiguous, already checked memory; core/ops.h is the checked
-/// front. Every kernel runs on `s`, which for this set is the calling thread. T is float or double.
+/// The CPU's kernel set. Plain loops over raw, contiguous, already checked memory; core/ops.h is
+/// the checked front. Every kernel runs on `s`, which for this set is the calling thread. T is
+/// float or double.
 struct CpuKernels {
   static void* allocate(int device, std::size_t bytes, std::size_t alignment);
   static void deallocate(int device, void* block);
+  static void zero(Stream& s, void* dst, std::size_t bytes);
   static void copy(Stream& s, void* dst, const void* src, std::size_t bytes);
   static void copy_from_host(Stream& s, void* dst, const void* src, std::size_t bytes);
   /// Returns when the bytes have arrived.
@@ -74,11 +77,12 @@ struct CpuKernels {
   static void gemm(Stream& s, const GemmArgs<T>& args);
   /// y = x Wᵀ + b.   x: [N, in]   w: [out, in]   b: [out] or null   y: [N, out]
   template <class T>
-  static void linear(Stream& s, std::int64_t batch, std::int64_t in, std::int64_t out, const T* x, const T* w,
-                     const T* b, T* y);
+  static void linear(Stream& s, std::int64_t batch, std::int64_t in, std::int64_t out, const T* x,
+                     const T* w, const T* b, T* y);
   /// sums[c] = Σ_r x[r, c], met by `scale`.   x: [rows, cols]
   template <class T>
-  static void column_sum(Stream& s, std::int64_t rows, std::int64_t cols, const T* x, Scale scale, T* sums);
+  static void column_sum(Stream& s, std::int64_t rows, std::int64_t cols, const T* x, Scale scale,
+                         T* sums);
 
   /// y = max(x, 0), NaN stays NaN
   template <class T>
@@ -92,23 +96,27 @@ struct CpuKernels {
   static void mse(Stream& s, std::int64_t n, const T* x, const T* target, T* loss);
   /// dx = dloss 2 (x - target) / n
   template <class T>
-  static void mse_backward(Stream& s, std::int64_t n, const T* x, const T* target, const T* dloss, Scale scale, T* dx);
+  static void mse_backward(Stream& s, std::int64_t n, const T* x, const T* target, const T* dloss,
+                           Scale scale, T* dx);
 
-  /// loss = mean_r -log softmax(x[r])[label[r]]; keeps the softmax for backward.   x, softmax: [rows, cols]
+  /// loss = mean_r -log softmax(x[r])[label[r]]; keeps the softmax for backward.   x, softmax:
+  /// [rows, cols]
   template <class T>
-  static void cross_entropy(Stream& s, std::int64_t rows, std::int64_t cols, const T* x, const std::int64_t* labels,
-                            T* softmax, T* loss);
+  static void cross_entropy(Stream& s, std::int64_t rows, std::int64_t cols, const T* x,
+                            const std::int64_t* labels, T* softmax, T* loss);
   /// dx[r, c] = dloss (softmax[r, c] - [c = label[r]]) / rows
   template <class T>
-  static void cross_entropy_backward(Stream& s, std::int64_t rows, std::int64_t cols, const T* softmax,
-                                     const std::int64_t* labels, const T* dloss, Scale scale, T* dx);
+  static void cross_entropy_backward(Stream& s, std::int64_t rows, std::int64_t cols,
+                                     const T* softmax, const std::int64_t* labels, const T* dloss,
+                                     Scale scale, T* dx);
   /// y[r, c] = [c = label[r]]
   template <class T>
-  static void one_hot(Stream& s, std::int64_t rows, std::int64_t cols, const std::int64_t* labels, T* y);
+  static void one_hot(Stream& s, std::int64_t rows, std::int64_t cols, const std::int64_t* labels,
+                      T* y);
   /// correct = how many rows have their largest value (first of equals) at label[r]
   template <class T>
-  static void count_correct(Stream& s, std::int64_t rows, std::int64_t cols, const T* x, const std::int64_t* labels,
-                            std::int64_t* correct);
+  static void count_correct(Stream& s, std::int64_t rows, std::int64_t cols, const T* x,
+                            const std::int64_t* labels, std::int64_t* correct);
 
   /// `velocity` is null when momentum is 0.
   template <class T>
@@ -117,11 +125,13 @@ struct CpuKernels {
   static void adam(Stream& s, std::int64_t n, AdamArgs args, const T* g, T* w, T* m, T* v);
 };
 
-/// The GPU's kernel set: the same names and arguments as CpuKernels, pointers to device memory, enqueued on the
-/// CUDA stream `s`. Free of CUDA includes, so that a laptop checks every call against it (core/dispatch.h).
+/// The GPU's kernel set: the same names and arguments as CpuKernels, pointers to device memory,
+/// enqueued on the CUDA stream `s`. Free of CUDA includes, so that a laptop checks every call
+/// against it (core/dispatch.h).
 struct CudaKernels {
   static void* allocate(int device, std::size_t bytes, std::size_t alignment);
   static void deallocate(int device, void* block);
+  static void zero(Stream& s, void* dst, std::size_t bytes);
   static void copy(Stream& s, void* dst, const void* src, std::size_t bytes);
   static void copy_from_host(Stream& s, void* dst, const void* src, std::size_t bytes);
   static void copy_to_host(Stream& s, void* dst, const void* src, std::size_t bytes);
@@ -138,10 +148,11 @@ struct CudaKernels {
   template <class T>
   static void gemm(Stream& s, const GemmArgs<T>& args);
   template <class T>
-  static void linear(Stream& s, std::int64_t batch, std::int64_t in, std::int64_t out, const T* x, const T* w,
-                     const T* b, T* y);
+  static void linear(Stream& s, std::int64_t batch, std::int64_t in, std::int64_t out, const T* x,
+                     const T* w, const T* b, T* y);
   template <class T>
-  static void column_sum(Stream& s, std::int64_t rows, std::int64_t cols, const T* x, Scale scale, T* sums);
+  static void column_sum(Stream& s, std::int64_t rows, std::int64_t cols, const T* x, Scale scale,
+                         T* sums);
 
   template <class T>
   static void relu(Stream& s, std::int64_t n, const T* x, T* y);
@@ -151,19 +162,22 @@ struct CudaKernels {
   template <class T>
   static void mse(Stream& s, std::int64_t n, const T* x, const T* target, T* loss);
   template <class T>
-  static void mse_backward(Stream& s, std::int64_t n, const T* x, const T* target, const T* dloss, Scale scale, T* dx);
+  static void mse_backward(Stream& s, std::int64_t n, const T* x, const T* target, const T* dloss,
+                           Scale scale, T* dx);
 
   template <class T>
-  static void cross_entropy(Stream& s, std::int64_t rows, std::int64_t cols, const T* x, const std::int64_t* labels,
-                            T* softmax, T* loss);
+  static void cross_entropy(Stream& s, std::int64_t rows, std::int64_t cols, const T* x,
+                            const std::int64_t* labels, T* softmax, T* loss);
   template <class T>
-  static void cross_entropy_backward(Stream& s, std::int64_t rows, std::int64_t cols, const T* softmax,
-                                     const std::int64_t* labels, const T* dloss, Scale scale, T* dx);
+  static void cross_entropy_backward(Stream& s, std::int64_t rows, std::int64_t cols,
+                                     const T* softmax, const std::int64_t* labels, const T* dloss,
+                                     Scale scale, T* dx);
   template <class T>
-  static void one_hot(Stream& s, std::int64_t rows, std::int64_t cols, const std::int64_t* labels, T* y);
+  static void one_hot(Stream& s, std::int64_t rows, std::int64_t cols, const std::int64_t* labels,
+                      T* y);
   template <class T>
-  static void count_correct(Stream& s, std::int64_t rows, std::int64_t cols, const T* x, const std::int64_t* labels,
-                            std::int64_t* correct);
+  static void count_correct(Stream& s, std::int64_t rows, std::int64_t cols, const T* x,
+                            const std::int64_t* labels, std::int64_t* correct);
 
   template <class T>
   static void sgd(Stream& s, std::int64_t n, SgdArgs args, const T* g, T* w, T* velocity);

@@ -1,12 +1,14 @@
-// Stands in for core/cuda/ in builds without CUDA. Nothing else of it is needed: `if constexpr (kHasCuda)`
-// drops every other call.
+// Stands in for core/cuda/ in builds without CUDA. Nothing else of it is needed: `if constexpr
+// (kHasCuda)` drops every other call.
 #include "core/device.h"
 #include "core/error.h"
 
 namespace brigade {
 
 CudaInfo cuda_info() {
-  return {.device_count = 0, .why_not = "this build has no CUDA (BRIGADE_CUDA=OFF or no nvcc)", .runtime = ""};
+  return {.device_count = 0,
+          .why_not = "this build has no CUDA (BRIGADE_CUDA=OFF or no nvcc)",
+          .runtime = ""};
 }
 
 GpuIdentity gpu_identity(int index) {

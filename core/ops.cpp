@@ -18,25 +18,28 @@ void check_alike(const char* op, std::initializer_list<Operand> operands) {
   const Tensor& first = operands.begin()->tensor;
   for (const auto& [name, tensor] : operands) {
     BRIGADE_CHECK(tensor.defined(), op, ": ", name, " is undefined");
-    BRIGADE_CHECK(tensor.dtype() == first.dtype(), op, ": expected ", name, " of dtype ", first.dtype(), ", got ",
-                  tensor.dtype());
-    BRIGADE_CHECK(tensor.device() == first.device(), op, ": expected ", name, " on ", first.device(), ", got ",
-                  tensor.device());
+    BRIGADE_CHECK(tensor.dtype() == first.dtype(), op, ": expected ", name, " of dtype ",
+                  first.dtype(), ", got ", tensor.dtype());
+    BRIGADE_CHECK(tensor.device() == first.device(), op, ": expected ", name, " on ",
+                  first.device(), ", got ", tensor.device());
   }
 }
 
 void check_shape(const char* op, const char* name, const Tensor& tensor, const Shape& expected) {
-  BRIGADE_CHECK(tensor.shape() == expected, op, ": expected ", name, " ", expected, ", got ", tensor.shape());
+  BRIGADE_CHECK(tensor.shape() == expected, op, ": expected ", name, " ", expected, ", got ",
+                tensor.shape());
 }
 
 void check_matrix(const char* op, const char* name, const Tensor& tensor) {
-  BRIGADE_CHECK(tensor.shape().rank() == 2, op, ": expected ", name, " with 2 dimensions, got ", tensor.shape());
+  BRIGADE_CHECK(tensor.shape().rank() == 2, op, ": expected ", name, " with 2 dimensions, got ",
+                tensor.shape());
 }
 
 void check_labels(const char* op, const Tensor& rows, const Tensor& labels) {
-  BRIGADE_CHECK(labels.defined() && labels.dtype() == DType::i64, op, ": expected labels of dtype i64");
-  BRIGADE_CHECK(labels.device() == rows.device(), op, ": expected labels on ", rows.device(), ", got ",
-                labels.device());
+  BRIGADE_CHECK(labels.defined() && labels.dtype() == DType::i64, op,
+                ": expected labels of dtype i64");
+  BRIGADE_CHECK(labels.device() == rows.device(), op, ": expected labels on ", rows.device(),
+                ", got ", labels.device());
   check_shape(op, "labels", labels, {rows.shape()[0]});
 }
 
@@ -52,20 +55,26 @@ void launch(const Tensor& like, Fn&& fn) {
 }  // namespace
 
 void fill(double value, Tensor& x) {
-  launch(x, [&]<class K, class T>(Stream& s) { K::template fill<T>(s, x.numel(), static_cast<T>(value), x.data<T>()); });
+  launch(x, [&]<class K, class T>(Stream& s) {
+    K::template fill<T>(s, x.numel(), static_cast<T>(value), x.data<T>());
+  });
 }
 
 void axpby(const Tensor& x, Scale scale, Tensor& y) {
   check_alike("axpby", {{"x", x}, {"y", y}});
   check_shape("axpby", "y", y, x.shape());
-  launch(x, [&]<class K, class T>(Stream& s) { K::axpby(s, x.numel(), x.data<T>(), scale, y.data<T>()); });
+  launch(x, [&]<class K, class T>(Stream& s) {
+    K::axpby(s, x.numel(), x.data<T>(), scale, y.data<T>());
+  });
 }
 
 void add(const Tensor& a, const Tensor& b, Tensor& y) {
   check_alike("add", {{"a", a}, {"b", b}, {"y", y}});
   check_shape("add", "b", b, a.shape());
   check_shape("add", "y", y, a.shape());
-  launch(a, [&]<class K, class T>(Stream& s) { K::add(s, a.numel(), a.data<T>(), b.data<T>(), y.data<T>()); });
+  launch(a, [&]<class K, class T>(Stream& s) {
+    K::add(s, a.numel(), a.data<T>(), b.data<T>(), y.data<T>());
+  });
 }
 
 void uniform(UniformArgs args, Tensor& x) {
@@ -93,7 +102,8 @@ void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y) {
   check_matrix("linear", "w", w);
   const std::int64_t out = w.shape()[0];
   const std::int64_t in = w.shape()[1];
-  BRIGADE_CHECK(x.shape().rank() == 2 && x.shape()[1] == in, "linear: expected x [N, ", in, "], got ", x.shape());
+  BRIGADE_CHECK(x.shape().rank() == 2 && x.shape()[1] == in, "linear: expected x [N, ", in,
+                "], got ", x.shape());
   const std::int64_t batch = x.shape()[0];
   check_shape("linear", "y", y, {batch, out});
   if (b.defined()) {
@@ -134,14 +144,18 @@ void mse(const Tensor& x, const Tensor& target, Tensor& loss) {
   check_alike("mse_loss", {{"x", x}, {"target", target}, {"loss", loss}});
   check_shape("mse_loss", "target", target, x.shape());
   check_shape("mse_loss", "loss", loss, {});
-  launch(x, [&]<class K, class T>(Stream& s) { K::mse(s, x.numel(), x.data<T>(), target.data<T>(), loss.data<T>()); });
+  launch(x, [&]<class K, class T>(Stream& s) {
+    K::mse(s, x.numel(), x.data<T>(), target.data<T>(), loss.data<T>());
+  });
 }
 
-void mse_backward(const Tensor& x, const Tensor& target, const Tensor& dloss, Scale scale, Tensor& dx) {
+void mse_backward(const Tensor& x, const Tensor& target, const Tensor& dloss, Scale scale,
+                  Tensor& dx) {
   check_alike("mse_loss", {{"x", x}, {"target", target}, {"dloss", dloss}, {"dx", dx}});
   check_shape("mse_loss", "dx", dx, x.shape());
   launch(x, [&]<class K, class T>(Stream& s) {
-    K::mse_backward(s, x.numel(), x.data<T>(), target.data<T>(), dloss.data<T>(), scale, dx.data<T>());
+    K::mse_backward(s, x.numel(), x.data<T>(), target.data<T>(), dloss.data<T>(), scale,
+                    dx.data<T>());
   });
 }
 
@@ -152,12 +166,13 @@ void cross_entropy(const Tensor& x, const Tensor& labels, Tensor& softmax, Tenso
   check_shape("cross_entropy", "softmax", softmax, x.shape());
   check_shape("cross_entropy", "loss", loss, {});
   launch(x, [&]<class K, class T>(Stream& s) {
-    K::cross_entropy(s, x.shape()[0], x.shape()[1], x.data<T>(), labels.data<std::int64_t>(), softmax.data<T>(),
-                     loss.data<T>());
+    K::cross_entropy(s, x.shape()[0], x.shape()[1], x.data<T>(), labels.data<std::int64_t>(),
+                     softmax.data<T>(), loss.data<T>());
   });
 }
 
-void cross_entropy_backward(const Tensor& softmax, const Tensor& labels, const Tensor& dloss, Scale scale, Tensor& dx) {
+void cross_entropy_backward(const Tensor& softmax, const Tensor& labels, const Tensor& dloss,
+                            Scale scale, Tensor& dx) {
   check_alike("cross_entropy", {{"softmax", softmax}, {"dloss", dloss}, {"dx", dx}});
   check_shape("cross_entropy", "dx", dx, softmax.shape());
   launch(softmax, [&]<class K, class T>(Stream& s) {
@@ -187,14 +202,21 @@ void count_correct(const Tensor& x, const Tensor& labels, Tensor& correct) {
 void sgd(SgdArgs args, const Tensor& g, Tensor& w, Tensor& velocity) {
   check_alike("sgd", {{"w", w}, {"g", g}});
   check_shape("sgd", "g", g, w.shape());
+  if (velocity.defined()) {
+    check_alike("sgd", {{"w", w}, {"velocity", velocity}});
+    check_shape("sgd", "velocity", velocity, w.shape());
+  }
   launch(w, [&]<class K, class T>(Stream& s) {
-    K::sgd(s, w.numel(), args, g.data<T>(), w.data<T>(), velocity.defined() ? velocity.data<T>() : nullptr);
+    K::sgd(s, w.numel(), args, g.data<T>(), w.data<T>(),
+           velocity.defined() ? velocity.data<T>() : nullptr);
   });
 }
 
 void adam(AdamArgs args, const Tensor& g, Tensor& w, Tensor& m, Tensor& v) {
   check_alike("adam", {{"w", w}, {"g", g}, {"m", m}, {"v", v}});
   check_shape("adam", "g", g, w.shape());
+  check_shape("adam", "m", m, w.shape());
+  check_shape("adam", "v", v, w.shape());
   launch(w, [&]<class K, class T>(Stream& s) {
     K::adam(s, w.numel(), args, g.data<T>(), w.data<T>(), m.data<T>(), v.data<T>());
   });

@@ -3,10 +3,11 @@
 #include "core/kernels.h"
 #include "core/tensor.h"
 
-/// Shape-checked functions on tensors: what autograd/functions is written in. Each checks shapes, dtypes and
-/// devices, then hands raw pointers to the kernel set of the device, on this thread's compute stream. None waits
-/// for the device. Results go into a tensor the caller provides: in backward that is a slice of a gradient bucket.
-/// All throw Error on a mismatch, naming themselves, what they expected and what they got.
+/// Shape-checked functions on tensors: what autograd/functions is written in. Each checks shapes,
+/// dtypes and devices, then hands raw pointers to the kernel set of the device, on this thread's
+/// compute stream. None waits for the device. Results go into a tensor the caller provides: in
+/// backward that is a slice of a gradient bucket. All throw Error on a mismatch, naming themselves,
+/// what they expected and what they got.
 namespace brigade::ops {
 
 /// Whether gemm reads an operand as it is stored or transposed.
@@ -16,7 +17,8 @@ void fill(double value, Tensor& x);
 /// y = alpha x + beta y
 void axpby(const Tensor& x, Scale scale, Tensor& y);
 void add(const Tensor& a, const Tensor& b, Tensor& y);
-/// Uniform numbers in [low, high): element i of stream (seed, sequence), the same on every device (core/random.h).
+/// Uniform numbers in [low, high): element i of stream (seed, sequence), the same on every device
+/// (core/random.h).
 void uniform(UniformArgs args, Tensor& x);
 
 /// c = alpha op(a) op(b) + beta c, 2-D
@@ -32,17 +34,21 @@ void relu_backward(const Tensor& dy, const Tensor& y, Scale scale, Tensor& dx);
 
 /// loss = mean of (x - target)² over all elements.   loss: []
 void mse(const Tensor& x, const Tensor& target, Tensor& loss);
-void mse_backward(const Tensor& x, const Tensor& target, const Tensor& dloss, Scale scale, Tensor& dx);
+void mse_backward(const Tensor& x, const Tensor& target, const Tensor& dloss, Scale scale,
+                  Tensor& dx);
 
-/// loss = mean over rows of -log softmax(x)[label].   x, softmax: [N, classes]   labels: i64 [N]   loss: []
+/// loss = mean over rows of -log softmax(x)[label].   x, softmax: [N, classes]   labels: i64 [N]
+/// loss: []
 void cross_entropy(const Tensor& x, const Tensor& labels, Tensor& softmax, Tensor& loss);
-void cross_entropy_backward(const Tensor& softmax, const Tensor& labels, const Tensor& dloss, Scale scale, Tensor& dx);
+void cross_entropy_backward(const Tensor& softmax, const Tensor& labels, const Tensor& dloss,
+                            Scale scale, Tensor& dx);
 /// y = 1 at each row's label, 0 elsewhere.   labels: i64 [N]   y: [N, classes]
 void one_hot(const Tensor& labels, Tensor& y);
 /// correct = number of rows whose largest value is at the label.   correct: i64 []
 void count_correct(const Tensor& x, const Tensor& labels, Tensor& correct);
 
-/// One optimizer step on flat, equally shaped tensors (see SgdArgs, AdamArgs). `velocity` undefined: no momentum.
+/// One optimizer step on flat, equally shaped tensors (see SgdArgs, AdamArgs). `velocity`
+/// undefined: no momentum.
 void sgd(SgdArgs args, const Tensor& g, Tensor& w, Tensor& velocity);
 void adam(AdamArgs args, const Tensor& g, Tensor& w, Tensor& m, Tensor& v);
 

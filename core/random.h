@@ -7,19 +7,22 @@ namespace brigade {
 
 /// Counter-based random numbers: Philox 4x32-10 (Salmon et al., SC'11), from Random123.
 ///
-/// A number is a pure function of (seed, sequence, position). There is no state to keep or to broadcast: every
-/// rank, on CPU or GPU, computes the same number wherever it needs it, whatever the number of ranks. A use that
-/// must not repeat another's numbers takes its own `sequence`.
+/// A number is a pure function of (seed, sequence, position). There is no state to keep or to
+/// broadcast: every rank, on CPU or GPU, computes the same number wherever it needs it, whatever
+/// the number of ranks. A use that must not repeat another's numbers takes its own `sequence`.
 ///
-/// Word `position` of the stream: block position / 4 of the counter {block low, block high, sequence, 0} under the
-/// key {seed low, seed high}, element position % 4.
+/// Word `position` of the stream: block position / 4 of the counter {block low, block high,
+/// sequence, 0} under the key {seed low, seed high}, element position % 4.
 std::uint32_t random_bits(std::uint64_t seed, std::uint32_t sequence, std::uint64_t position);
 
 /// The upper 24 bits as a number in [0, 1), exact in float.
-constexpr float unit_float(std::uint32_t bits) { return static_cast<float>(bits >> 8U) * 0x1p-24F; }
+constexpr float unit_float(std::uint32_t bits) {
+  return static_cast<float>(bits >> 8U) * 0x1p-24F;
+}
 
 /// A permutation of 0 … n-1 (Fisher-Yates), the same for every rank.
-std::vector<std::int64_t> random_permutation(std::int64_t n, std::uint64_t seed, std::uint32_t sequence);
+std::vector<std::int64_t> random_permutation(std::int64_t n, std::uint64_t seed,
+                                             std::uint32_t sequence);
 
 /// Who draws from which sequence. Parameters use kParameters + their index.
 namespace sequences {

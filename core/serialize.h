@@ -12,18 +12,21 @@ namespace brigade {
 /// Named tensors in the order they were given.
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
-/// Writes a .safetensors file (8-byte little-endian header length, JSON header, raw data), readable by PyTorch.
-/// Atomic: written to a temporary file beside `path`, fsynced, renamed, so a reader or a crash never sees half a file.
-/// GPU tensors are copied to the host first. Errors: cannot write (UsageError, with the system's reason), a name twice.
+/// Writes a .safetensors file (8-byte little-endian header length, JSON header, raw data), readable
+/// by PyTorch. Atomic: written to a temporary file beside `path`, fsynced, renamed, so a reader or
+/// a crash never sees half a file. GPU tensors are copied to the host first. Errors: cannot write
+/// (UsageError, with the system's reason), a name twice.
 void save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
                       const std::vector<std::pair<std::string, std::string>>& metadata = {});
 
-/// Reads all tensors onto the CPU, in file order of their data. UsageError naming the file and the fault for anything
-/// that is not a well-formed safetensors file: short file, header too long, bad JSON, unknown dtype, offsets that
-/// overlap, leave holes, exceed the file or disagree with the shape.
+/// Reads all tensors onto the CPU, in file order of their data. UsageError naming the file and the
+/// fault for anything that is not a well-formed safetensors file: short file, header too long, bad
+/// JSON, unknown dtype, offsets that overlap, leave holes, exceed the file or disagree with the
+/// shape.
 NamedTensors load_safetensors(const std::filesystem::path& path);
 
-/// Writes `content` to `path` atomically (temporary file, fsync, rename). UsageError with the system's reason.
+/// Writes `content` to `path` atomically (temporary file, fsync, rename). UsageError with the
+/// system's reason.
 void write_file_atomically(const std::filesystem::path& path, const std::string& content);
 
 }  // namespace brigade

@@ -11,9 +11,11 @@ Shape::Shape(std::initializer_list<std::int64_t> extents)
     : Shape(std::span(extents.begin(), extents.size())) {}
 
 Shape::Shape(std::span<const std::int64_t> extents) : rank_(extents.size()) {
-  BRIGADE_CHECK(rank_ <= kMaxRank, "shape: expected at most ", kMaxRank, " dimensions, got ", rank_);
+  BRIGADE_CHECK(rank_ <= kMaxRank, "shape: expected at most ", kMaxRank, " dimensions, got ",
+                rank_);
   for (std::size_t dim = 0; dim < rank_; ++dim) {
-    BRIGADE_CHECK(extents[dim] >= 0, "shape: negative extent ", extents[dim], " in dimension ", dim);
+    BRIGADE_CHECK(extents[dim] >= 0, "shape: negative extent ", extents[dim], " in dimension ",
+                  dim);
     extents_[dim] = extents[dim];
   }
 }

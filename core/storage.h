@@ -7,7 +7,8 @@
 
 namespace brigade {
 
-/// A block of memory on one device, owned. Tensors share it; the last one gives it back to its allocator.
+/// A block of memory on one device, owned. Tensors share it; the last one gives it back to its
+/// allocator.
 class Storage {
  public:
   Storage(std::shared_ptr<CachingAllocator> allocator, std::size_t bytes)

@@ -21,7 +21,8 @@ using Clock = std::chrono::steady_clock;
 /// A point of a CPU stream. complete() is called by the stream, once.
 class CpuEvent final : public EventState {
  public:
-  explicit CpuEvent(std::shared_ptr<std::atomic<int>> waiters = nullptr) : waiters_(std::move(waiters)) {}
+  explicit CpuEvent(std::shared_ptr<std::atomic<int>> waiters = nullptr)
+      : waiters_(std::move(waiters)) {}
 
   void complete(std::exception_ptr failure) {
     const std::lock_guard lock(mutex_);
@@ -127,7 +128,9 @@ struct WorkerStream::Queue {
 };
 
 WorkerStream::WorkerStream(const char* name)
-    : Stream(kCpu), queue_(std::make_unique<Queue>()), waiters_(std::make_shared<std::atomic<int>>(0)) {
+    : Stream(kCpu),
+      queue_(std::make_unique<Queue>()),
+      waiters_(std::make_shared<std::atomic<int>>(0)) {
   queue_->thread = std::thread([queue = queue_.get()] { queue->serve(); });
   pthread_setname_np(queue_->thread.native_handle(), name);
 }
@@ -155,7 +158,9 @@ void WorkerStream::wait(const Event& event) {
   run([event] { event.synchronize(); });
 }
 
-bool WorkerStream::someone_waits() const { return waiters_->load(std::memory_order_relaxed) > 0; }
+bool WorkerStream::someone_waits() const {
+  return waiters_->load(std::memory_order_relaxed) > 0;
+}
 
 std::unique_ptr<Stream> make_comm_stream(Device device) {
   if constexpr (kHasCuda) {

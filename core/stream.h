@@ -18,8 +18,8 @@ class EventState {
   virtual void* native_handle() const { return nullptr; }
 };
 
-/// One recorded point of a stream: "all work enqueued before me is finished". A cheap handle that can be
-/// copied and outlive its stream. A default-constructed Event is already done.
+/// One recorded point of a stream: "all work enqueued before me is finished". A cheap handle that
+/// can be copied and outlive its stream. A default-constructed Event is already done.
 class Event {
  public:
   Event() = default;
@@ -33,8 +33,8 @@ class Event {
   /// cudaEvent_t, or null for an event of a CPU stream.
   void* native_handle() const { return state_ ? state_->native_handle() : nullptr; }
 
-  /// Milliseconds between two finished events of one device, both recorded with Timing::on. Negative when
-  /// `end` came first.
+  /// Milliseconds between two finished events of one device, both recorded with Timing::on.
+  /// Negative when `end` came first.
   friend double elapsed_ms(const Event& begin, const Event& end);
 
  private:
@@ -44,11 +44,12 @@ class Event {
 /// Whether an event also notes the time. CPU events always do; on a GPU it makes recording slower.
 enum class Timing : bool { off, on };
 
-/// A queue of work on one device, executed in order. Two streams run side by side; Events order them.
+/// A queue of work on one device, executed in order. Two streams run side by side; Events order
+/// them.
 ///
-/// CPU: InlineStream is the calling thread, so work is finished when run() returns; WorkerStream is a
-/// thread of its own. CUDA: a cudaStream_t; run() lets `work` enqueue kernels and does not wait for them.
-/// The reducer needs no more than this, which is why it is the same code on both devices.
+/// CPU: InlineStream is the calling thread, so work is finished when run() returns; WorkerStream is
+/// a thread of its own. CUDA: a cudaStream_t; run() lets `work` enqueue kernels and does not wait
+/// for them. The reducer needs no more than this, which is why it is the same code on both devices.
 class Stream {
  public:
   explicit Stream(Device device) : device_(device) {}
@@ -65,7 +66,8 @@ class Stream {
   virtual Event record(Timing timing) = 0;
   Event record() { return record(Timing::off); }
 
-  /// Later work of this stream starts only after `event`. Blocks the caller on an InlineStream alone.
+  /// Later work of this stream starts only after `event`. Blocks the caller on an InlineStream
+  /// alone.
   virtual void wait(const Event& event) = 0;
 
   /// Blocks the calling thread until everything enqueued so far is done; rethrows what it threw.
@@ -74,8 +76,8 @@ class Stream {
   /// cudaStream_t, or null on the CPU.
   virtual void* native_handle() const { return nullptr; }
 
-  /// True while a thread is blocked on one of this stream's events: the one moment when work that polls
-  /// (an MPI request) need not be polite to the thread that computes.
+  /// True while a thread is blocked on one of this stream's events: the one moment when work that
+  /// polls (an MPI request) need not be polite to the thread that computes.
   virtual bool someone_waits() const { return false; }
 
  private:
@@ -92,8 +94,8 @@ class InlineStream final : public Stream {
   using Stream::record;
 };
 
-/// A thread that executes its queue first in, first out. After work has thrown, the rest of the queue is
-/// skipped and every event recorded behind it rethrows. The destructor finishes the queue.
+/// A thread that executes its queue first in, first out. After work has thrown, the rest of the
+/// queue is skipped and every event recorded behind it rethrows. The destructor finishes the queue.
 class WorkerStream final : public Stream {
  public:
   /// `name` shows up in debuggers and `top -H` (15 characters).
@@ -111,8 +113,8 @@ class WorkerStream final : public Stream {
   std::shared_ptr<std::atomic<int>> waiters_;  // shared with the events
 };
 
-/// Priority of a GPU stream. Communication gets `high`, so that a collective that has become possible is
-/// not stuck behind the backward kernels already queued.
+/// Priority of a GPU stream. Communication gets `high`, so that a collective that has become
+/// possible is not stuck behind the backward kernels already queued.
 enum class StreamPriority : bool { normal, high };
 
 /// A new stream for communication on `device`: a WorkerStream, or a high-priority CUDA stream.

@@ -10,7 +10,8 @@ Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {
   tensor.shape_ = shape;
   tensor.numel_ = shape.numel();
   tensor.dtype_ = dtype;
-  tensor.storage_ = std::make_shared<Storage>(Context::current().allocator(device), tensor.nbytes());
+  tensor.storage_ =
+      std::make_shared<Storage>(Context::current().allocator(device), tensor.nbytes());
   return tensor;
 }
 
@@ -22,8 +23,8 @@ Tensor Tensor::zeros(const Shape& shape, DType dtype, Device device) {
 
 template <class T>
 Tensor Tensor::from(std::span<const T> values, const Shape& shape, Device device) {
-  BRIGADE_CHECK(static_cast<std::int64_t>(values.size()) == shape.numel(), "tensor: expected ", shape.numel(),
-                " values for shape ", shape, ", got ", values.size());
+  BRIGADE_CHECK(static_cast<std::int64_t>(values.size()) == shape.numel(), "tensor: expected ",
+                shape.numel(), " values for shape ", shape, ", got ", values.size());
   Tensor tensor = empty(shape, kDTypeOf<T>, device);
   dispatch(device, [&]<class K>(K) {
     K::copy_from_host(compute_stream(device), tensor.bytes(), values.data(), tensor.nbytes());
@@ -39,22 +40,22 @@ T* Tensor::data() const {
 }
 
 Tensor Tensor::reshape(const Shape& shape) const {
-  BRIGADE_CHECK(shape.numel() == numel_, "reshape: ", shape_, " has ", numel_, " elements, ", shape, " has ",
-                shape.numel());
+  BRIGADE_CHECK(shape.numel() == numel_, "reshape: ", shape_, " has ", numel_, " elements, ", shape,
+                " has ", shape.numel());
   return flat_view(0, shape);
 }
 
 Tensor Tensor::rows(std::int64_t begin, std::int64_t count) const {
-  BRIGADE_CHECK(begin >= 0 && count >= 0 && begin + count <= shape_[0], "rows: [", begin, ", ", begin + count,
-                ") asked of ", shape_);
+  BRIGADE_CHECK(begin >= 0 && count >= 0 && begin + count <= shape_[0], "rows: [", begin, ", ",
+                begin + count, ") asked of ", shape_);
   const Shape result = shape_.with_rows(count);
   return flat_view(begin * shape_.with_rows(1).numel(), result);
 }
 
 Tensor Tensor::flat_view(std::int64_t offset, const Shape& shape) const {
   BRIGADE_CHECK(defined(), "tensor: view of an undefined tensor");
-  BRIGADE_CHECK(offset >= 0 && offset + shape.numel() <= numel_, "tensor: view ", shape, " at element ", offset,
-                " asked of ", numel_, " elements");
+  BRIGADE_CHECK(offset >= 0 && offset + shape.numel() <= numel_, "tensor: view ", shape,
+                " at element ", offset, " asked of ", numel_, " elements");
   Tensor view = *this;
   view.byte_offset_ += static_cast<std::size_t>(offset) * size_of(dtype_);
   view.shape_ = shape;
@@ -64,7 +65,8 @@ Tensor Tensor::flat_view(std::int64_t offset, const Shape& shape) const {
 
 Tensor Tensor::spanning(std::int64_t numel) const {
   const std::size_t end = byte_offset_ + static_cast<std::size_t>(numel) * size_of(dtype_);
-  BRIGADE_CHECK(numel >= 0 && end <= storage_->bytes(), "tensor: spanning ", numel, " elements exceeds the storage");
+  BRIGADE_CHECK(numel >= 0 && end <= storage_->bytes(), "tensor: spanning ", numel,
+                " elements exceeds the storage");
   Tensor view = *this;
   view.shape_ = {numel};
   view.numel_ = numel;
@@ -88,12 +90,12 @@ Tensor Tensor::clone() const {
 
 void Tensor::copy_from(const Tensor& source) const {
   BRIGADE_CHECK(defined() && source.defined(), "copy: undefined tensor");
-  BRIGADE_CHECK(shape_ == source.shape_ && dtype_ == source.dtype_, "copy: expected ", dtype_, " ", shape_, ", got ",
-                source.dtype_, " ", source.shape_);
+  BRIGADE_CHECK(shape_ == source.shape_ && dtype_ == source.dtype_, "copy: expected ", dtype_, " ",
+                shape_, ", got ", source.dtype_, " ", source.shape_);
   const bool from_host = !source.device().is_cuda() && device().is_cuda();
   const bool to_host = source.device().is_cuda() && !device().is_cuda();
-  BRIGADE_CHECK(from_host || to_host || device() == source.device(), "copy: from ", source.device(), " to ", device(),
-                " is not supported; go through the CPU");
+  BRIGADE_CHECK(from_host || to_host || device() == source.device(), "copy: from ", source.device(),
+                " to ", device(), " is not supported; go through the CPU");
   const Device where = to_host ? source.device() : device();
   Stream& stream = compute_stream(where);
   dispatch(where, [&]<class K>(K) {
@@ -108,17 +110,16 @@ void Tensor::copy_from(const Tensor& source) const {
 }
 
 void Tensor::zero() const {
-  dispatch_float(dtype_, [&]<class T>() {
-    dispatch(device(), [&]<class K>(K) { K::template fill<T>(compute_stream(device()), numel_, T{0}, data<T>()); });
-  });
+  dispatch(device(), [&]<class K>(K) { K::zero(compute_stream(device()), bytes(), nbytes()); });
 }
 
 template <class T>
 std::vector<T> Tensor::to_vector() const {
   std::vector<T> values(static_cast<std::size_t>(numel_));
   const T* source = data<T>();
-  dispatch(device(),
-           [&]<class K>(K) { K::copy_to_host(compute_stream(device()), values.data(), source, nbytes()); });
+  dispatch(device(), [&]<class K>(K) {
+    K::copy_to_host(compute_stream(device()), values.data(), source, nbytes());
+  });
   return values;
 }
 
@@ -127,7 +128,8 @@ double Tensor::item() const {
   if (dtype_ == DType::i64) {
     return static_cast<double>(to_vector<std::int64_t>().front());
   }
-  return dispatch_float(dtype_, [&]<class T>() { return static_cast<double>(to_vector<T>().front()); });
+  return dispatch_float(dtype_,
+                        [&]<class T>() { return static_cast<double>(to_vector<T>().front()); });
 }
 
 template Tensor Tensor::from(std::span<const float>, const Shape&, Device);

@@ -14,8 +14,8 @@ namespace brigade {
 
 /// Contiguous row-major numbers on one device: a shape over a stretch of shared Storage.
 ///
-/// Copying a Tensor copies the handle; reshape, rows and flat_view are views of the same bytes. It knows
-/// nothing of gradients (autograd/variable.h does).
+/// Copying a Tensor copies the handle; reshape, rows and flat_view are views of the same bytes. It
+/// knows nothing of gradients (autograd/variable.h does).
 class Tensor {
  public:
   /// Undefined: no storage; defined() is false.
@@ -24,7 +24,9 @@ class Tensor {
   /// Uninitialised memory from this thread's allocator.
   static Tensor empty(const Shape& shape, DType dtype = DType::f32, Device device = kCpu);
   static Tensor zeros(const Shape& shape, DType dtype = DType::f32, Device device = kCpu);
-  static Tensor empty_like(const Tensor& other) { return empty(other.shape(), other.dtype(), other.device()); }
+  static Tensor empty_like(const Tensor& other) {
+    return empty(other.shape(), other.dtype(), other.device());
+  }
 
   /// A copy of host values.
   template <class T>
@@ -45,7 +47,8 @@ class Tensor {
   template <class T>
   T* data() const;
   std::byte* bytes() const { return storage_->data() + byte_offset_; }
-  /// Offset of the first element in its storage; with same_storage() it tells whether two views adjoin.
+  /// Offset of the first element in its storage; with same_storage() it tells whether two views
+  /// adjoin.
   std::size_t byte_offset() const { return byte_offset_; }
   bool same_storage(const Tensor& other) const { return storage_ == other.storage_; }
 
@@ -53,7 +56,8 @@ class Tensor {
   Tensor reshape(const Shape& shape) const;
   Tensor rows(std::int64_t begin, std::int64_t count) const;
   Tensor flat_view(std::int64_t offset, const Shape& shape) const;
-  /// The first `numel` elements of the storage from this tensor's start on, beyond its own end if need be.
+  /// The first `numel` elements of the storage from this tensor's start on, beyond its own end if
+  /// need be.
   Tensor spanning(std::int64_t numel) const;
 
   /// A copy on `device`; this tensor itself when it is there already.

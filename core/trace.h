@@ -2,8 +2,9 @@
 
 namespace brigade {
 
-/// Names what the enclosing scope does, for profilers: an NVTX range in CUDA builds (free without a profiler),
-/// nothing in CPU builds. Never synchronises a device. `name` must be a literal or outlive the scope.
+/// Names what the enclosing scope does, for profilers: an NVTX range in CUDA builds (free without a
+/// profiler), nothing in CPU builds. Never synchronises a device. `name` must be a literal or
+/// outlive the scope.
 class TraceScope {
  public:
   explicit TraceScope(const char* name);

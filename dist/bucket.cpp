@@ -22,7 +22,8 @@ std::size_t slice_bytes(const Tensor& parameter) {
   return (parameter.nbytes() + kSliceAlignment - 1) / kSliceAlignment * kSliceAlignment;
 }
 
-std::vector<Bucket> make_buckets(std::span<const autograd::Variable> parameters, const BucketPlan& plan) {
+std::vector<Bucket> make_buckets(std::span<const autograd::Variable> parameters,
+                                 const BucketPlan& plan) {
   std::vector<bool> placed(parameters.size(), false);
   std::vector<Bucket> buckets;
   for (const std::vector<std::size_t>& members : plan) {
@@ -31,10 +32,11 @@ std::vector<Bucket> make_buckets(std::span<const autograd::Variable> parameters,
     std::size_t bytes = 0;
     for (const std::size_t i : members) {
       const Tensor& data = parameters[i].data();
-      BRIGADE_CHECK(!placed.at(i), "bucket: parameter '", parameters[i].name(), "' is in the plan twice");
-      BRIGADE_CHECK(data.dtype() == first.dtype() && data.device() == first.device(), "bucket: expected '",
-                    parameters[i].name(), "' as ", first.dtype(), " on ", first.device(), ", got ", data.dtype(), " on ",
-                    data.device());
+      BRIGADE_CHECK(!placed.at(i), "bucket: parameter '", parameters[i].name(),
+                    "' is in the plan twice");
+      BRIGADE_CHECK(data.dtype() == first.dtype() && data.device() == first.device(),
+                    "bucket: expected '", parameters[i].name(), "' as ", first.dtype(), " on ",
+                    first.device(), ", got ", data.dtype(), " on ", data.device());
       placed[i] = true;
       bytes += slice_bytes(data);
     }
@@ -47,7 +49,8 @@ std::vector<Bucket> make_buckets(std::span<const autograd::Variable> parameters,
     for (const std::size_t i : members) {
       const autograd::Variable& parameter = parameters[i];
       const Shape shape = parameter.shape();
-      const auto slice = static_cast<std::int64_t>(slice_bytes(parameter.data()) / size_of(first.dtype()));
+      const auto slice =
+          static_cast<std::int64_t>(slice_bytes(parameter.data()) / size_of(first.dtype()));
       parameter.move_data_to(bucket.data.flat_view(offset, shape));
       parameter.move_grad_to(bucket.grads.flat_view(offset, shape));
       offset += slice;

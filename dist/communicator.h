@@ -39,10 +39,10 @@ class Work {
 
 /// A group of ranks that execute the same collectives in the same order.
 ///
-/// all_reduce is asynchronous: it runs on the communicator's own stream, ordered behind the compute stream by
-/// an event. One thread per rank issues collectives; ranks match them by call order alone. The small host-side
-/// calls (barrier, all_gather, broadcast) block and use a channel of their own, so they never meet an
-/// all-reduce in flight.
+/// all_reduce is asynchronous: it runs on the communicator's own stream, ordered behind the compute
+/// stream by an event. One thread per rank issues collectives; ranks match them by call order
+/// alone. The small host-side calls (barrier, all_gather, broadcast) block and use a channel of
+/// their own, so they never meet an all-reduce in flight.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -54,13 +54,13 @@ class Communicator {
   /// What carries the data, for people: "MPI (Open MPI 4.1.4)", "NCCL 2.28.9".
   virtual std::string description() const = 0;
 
-  /// Starts `tensor` := sum over ranks, in place, once everything enqueued so far on this thread's compute
-  /// stream is done. Returns at once; the caller must not touch `tensor` before wait(work). Every rank ends
-  /// with the same bits.
+  /// Starts `tensor` := sum over ranks, in place, once everything enqueued so far on this thread's
+  /// compute stream is done. Returns at once; the caller must not touch `tensor` before wait(work).
+  /// Every rank ends with the same bits.
   Work all_reduce(const Tensor& tensor);
 
-  /// Makes this thread's compute stream on `device` wait for `work`. On a GPU the host does not wait.
-  /// Rethrows what a CPU collective threw.
+  /// Makes this thread's compute stream on `device` wait for `work`. On a GPU the host does not
+  /// wait. Rethrows what a CPU collective threw.
   void wait(const Work& work, Device device);
 
   /// Host side, blocking.
@@ -76,17 +76,20 @@ class Communicator {
 
   /// While on, all_reduce and wait note their times; take_* hand them out and forget them.
   void set_timing(bool on) { timing_ = on ? Timing::on : Timing::off; }
-  std::vector<CollectiveRecord> take_collectives() { return std::exchange(collective_records_, {}); }
+  std::vector<CollectiveRecord> take_collectives() {
+    return std::exchange(collective_records_, {});
+  }
   std::vector<WaitRecord> take_waits() { return std::exchange(wait_records_, {}); }
 
  protected:
   Communicator(int rank, int size) : rank_(rank), size_(size) {}
 
-  /// Where collectives run; made by the subclass, whose destructor must finish or abandon what is in flight.
+  /// Where collectives run; made by the subclass, whose destructor must finish or abandon what is
+  /// in flight.
   virtual Stream& comm_stream() = 0;
 
-  /// Sums `tensor` over ranks in stream order of comm_stream(): a CPU implementation does it now (it is called
-  /// on the stream's thread), a GPU one enqueues it.
+  /// Sums `tensor` over ranks in stream order of comm_stream(): a CPU implementation does it now
+  /// (it is called on the stream's thread), a GPU one enqueues it.
   virtual void sum(const Tensor& tensor) = 0;
 
  private:

@@ -6,7 +6,8 @@
 namespace brigade::dist {
 namespace {
 
-std::vector<Bucket> bucketed(std::span<const autograd::Variable> parameters, const DataParallelOptions& options) {
+std::vector<Bucket> bucketed(std::span<const autograd::Variable> parameters,
+                             const DataParallelOptions& options) {
   std::vector<std::size_t> bytes;
   for (const autograd::Variable& parameter : parameters) {
     bytes.push_back(slice_bytes(parameter.data()));
@@ -17,13 +18,15 @@ std::vector<Bucket> bucketed(std::span<const autograd::Variable> parameters, con
 
 }  // namespace
 
-DataParallel::DataParallel(std::vector<autograd::Variable> parameters, Communicator& comm, DataParallelOptions options)
+DataParallel::DataParallel(std::vector<autograd::Variable> parameters, Communicator& comm,
+                           DataParallelOptions options)
     : parameters_(std::move(parameters)), comm_(comm) {
   for (const autograd::Variable& parameter : parameters_) {
-    BRIGADE_CHECK(parameter.requires_grad() && parameter.is_leaf(), "data parallel: '", parameter.name(),
+    BRIGADE_CHECK(parameter.requires_grad() && parameter.is_leaf(), "data parallel: '",
+                  parameter.name(),
                   "' is not a leaf that requires a gradient; pass trainable parameters only");
-    BRIGADE_CHECK(parameter.grad_state()->listeners.empty(), "data parallel: parameter '", parameter.name(),
-                  "' is already wrapped; its gradient would be reduced twice");
+    BRIGADE_CHECK(parameter.grad_state()->listeners.empty(), "data parallel: parameter '",
+                  parameter.name(), "' is already wrapped; its gradient would be reduced twice");
   }
   check_same_layout(parameters_, options, comm_);
   if (options.init_sync == InitSync::broadcast) {
@@ -46,14 +49,16 @@ DataParallel::~DataParallel() {
   }
 }
 
-void DataParallel::verify_parameters_equal() const { check_same_values(parameters_, comm_); }
+void DataParallel::verify_parameters_equal() const {
+  check_same_values(parameters_, comm_);
+}
 
 void DataParallel::on_backward_begin() {
   syncing_ = no_sync_depth_ == 0;
   for (const autograd::Variable& parameter : parameters_) {
-    // A gradient that is already the average will be summed over the ranks once more, together with what this backward
-    // adds. Shrunk by 1 / ranks it comes out of that sum as it was. The factor is the beta of the next dW GEMM, so it
-    // costs nothing.
+    // A gradient that is already the average will be summed over the ranks once more, together with
+    // what this backward adds. Shrunk by 1 / ranks it comes out of that sum as it was. The factor
+    // is the beta of the next dW GEMM, so it costs nothing.
     autograd::GradState& state = *parameter.grad_state();
     state.carry = state.synchronized ? 1.0 / comm_.size() : 1.0;
   }
@@ -72,6 +77,8 @@ void DataParallel::on_backward_end() {
   }
 }
 
-void DataParallel::on_backward_abort() noexcept { sync_->reset(); }
+void DataParallel::on_backward_abort() noexcept {
+  sync_->reset();
+}
 
 }  // namespace brigade::dist

@@ -15,7 +15,8 @@ namespace brigade::dist {
 
 /// What to do with the initial parameter values of the ranks.
 enum class InitSync {
-  verify,    ///< they must be equal; a difference is an error that names rank, parameter and largest difference
+  verify,  ///< they must be equal; a difference is an error that names rank, parameter and largest
+           ///< difference
   broadcast  ///< rank 0's values win
 };
 
@@ -25,25 +26,29 @@ struct DataParallelOptions {
   InitSync init_sync = InitSync::verify;
 };
 
-/// Makes N ranks train one model: each computes on its own samples, and after every backward all hold the same,
-/// averaged gradients.
+/// Makes N ranks train one model: each computes on its own samples, and after every backward all
+/// hold the same, averaged gradients.
 ///
-/// Construction is collective: it compares the layouts of all ranks (names, shapes, mode, bucket sizes), then the
-/// values, moves parameters and gradients into buckets and attaches itself to the parameters. From then on nothing
-/// needs to be called: autograd::backward tells it everything. Destroying it detaches it; the parameters keep
-/// their places in the buckets. Wrapping a parameter twice is an error.
+/// Construction is collective: it compares the layouts of all ranks (names, shapes, mode, bucket
+/// sizes), then the values, moves parameters and gradients into buckets and attaches itself to the
+/// parameters. From then on nothing needs to be called: autograd::backward tells it everything.
+/// Destroying it detaches it; the parameters keep their places in the buckets. Wrapping a parameter
+/// twice is an error.
 ///
 /// Make the optimizer afterwards: it walks the flat buckets.
 class DataParallel final : public autograd::GradListener {
  public:
-  /// `parameters` in registration order, the same on every rank. Collective over `comm`, which must outlive this.
-  DataParallel(std::vector<autograd::Variable> parameters, Communicator& comm, DataParallelOptions options);
+  /// `parameters` in registration order, the same on every rank. Collective over `comm`, which must
+  /// outlive this.
+  DataParallel(std::vector<autograd::Variable> parameters, Communicator& comm,
+               DataParallelOptions options);
   ~DataParallel() override;
   DataParallel(const DataParallel&) = delete;
   DataParallel& operator=(const DataParallel&) = delete;
 
-  /// Backwards that start while the scope lives only accumulate locally; the first one after it reduces everything
-  /// accumulated. Decided when backward starts, nestable, restored on exceptions.
+  /// Backwards that start while the scope lives only accumulate locally; the first one after it
+  /// reduces everything accumulated. Decided when backward starts, nestable, restored on
+  /// exceptions.
   class [[nodiscard]] NoSyncScope {
    public:
     explicit NoSyncScope(int& depth) : depth_(&depth) { ++depth; }
@@ -83,8 +88,8 @@ class DataParallel final : public autograd::GradListener {
   bool syncing_ = true;  // decision for the backward that is running
 };
 
-/// 64-bit hash (xxh3) of the parameters' bytes, in order: equal hashes on all ranks mean equal weights. Waits for the
-/// device.
+/// 64-bit hash (xxh3) of the parameters' bytes, in order: equal hashes on all ranks mean equal
+/// weights. Waits for the device.
 std::uint64_t hash_parameters(const std::vector<autograd::Variable>& parameters);
 
 }  // namespace brigade::dist

@@ -18,6 +18,8 @@ void FlatSync::on_backward_end() {
   reset();
 }
 
-void FlatSync::reset() noexcept { std::fill(arrived_.begin(), arrived_.end(), false); }
+void FlatSync::reset() noexcept {
+  std::fill(arrived_.begin(), arrived_.end(), false);
+}
 
 }  // namespace brigade::dist

@@ -8,7 +8,8 @@
 namespace brigade::dist {
 
 SyncMode parse_sync_mode(std::string_view name) {
-  for (const SyncMode mode : {SyncMode::naive, SyncMode::flat, SyncMode::per_param, SyncMode::overlap}) {
+  for (const SyncMode mode :
+       {SyncMode::naive, SyncMode::flat, SyncMode::per_param, SyncMode::overlap}) {
     if (to_string(mode) == name) {
       return mode;
     }
@@ -53,9 +54,12 @@ void throw_missing(const SyncTargets& targets, const std::vector<bool>& arrived)
     }
   }
   names += missing > kShown ? ", ..." : "";
-  throw Error(concat("data parallel: ", missing, " of ", arrived.size(), " parameters got no gradient in this backward on "
-                     "rank ", targets.comm.rank(), ": ", names,
-                     "; the loss must depend on every parameter, on every rank (or do not wrap those parameters)"));
+  throw Error(concat("data parallel: ", missing, " of ", arrived.size(),
+                     " parameters got no gradient in this backward on "
+                     "rank ",
+                     targets.comm.rank(), ": ", names,
+                     "; the loss must depend on every parameter, on every rank (or do not wrap "
+                     "those parameters)"));
 }
 
 }  // namespace brigade::dist

@@ -16,10 +16,11 @@ enum class SyncMode { naive, flat, per_param, overlap };
 SyncMode parse_sync_mode(std::string_view name);
 std::string_view to_string(SyncMode mode);
 
-/// Averages the gradients of one backward over the ranks. The modes differ in nothing but their GradSync.
+/// Averages the gradients of one backward over the ranks. The modes differ in nothing but their
+/// GradSync.
 ///
-/// Every contribution already carries the factor 1 / ranks (GradState::leaf_scale), so a sum is the average.
-/// All calls come on the thread of backward().
+/// Every contribution already carries the factor 1 / ranks (GradState::leaf_scale), so a sum is the
+/// average. All calls come on the thread of backward().
 class GradSync {
  public:
   virtual ~GradSync() = default;
@@ -27,8 +28,8 @@ class GradSync {
   /// The gradient of parameter `index` is final and lies in its bucket.
   virtual void on_grad_ready(std::size_t index) = 0;
 
-  /// No gradient will come any more. Afterwards the compute stream is ordered behind all collectives: the optimizer
-  /// may be enqueued at once.
+  /// No gradient will come any more. Afterwards the compute stream is ordered behind all
+  /// collectives: the optimizer may be enqueued at once.
   virtual void on_backward_end() = 0;
 
   /// The backward was abandoned: forget its gradients.
@@ -42,10 +43,12 @@ struct SyncTargets {
   Communicator& comm;
 };
 
-/// The one place where a mode is turned into behaviour. `per_param` expects buckets of one parameter each.
+/// The one place where a mode is turned into behaviour. `per_param` expects buckets of one
+/// parameter each.
 std::unique_ptr<GradSync> make_grad_sync(SyncMode mode, SyncTargets targets);
 
-/// Throws the Error for parameters whose gradient never came: names rank and parameters, says what to do.
+/// Throws the Error for parameters whose gradient never came: names rank and parameters, says what
+/// to do.
 [[noreturn]] void throw_missing(const SyncTargets& targets, const std::vector<bool>& arrived);
 
 }  // namespace brigade::dist

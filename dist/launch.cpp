@@ -16,8 +16,9 @@
 namespace brigade::dist {
 namespace {
 
-/// Open MPI reads OMPI_MCA_* in MPI_Init. Its defaults run a non-blocking all-reduce at half the wire's speed: the ring
-/// algorithm and rendezvous of whole segments double it. Its crash handler can deadlock. What the user has set stays.
+/// Open MPI reads OMPI_MCA_* in MPI_Init. Its defaults run a non-blocking all-reduce at half the
+/// wire's speed: the ring algorithm and rendezvous of whole segments double it. Its crash handler
+/// can deadlock. What the user has set stays.
 void set_open_mpi_defaults() {
   setenv("OMPI_MCA_coll_libnbc_iallreduce_algorithm", "1", 0);
   setenv("OMPI_MCA_btl_tcp_eager_limit", "1100000", 0);
@@ -80,7 +81,8 @@ MpiSession::MpiSession() : exceptions_at_start_(std::uncaught_exceptions()) {
   int granted = MPI_THREAD_SINGLE;
   MPI_CHECK(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &granted));
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  BRIGADE_CHECK(granted >= MPI_THREAD_MULTIPLE, "mpi: needs MPI_THREAD_MULTIPLE, this MPI grants level ", granted,
+  BRIGADE_CHECK(granted >= MPI_THREAD_MULTIPLE,
+                "mpi: needs MPI_THREAD_MULTIPLE, this MPI grants level ", granted,
                 "; use an Open MPI built with thread support (Debian's is)");
   info_ = query_rank_info();
 }

@@ -16,17 +16,20 @@ struct RankInfo {
   int local_rank = 0;  ///< among the ranks on this host
   int local_size = 1;
   int hosts = 1;
-  int threads = 1;  ///< cores this rank may use: its binding, shared among the ranks bound to the same cores
+  int threads =
+      1;  ///< cores this rank may use: its binding, shared among the ranks bound to the same cores
   std::string host;
 };
 
 /// Owns MPI from start to end. Construct one in main, after the flags were parsed.
 class MpiSession {
  public:
-  /// Sets Open MPI's tuning for overlap in the environment (never overriding the user's), then starts MPI with
-  /// MPI_THREAD_MULTIPLE: the communication thread makes collectives progress while main may be in a barrier.
+  /// Sets Open MPI's tuning for overlap in the environment (never overriding the user's), then
+  /// starts MPI with MPI_THREAD_MULTIPLE: the communication thread makes collectives progress while
+  /// main may be in a barrier.
   MpiSession();
-  /// Finalizes MPI, unless an exception is on its way out: then a rank could wait for ever for one that is gone.
+  /// Finalizes MPI, unless an exception is on its way out: then a rank could wait for ever for one
+  /// that is gone.
   ~MpiSession();
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
@@ -38,21 +41,25 @@ class MpiSession {
   int exceptions_at_start_;
 };
 
-/// The rank as the launcher's environment gives it, before MPI is up: only the launcher's rank 0 prints usage errors.
+/// The rank as the launcher's environment gives it, before MPI is up: only the launcher's rank 0
+/// prints usage errors.
 int launcher_rank();
 
-/// `cpu`, `cuda` or `auto`. For cuda: GPU number local_rank modulo the GPUs of this host. `auto` takes the GPU when all
-/// ranks have one. UsageError with the CUDA runtime's own reason when cuda is asked for and absent; `note` gets one line
-/// when auto fell back to the CPU in a CUDA build.
-Device choose_device(const std::string& request, const RankInfo& info, Communicator& control, std::string& note);
+/// `cpu`, `cuda` or `auto`. For cuda: GPU number local_rank modulo the GPUs of this host. `auto`
+/// takes the GPU when all ranks have one. UsageError with the CUDA runtime's own reason when cuda
+/// is asked for and absent; `note` gets one line when auto fell back to the CPU in a CUDA build.
+Device choose_device(const std::string& request, const RankInfo& info, Communicator& control,
+                     std::string& note);
 
-/// `auto`, `mpi` or `nccl` for tensors on `device`; one rank needs none and gets SingleProcessCommunicator with auto.
-/// Prints one warning line on rank 0 when ranks share a GPU. UsageError for combinations that cannot work.
+/// `auto`, `mpi` or `nccl` for tensors on `device`; one rank needs none and gets
+/// SingleProcessCommunicator with auto. Prints one warning line on rank 0 when ranks share a GPU.
+/// UsageError for combinations that cannot work.
 std::unique_ptr<Communicator> make_communicator(const std::string& request, Device device);
 
-/// Runs `body` as the whole of a program between MPI's start and end. An exception on any rank is printed once as
-/// `[rank r] message` in one write, then the job is ended with MPI_Abort, so that no rank waits for a dead one.
-/// Exit codes: 1 run-time failure, 2 UsageError, 3 VerificationError.
+/// Runs `body` as the whole of a program between MPI's start and end. An exception on any rank is
+/// printed once as
+/// `[rank r] message` in one write, then the job is ended with MPI_Abort, so that no rank waits for
+/// a dead one. Exit codes: 1 run-time failure, 2 UsageError, 3 VerificationError.
 int run_main(const std::function<int(MpiSession&)>& body);
 
 }  // namespace brigade::dist

@@ -18,10 +18,12 @@ inline std::string mpi_error_text(int code) {
 
 }  // namespace brigade::dist
 
-/// Throws Error with MPI's own text unless the call returned MPI_SUCCESS. Private to the files that include mpi.h.
-#define MPI_CHECK(call)                                                                              \
-  do {                                                                                               \
-    if (const int mpi_code = (call); mpi_code != MPI_SUCCESS) {                                      \
-      ::brigade::throw_error(__FILE__, __LINE__, #call ": " + ::brigade::dist::mpi_error_text(mpi_code)); \
-    }                                                                                                \
+/// Throws Error with MPI's own text unless the call returned MPI_SUCCESS. Private to the files that
+/// include mpi.h.
+#define MPI_CHECK(call)                                                               \
+  do {                                                                                \
+    if (const int mpi_code = (call); mpi_code != MPI_SUCCESS) {                       \
+      ::brigade::throw_error(__FILE__, __LINE__,                                      \
+                             #call ": " + ::brigade::dist::mpi_error_text(mpi_code)); \
+    }                                                                                 \
   } while (false)

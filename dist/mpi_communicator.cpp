@@ -43,7 +43,8 @@ struct MpiCommunicator::Handles {
     }
   }
   ~Handles() {
-    if (std::uncaught_exceptions() == 0) {  // MPI_Comm_free is collective: on the way out of a failure it could hang
+    if (std::uncaught_exceptions() ==
+        0) {  // MPI_Comm_free is collective: on the way out of a failure it could hang
       MPI_Comm_free(&data);
       MPI_Comm_free(&control);
     }
@@ -76,12 +77,14 @@ std::string MpiCommunicator::description() const {
 void MpiCommunicator::sum_on_host(const Tensor& tensor) {
   constexpr std::int64_t kLargestPiece = std::int64_t{1} << 30;  // MPI counts are int
   const MPI_Datatype type = tensor.dtype() == DType::f64 ? MPI_DOUBLE : MPI_FLOAT;
-  BRIGADE_CHECK(tensor.dtype() == DType::f32 || tensor.dtype() == DType::f64, "mpi: cannot sum ", tensor.dtype());
+  BRIGADE_CHECK(tensor.dtype() == DType::f32 || tensor.dtype() == DType::f64, "mpi: cannot sum ",
+                tensor.dtype());
   for (std::int64_t begin = 0; begin < tensor.numel(); begin += kLargestPiece) {
     const std::int64_t count = std::min(kLargestPiece, tensor.numel() - begin);
     void* values = tensor.flat_view(begin, {count}).bytes();
     MPI_Request request = MPI_REQUEST_NULL;
-    MPI_CHECK(MPI_Iallreduce(MPI_IN_PLACE, values, static_cast<int>(count), type, MPI_SUM, handles_->data, &request));
+    MPI_CHECK(MPI_Iallreduce(MPI_IN_PLACE, values, static_cast<int>(count), type, MPI_SUM,
+                             handles_->data, &request));
     for (int done = 0; done == 0;) {
       MPI_CHECK(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
       BRIGADE_CHECK(!abandoned_, "mpi: all-reduce abandoned because this rank failed");
@@ -92,19 +95,23 @@ void MpiCommunicator::sum_on_host(const Tensor& tensor) {
   }
 }
 
-void MpiCommunicator::barrier() { MPI_CHECK(MPI_Barrier(handles_->control)); }
+void MpiCommunicator::barrier() {
+  MPI_CHECK(MPI_Barrier(handles_->control));
+}
 
 std::vector<std::byte> MpiCommunicator::all_gather(std::span<const std::byte> mine) {
   std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(size()));
   const int count = to_count(mine.size());
-  MPI_CHECK(MPI_Allgather(mine.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, handles_->control));
+  MPI_CHECK(
+      MPI_Allgather(mine.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, handles_->control));
   return all;
 }
 
 void MpiCommunicator::broadcast(std::span<std::byte> bytes, int root) {
   constexpr std::size_t kLargestPiece = std::size_t{1} << 30U;
   for (std::size_t begin = 0; begin < bytes.size(); begin += kLargestPiece) {
-    const std::span<std::byte> piece = bytes.subspan(begin, std::min(kLargestPiece, bytes.size() - begin));
+    const std::span<std::byte> piece =
+        bytes.subspan(begin, std::min(kLargestPiece, bytes.size() - begin));
     MPI_CHECK(MPI_Bcast(piece.data(), to_count(piece.size()), MPI_BYTE, root, handles_->control));
   }
 }

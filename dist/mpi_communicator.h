@@ -9,10 +9,11 @@ namespace brigade::dist {
 
 /// All ranks of MPI_COMM_WORLD; sums CPU tensors with MPI.
 ///
-/// A collective runs on a thread of its own as MPI_Iallreduce plus MPI_Test and short sleeps. Measured on two hosts with
-/// one core each and a 1 Gbit/s link, that hides 85 to 97 % of the transfer behind GEMMs for a tenth of the CPU time of a
-/// blocking MPI_Allreduce in the thread, which spins on the core that computes and hides nothing. While somebody is
-/// blocked on the result, nobody computes, and the thread polls without sleeping.
+/// A collective runs on a thread of its own as MPI_Iallreduce plus MPI_Test and short sleeps.
+/// Measured on two hosts with one core each and a 1 Gbit/s link, that hides 85 to 97 % of the
+/// transfer behind GEMMs for a tenth of the CPU time of a blocking MPI_Allreduce in the thread,
+/// which spins on the core that computes and hides nothing. While somebody is blocked on the
+/// result, nobody computes, and the thread polls without sleeping.
 ///
 /// Needs MPI_THREAD_MULTIPLE and an MpiSession (dist/launch.h) that outlives it.
 class MpiCommunicator final : public Communicator {
@@ -25,7 +26,8 @@ class MpiCommunicator final : public Communicator {
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override;
   void broadcast(std::span<std::byte> bytes, int root) override;
 
-  /// The collective itself, on the calling thread, for communicators that stage GPU data through the host.
+  /// The collective itself, on the calling thread, for communicators that stage GPU data through
+  /// the host.
   void sum_on_host(const Tensor& tensor);
 
  protected:

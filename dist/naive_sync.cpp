@@ -20,6 +20,8 @@ void NaiveSync::on_backward_end() {
   reset();
 }
 
-void NaiveSync::reset() noexcept { std::fill(arrived_.begin(), arrived_.end(), false); }
+void NaiveSync::reset() noexcept {
+  std::fill(arrived_.begin(), arrived_.end(), false);
+}
 
 }  // namespace brigade::dist

@@ -4,31 +4,34 @@
 
 namespace brigade::dist {
 
-/// Overlaps communication with backward: all-reduces a bucket as soon as its gradients are final, while the gradients of
-/// earlier layers are still being computed (PyTorch DDP, arXiv:2006.15704, section 3.2). With one parameter per bucket
-/// it is `per_param`, with buckets of --bucket-mb it is `overlap`.
+/// Overlaps communication with backward: all-reduces a bucket as soon as its gradients are final,
+/// while the gradients of earlier layers are still being computed (PyTorch DDP, arXiv:2006.15704,
+/// section 3.2). With one parameter per bucket it is `per_param`, with buckets of --bucket-mb it is
+/// `overlap`.
 class Reducer final : public GradSync {
  public:
   explicit Reducer(SyncTargets targets);
 
-  /// Told by AccumulateGrad that parameter `index` has received its last contribution of this backward.
+  /// Told by AccumulateGrad that parameter `index` has received its last contribution of this
+  /// backward.
   ///
-  /// This only counts: the gradient already lies in its slice of the bucket. When a bucket is full, it and any full ones
-  /// right behind it are launched, in bucket order and not in order of arrival. Collectives are matched by call order
-  /// alone; were two ranks to finish layers in different orders, launching on arrival would sum unrelated gradients, or
-  /// hang.
+  /// This only counts: the gradient already lies in its slice of the bucket. When a bucket is full,
+  /// it and any full ones right behind it are launched, in bucket order and not in order of
+  /// arrival. Collectives are matched by call order alone; were two ranks to finish layers in
+  /// different orders, launching on arrival would sum unrelated gradients, or hang.
   ///
-  /// Runs on the thread of backward() and returns at once: the all-reduce is queued behind an event recorded here, so it
-  /// cannot read a gradient that is still being written. Inside no_sync() it is not called.
-  /// Throws Error if a parameter reports twice in one backward.
+  /// Runs on the thread of backward() and returns at once: the all-reduce is queued behind an event
+  /// recorded here, so it cannot read a gradient that is still being written. Inside no_sync() it
+  /// is not called. Throws Error if a parameter reports twice in one backward.
   void on_grad_ready(std::size_t index) override;
 
   /// Makes the compute stream wait for every bucket. On a GPU the host does not wait.
-  /// Throws Error, in this step and on this rank, if a bucket never filled; names its missing parameters.
+  /// Throws Error, in this step and on this rank, if a bucket never filled; names its missing
+  /// parameters.
   void on_backward_end() override;
 
-  /// Forgets the backward. Buckets already launched stay in flight: after a failed backward the job ends anyway, and
-  /// waiting for a rank that failed as well would hang.
+  /// Forgets the backward. Buckets already launched stay in flight: after a failed backward the job
+  /// ends anyway, and waiting for a rank that failed as well would hang.
   void reset() noexcept override;
 
  private:
@@ -38,9 +41,9 @@ class Reducer final : public GradSync {
   std::vector<std::size_t> bucket_of_;  // parameter -> bucket
 
   // State of one backward.
-  std::vector<bool> arrived_;              // parameter -> its gradient is final
-  std::vector<std::size_t> missing_;       // bucket -> gradients still to come
-  std::vector<Work> works_;                // one per launched bucket: the next to launch is works_.size()
+  std::vector<bool> arrived_;         // parameter -> its gradient is final
+  std::vector<std::size_t> missing_;  // bucket -> gradients still to come
+  std::vector<Work> works_;  // one per launched bucket: the next to launch is works_.size()
 };
 
 }  // namespace brigade::dist

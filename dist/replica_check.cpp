@@ -10,12 +10,18 @@
 namespace brigade::dist {
 namespace {
 
-std::span<const std::byte> bytes_of(const Tensor& tensor) { return {tensor.bytes(), tensor.nbytes()}; }
-std::uint64_t hash_of(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+std::span<const std::byte> bytes_of(const Tensor& tensor) {
+  return {tensor.bytes(), tensor.nbytes()};
+}
+std::uint64_t hash_of(std::span<const std::byte> bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
 
-/// The first rank whose value differs from rank 0's; 0 when all agree. The same answer on every rank.
+/// The first rank whose value differs from rank 0's; 0 when all agree. The same answer on every
+/// rank.
 int first_different(const std::vector<std::uint64_t>& hashes) {
-  const auto found = std::find_if(hashes.begin(), hashes.end(), [&](std::uint64_t hash) { return hash != hashes[0]; });
+  const auto found = std::find_if(hashes.begin(), hashes.end(),
+                                  [&](std::uint64_t hash) { return hash != hashes[0]; });
   return found == hashes.end() ? 0 : static_cast<int>(found - hashes.begin());
 }
 
@@ -35,7 +41,8 @@ double largest_difference(const Tensor& mine, const Tensor& other) {
   return dispatch_float(mine.dtype(), [&]<class T>() {
     double largest = 0.0;
     for (std::int64_t i = 0; i < mine.numel(); ++i) {
-      const double difference = std::abs(static_cast<double>(mine.data<T>()[i]) - static_cast<double>(other.data<T>()[i]));
+      const double difference = std::abs(static_cast<double>(mine.data<T>()[i]) -
+                                         static_cast<double>(other.data<T>()[i]));
       largest = std::max(largest, std::isnan(difference) ? INFINITY : difference);
     }
     return largest;
@@ -44,32 +51,38 @@ double largest_difference(const Tensor& mine, const Tensor& other) {
 
 }  // namespace
 
-void check_same_layout(const std::vector<autograd::Variable>& parameters, const DataParallelOptions& options,
-                       Communicator& comm) {
-  std::vector<std::string> lines{concat("mode ", to_string(options.mode), ", buckets of ", options.bucket_bytes,
-                                        " bytes, ", parameters.size(), " parameters")};
+void check_same_layout(const std::vector<autograd::Variable>& parameters,
+                       const DataParallelOptions& options, Communicator& comm) {
+  std::vector<std::string> lines{concat("mode ", to_string(options.mode), ", buckets of ",
+                                        options.bucket_bytes, " bytes, ", parameters.size(),
+                                        " parameters")};
   std::string whole = lines[0];
   for (const autograd::Variable& parameter : parameters) {
     lines.push_back(layout_of(parameter));
     whole += '\n' + lines.back();
   }
-  const int other = first_different(all_gather_values(comm, hash_of(std::as_bytes(std::span(whole)))));
+  const int other =
+      first_different(all_gather_values(comm, hash_of(std::as_bytes(std::span(whole)))));
   if (other == 0) {
     return;
   }
-  // Find the first line that differs, so that the message can show both. Ranks may have different numbers of lines.
+  // Find the first line that differs, so that the message can show both. Ranks may have different
+  // numbers of lines.
   const std::vector<std::size_t> counts = all_gather_values(comm, lines.size());
   const std::size_t shared = *std::min_element(counts.begin(), counts.end());
   for (std::size_t i = 0; i < shared; ++i) {
-    const int rank = first_different(all_gather_values(comm, hash_of(std::as_bytes(std::span(lines[i])))));
+    const int rank =
+        first_different(all_gather_values(comm, hash_of(std::as_bytes(std::span(lines[i])))));
     if (rank > 0) {
       const std::string expected = text_of_rank(lines[i], 0, comm);
       const std::string got = text_of_rank(lines[i], rank, comm);
-      throw VerificationError(concat("data parallel: the ranks disagree: rank 0 has '", expected, "', rank ", rank, " has '",
-                                     got, "'; start every rank with the same program and flags"));
+      throw VerificationError(concat("data parallel: the ranks disagree: rank 0 has '", expected,
+                                     "', rank ", rank, " has '", got,
+                                     "'; start every rank with the same program and flags"));
     }
   }
-  throw VerificationError(concat("data parallel: rank ", other, " has another number of parameters than rank 0"));
+  throw VerificationError(
+      concat("data parallel: rank ", other, " has another number of parameters than rank 0"));
 }
 
 void check_same_values(const std::vector<autograd::Variable>& parameters, Communicator& comm) {
@@ -87,9 +100,10 @@ void check_same_values(const std::vector<autograd::Variable>& parameters, Commun
     comm.broadcast({other.bytes(), other.nbytes()}, rank);
     const Tensor root = mine.clone();
     comm.broadcast({root.bytes(), root.nbytes()}, 0);
-    throw VerificationError(concat("data parallel: parameter '", parameter.name(), "' of rank ", rank,
-                                   " differs from rank 0's: largest difference ", largest_difference(other, root),
-                                   "; initialise all ranks alike (same --seed or --init file) or use --init-sync broadcast"));
+    throw VerificationError(concat(
+        "data parallel: parameter '", parameter.name(), "' of rank ", rank,
+        " differs from rank 0's: largest difference ", largest_difference(other, root),
+        "; initialise all ranks alike (same --seed or --init file) or use --init-sync broadcast"));
   }
 }
 

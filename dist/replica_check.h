@@ -8,14 +8,14 @@
 
 namespace brigade::dist {
 
-/// Collective. Throws VerificationError unless all ranks agree on names, shapes, dtypes, mode and bucket size.
-/// Mismatched collectives are undefined behaviour in MPI: they hang, abort or silently add unrelated numbers, so this is
-/// compared before the first one.
-void check_same_layout(const std::vector<autograd::Variable>& parameters, const DataParallelOptions& options,
-                       Communicator& comm);
+/// Collective. Throws VerificationError unless all ranks agree on names, shapes, dtypes, mode and
+/// bucket size. Mismatched collectives are undefined behaviour in MPI: they hang, abort or silently
+/// add unrelated numbers, so this is compared before the first one.
+void check_same_layout(const std::vector<autograd::Variable>& parameters,
+                       const DataParallelOptions& options, Communicator& comm);
 
-/// Collective. Throws VerificationError unless all ranks hold the same bits; names the first parameter that differs,
-/// the rank that differs from rank 0, and the largest difference.
+/// Collective. Throws VerificationError unless all ranks hold the same bits; names the first
+/// parameter that differs, the rank that differs from rank 0, and the largest difference.
 void check_same_values(const std::vector<autograd::Variable>& parameters, Communicator& comm);
 
 /// Collective. Overwrites every rank's values with rank 0's.

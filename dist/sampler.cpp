@@ -9,18 +9,23 @@
 namespace brigade::dist {
 namespace {
 
-/// Start of part `part` when `count` things are divided into `parts` parts that differ by at most one.
-std::int64_t part_begin(std::int64_t count, std::int64_t parts, std::int64_t part) { return count * part / parts; }
+/// Start of part `part` when `count` things are divided into `parts` parts that differ by at most
+/// one.
+std::int64_t part_begin(std::int64_t count, std::int64_t parts, std::int64_t part) {
+  return count * part / parts;
+}
 
 }  // namespace
 
-DistributedSampler::DistributedSampler(std::int64_t samples, BatchGeometry geometry, std::uint64_t seed, bool shuffle)
+DistributedSampler::DistributedSampler(std::int64_t samples, BatchGeometry geometry,
+                                       std::uint64_t seed, bool shuffle)
     : samples_(samples), geometry_(geometry), seed_(seed), shuffle_(shuffle) {
   BRIGADE_CHECK(samples > 0, "sampler: expected at least one sample, got ", samples);
-  BRIGADE_CHECK(geometry.batch > 0 && geometry.accum > 0, "sampler: expected batch and accum >= 1, got ", geometry.batch,
-                " and ", geometry.accum);
-  BRIGADE_CHECK(geometry.ranks > 0 && geometry.rank >= 0 && geometry.rank < geometry.ranks, "sampler: rank ",
-                geometry.rank, " of ", geometry.ranks);
+  BRIGADE_CHECK(geometry.batch > 0 && geometry.accum > 0,
+                "sampler: expected batch and accum >= 1, got ", geometry.batch, " and ",
+                geometry.accum);
+  BRIGADE_CHECK(geometry.ranks > 0 && geometry.rank >= 0 && geometry.rank < geometry.ranks,
+                "sampler: rank ", geometry.rank, " of ", geometry.ranks);
   set_epoch(0);
 }
 
@@ -38,12 +43,15 @@ std::int64_t DistributedSampler::steps_per_epoch() const {
 }
 
 std::int64_t DistributedSampler::global_samples(std::int64_t step) const {
-  BRIGADE_CHECK(step >= 0 && step < steps_per_epoch(), "sampler: step ", step, " of ", steps_per_epoch());
+  BRIGADE_CHECK(step >= 0 && step < steps_per_epoch(), "sampler: step ", step, " of ",
+                steps_per_epoch());
   return std::min(geometry_.global_batch(), samples_ - step * geometry_.global_batch());
 }
 
-std::span<const std::int64_t> DistributedSampler::micro_batch(std::int64_t step, std::int64_t micro) const {
-  BRIGADE_CHECK(micro >= 0 && micro < geometry_.accum, "sampler: micro-batch ", micro, " of ", geometry_.accum);
+std::span<const std::int64_t> DistributedSampler::micro_batch(std::int64_t step,
+                                                              std::int64_t micro) const {
+  BRIGADE_CHECK(micro >= 0 && micro < geometry_.accum, "sampler: micro-batch ", micro, " of ",
+                geometry_.accum);
   // accum * ranks equal parts: micro-batch after micro-batch, in each rank after rank.
   const std::int64_t parts = geometry_.accum * geometry_.ranks;
   const std::int64_t part = micro * geometry_.ranks + geometry_.rank;

@@ -6,7 +6,8 @@
 
 namespace brigade::dist {
 
-/// How one global batch is cut: `accum` micro-batches, each divided among `ranks` ranks, `batch` samples per piece.
+/// How one global batch is cut: `accum` micro-batches, each divided among `ranks` ranks, `batch`
+/// samples per piece.
 struct BatchGeometry {
   std::int64_t batch = 1;
   std::int64_t accum = 1;
@@ -16,15 +17,18 @@ struct BatchGeometry {
   std::int64_t global_batch() const { return batch * accum * ranks; }
 };
 
-/// Deals the samples of a data set to the ranks so that a run's mathematics does not depend on their number.
+/// Deals the samples of a data set to the ranks so that a run's mathematics does not depend on
+/// their number.
 ///
-/// The order is one permutation per (seed, epoch), the same on every rank (file order without shuffle). Step s takes
-/// positions [s G, (s+1) G) of it, G the global batch; micro-batch k takes the k-th of `accum` equal parts and each rank
-/// its contiguous slice of that. The last, smaller global batch is cut the same way into parts that differ by at most one
-/// sample and may be empty: shards are always disjoint and their union is the whole data set.
+/// The order is one permutation per (seed, epoch), the same on every rank (file order without
+/// shuffle). Step s takes positions [s G, (s+1) G) of it, G the global batch; micro-batch k takes
+/// the k-th of `accum` equal parts and each rank its contiguous slice of that. The last, smaller
+/// global batch is cut the same way into parts that differ by at most one sample and may be empty:
+/// shards are always disjoint and their union is the whole data set.
 class DistributedSampler {
  public:
-  DistributedSampler(std::int64_t samples, BatchGeometry geometry, std::uint64_t seed, bool shuffle);
+  DistributedSampler(std::int64_t samples, BatchGeometry geometry, std::uint64_t seed,
+                     bool shuffle);
 
   /// Draws the permutation of `epoch`.
   void set_epoch(std::uint32_t epoch);
@@ -32,7 +36,8 @@ class DistributedSampler {
   std::int64_t steps_per_epoch() const;
   /// Samples all ranks together process in step `step`: G, or what is left in the last one.
   std::int64_t global_samples(std::int64_t step) const;
-  /// Sample numbers of this rank for micro-batch `micro` of step `step`; may be empty in the last step only.
+  /// Sample numbers of this rank for micro-batch `micro` of step `step`; may be empty in the last
+  /// step only.
   std::span<const std::int64_t> micro_batch(std::int64_t step, std::int64_t micro) const;
 
   const BatchGeometry& geometry() const { return geometry_; }

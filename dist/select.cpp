@@ -37,22 +37,27 @@ std::unique_ptr<Communicator> make_gpu_communicator(const std::string& request, 
                                                     std::unique_ptr<MpiCommunicator> mpi) {
   const bool shared = gpu_is_shared(device, *mpi);
   if (shared && mpi->rank() == 0) {
-    std::fputs("[rank 0] warning: several ranks share one GPU: results are right, timings mean nothing\n", stderr);
+    std::fputs(
+        "[rank 0] warning: several ranks share one GPU: results are right, timings mean nothing\n",
+        stderr);
   }
   if (request == "nccl" || (request == "auto" && kHasNccl)) {
     return make_nccl_communicator(std::move(mpi), device, shared);
   }
   if constexpr (kHasCuda) {
     MpiCommunicator& host = *mpi;
-    return make_staged_communicator(std::move(mpi), device, [&host](const Tensor& tensor) { host.sum_on_host(tensor); });
+    return make_staged_communicator(std::move(mpi), device,
+                                    [&host](const Tensor& tensor) { host.sum_on_host(tensor); });
   }
   throw UsageError(concat("comm: ", device, " asked of a build without CUDA; use --device cpu"));
 }
 
 }  // namespace
 
-Device choose_device(const std::string& request, const RankInfo& info, Communicator& control, std::string& note) {
-  BRIGADE_CHECK(request == "auto" || request == "cpu" || request == "cuda", "device: unknown '", request, "'");
+Device choose_device(const std::string& request, const RankInfo& info, Communicator& control,
+                     std::string& note) {
+  BRIGADE_CHECK(request == "auto" || request == "cpu" || request == "cuda", "device: unknown '",
+                request, "'");
   if (request == "cpu") {
     return kCpu;
   }
@@ -63,7 +68,8 @@ Device choose_device(const std::string& request, const RankInfo& info, Communica
     return {DeviceType::cuda, info.local_rank % cuda.device_count};
   }
   const auto rank_without = without - counts.begin();
-  const std::string why = cuda.device_count > 0 ? concat("rank ", rank_without, " has no GPU") : cuda.why_not;
+  const std::string why =
+      cuda.device_count > 0 ? concat("rank ", rank_without, " has no GPU") : cuda.why_not;
   if (request == "cuda") {
     throw UsageError(concat("device: cuda is not usable: ", why, "; use --device cpu"));
   }
@@ -74,9 +80,11 @@ Device choose_device(const std::string& request, const RankInfo& info, Communica
 }
 
 std::unique_ptr<Communicator> make_communicator(const std::string& request, Device device) {
-  BRIGADE_CHECK(request == "auto" || request == "mpi" || request == "nccl", "comm: unknown '", request, "'");
+  BRIGADE_CHECK(request == "auto" || request == "mpi" || request == "nccl", "comm: unknown '",
+                request, "'");
   if (request == "nccl" && !device.is_cuda()) {
-    throw UsageError("comm: nccl moves GPU memory, but this run is on the CPU; use --comm mpi or auto");
+    throw UsageError(
+        "comm: nccl moves GPU memory, but this run is on the CPU; use --comm mpi or auto");
   }
   auto mpi = std::make_unique<MpiCommunicator>();
   if (request == "auto" && mpi->size() == 1) {

@@ -6,15 +6,18 @@
 
 namespace brigade::dist {
 
-/// One rank: a sum over one rank is what it was. Keeps the order of events, so that the same code runs and the same times
-/// are reported with and without peers.
+/// One rank: a sum over one rank is what it was. Keeps the order of events, so that the same code
+/// runs and the same times are reported with and without peers.
 class SingleProcessCommunicator final : public Communicator {
  public:
-  explicit SingleProcessCommunicator(Device device) : Communicator(0, 1), stream_(make_comm_stream(device)) {}
+  explicit SingleProcessCommunicator(Device device)
+      : Communicator(0, 1), stream_(make_comm_stream(device)) {}
 
   std::string description() const override { return "none (one rank)"; }
   void barrier() override {}
-  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override { return {mine.begin(), mine.end()}; }
+  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
+    return {mine.begin(), mine.end()};
+  }
   void broadcast(std::span<std::byte> /*bytes*/, int /*root*/) override {}
 
  protected:

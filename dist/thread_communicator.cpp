@@ -8,7 +8,9 @@
 
 namespace brigade::dist {
 
-std::vector<void*> Rendezvous::arrive(int rank, void* offer) { return arrive(rank, offer, /*offering=*/true); }
+std::vector<void*> Rendezvous::arrive(int rank, void* offer) {
+  return arrive(rank, offer, /*offering=*/true);
+}
 
 std::vector<void*> Rendezvous::arrive(int rank, void* offer, bool offering) {
   std::unique_lock lock(mutex_);
@@ -72,8 +74,8 @@ void ThreadCommunicator::sum(const Tensor& tensor) {
   Tensor total = static_cast<Tensor*>(offers[0])->clone();
   for (std::size_t other = 1; other < offers.size(); ++other) {
     const Tensor& theirs = *static_cast<Tensor*>(offers[other]);
-    BRIGADE_CHECK(theirs.shape() == tensor.shape(), "threads: rank ", rank(), " reduces ", tensor.shape(), ", rank ", other,
-                  ' ', theirs.shape());
+    BRIGADE_CHECK(theirs.shape() == tensor.shape(), "threads: rank ", rank(), " reduces ",
+                  tensor.shape(), ", rank ", other, ' ', theirs.shape());
     ops::axpby(theirs, {.alpha = 1.0, .beta = 1.0}, total);
   }
   group_->data.depart();  // only when all have read may anyone overwrite its own

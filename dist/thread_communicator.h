@@ -9,13 +9,15 @@
 
 namespace brigade::dist {
 
-/// A meeting point for the threads of one group: everybody brings an address, and when all have come, everybody sees all
-/// addresses. `depart` is the second half: nobody leaves before all have used what they saw.
+/// A meeting point for the threads of one group: everybody brings an address, and when all have
+/// come, everybody sees all addresses. `depart` is the second half: nobody leaves before all have
+/// used what they saw.
 class Rendezvous {
  public:
   explicit Rendezvous(int size) : offers_(static_cast<std::size_t>(size)) {}
 
-  /// Blocks. Throws Error when the group was broken meanwhile, so that a failing rank does not leave others waiting.
+  /// Blocks. Throws Error when the group was broken meanwhile, so that a failing rank does not
+  /// leave others waiting.
   std::vector<void*> arrive(int rank, void* offer);
   void depart() { arrive(0, nullptr, /*offering=*/false); }
   void break_up();
@@ -41,12 +43,15 @@ struct ThreadGroup {
   Rendezvous control;  ///< the ranks' own threads meet here
 };
 
-/// Ranks that are threads of one process: the tests' fast, sanitizer-friendly stand-in for MPI. Sums in rank order, so all
-/// ranks get the same bits whatever the bucket boundaries. CPU tensors only.
+/// Ranks that are threads of one process: the tests' fast, sanitizer-friendly stand-in for MPI.
+/// Sums in rank order, so all ranks get the same bits whatever the bucket boundaries. CPU tensors
+/// only.
 class ThreadCommunicator final : public Communicator {
  public:
   ThreadCommunicator(std::shared_ptr<ThreadGroup> group, int rank)
-      : Communicator(rank, group->ranks), group_(std::move(group)), stream_(make_comm_stream(kCpu)) {}
+      : Communicator(rank, group->ranks),
+        group_(std::move(group)),
+        stream_(make_comm_stream(kCpu)) {}
   ~ThreadCommunicator() override;
 
   std::string description() const override { return "threads"; }

@@ -4,7 +4,8 @@
 
 namespace brigade::nn {
 
-autograd::Variable CrossEntropyLoss::operator()(const autograd::Variable& prediction, const Tensor& target) const {
+autograd::Variable CrossEntropyLoss::operator()(const autograd::Variable& prediction,
+                                                const Tensor& target) const {
   return autograd::cross_entropy_loss(prediction, target);
 }
 

@@ -9,10 +9,14 @@
 namespace brigade::nn {
 namespace {
 
-Variable uniform_parameter(const Linear::Options& options, const Shape& shape, std::uint32_t sequence) {
+Variable uniform_parameter(const Linear::Options& options, const Shape& shape,
+                           std::uint32_t sequence) {
   const double bound = 1.0 / std::sqrt(static_cast<double>(options.in));
   Tensor values = Tensor::empty(shape, DType::f32, options.device);
-  ops::uniform({.seed = options.seed, .sequence = sequences::kParameters + sequence, .low = -bound, .high = bound},
+  ops::uniform({.seed = options.seed,
+                .sequence = sequences::kParameters + sequence,
+                .low = -bound,
+                .high = bound},
                values);
   return Variable(std::move(values), /*requires_grad=*/true);
 }
@@ -20,17 +24,20 @@ Variable uniform_parameter(const Linear::Options& options, const Shape& shape, s
 }  // namespace
 
 Linear::Linear(const Options& options) {
-  BRIGADE_CHECK(options.in > 0 && options.out > 0, "Linear: expected positive features, got ", options.in, " in, ",
-                options.out, " out");
+  BRIGADE_CHECK(options.in > 0 && options.out > 0, "Linear: expected positive features, got ",
+                options.in, " in, ", options.out, " out");
   weight_ = uniform_parameter(options, {options.out, options.in}, options.first_sequence);
   if (options.bias) {
     bias_ = uniform_parameter(options, {options.out}, options.first_sequence + 1);
   }
 }
 
-Variable Linear::forward(const Variable& x) { return autograd::linear(x, weight_, bias_); }
+Variable Linear::forward(const Variable& x) {
+  return autograd::linear(x, weight_, bias_);
+}
 
-void Linear::collect_parameters(const std::string& prefix, std::vector<Variable>& parameters) const {
+void Linear::collect_parameters(const std::string& prefix,
+                                std::vector<Variable>& parameters) const {
   weight_.set_name(prefix + "weight");
   parameters.push_back(weight_);
   if (bias_.defined()) {
@@ -40,7 +47,8 @@ void Linear::collect_parameters(const std::string& prefix, std::vector<Variable>
 }
 
 std::string Linear::description() const {
-  return concat("Linear(", weight_.shape()[1], ", ", weight_.shape()[0], bias_.defined() ? ")" : ", no bias)");
+  return concat("Linear(", weight_.shape()[1], ", ", weight_.shape()[0],
+                bias_.defined() ? ")" : ", no bias)");
 }
 
 }  // namespace brigade::nn

@@ -9,7 +9,8 @@ namespace brigade::nn {
 /// y = x Wᵀ + b (autograd/functions/linear.h).   weight: [out, in]   bias: [out], optional
 ///
 /// Both start uniform in ±1/√in, PyTorch's default. The numbers are those of Philox sequence
-/// sequences::kParameters + `first_sequence` (weight) and + `first_sequence` + 1 (bias): every rank gets the same ones.
+/// sequences::kParameters + `first_sequence` (weight) and + `first_sequence` + 1 (bias): every rank
+/// gets the same ones.
 class Linear final : public Module {
  public:
   struct Options {
@@ -23,7 +24,8 @@ class Linear final : public Module {
   explicit Linear(const Options& options);
 
   Variable forward(const Variable& x) override;
-  void collect_parameters(const std::string& prefix, std::vector<Variable>& parameters) const override;
+  void collect_parameters(const std::string& prefix,
+                          std::vector<Variable>& parameters) const override;
   std::string description() const override;
 
  private:

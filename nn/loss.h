@@ -8,7 +8,8 @@ namespace brigade::nn {
 class Loss {
  public:
   virtual ~Loss() = default;
-  virtual autograd::Variable operator()(const autograd::Variable& prediction, const Tensor& target) const = 0;
+  virtual autograd::Variable operator()(const autograd::Variable& prediction,
+                                        const Tensor& target) const = 0;
 };
 
 }  // namespace brigade::nn

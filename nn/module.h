@@ -17,8 +17,10 @@ class Module {
 
   virtual Variable forward(const Variable& x) = 0;
 
-  /// Appends the parameters under `prefix` in a fixed order, named as PyTorch names them ("0.weight").
-  virtual void collect_parameters(const std::string& prefix, std::vector<Variable>& parameters) const = 0;
+  /// Appends the parameters under `prefix` in a fixed order, named as PyTorch names them
+  /// ("0.weight").
+  virtual void collect_parameters(const std::string& prefix,
+                                  std::vector<Variable>& parameters) const = 0;
 
   /// "Linear(784, 512)", for the first screen.
   virtual std::string description() const = 0;

@@ -5,7 +5,8 @@
 
 namespace brigade::nn {
 
-autograd::Variable MSELoss::operator()(const autograd::Variable& prediction, const Tensor& target) const {
+autograd::Variable MSELoss::operator()(const autograd::Variable& prediction,
+                                       const Tensor& target) const {
   if (target.dtype() != DType::i64) {
     return autograd::mse_loss(prediction, target);
   }

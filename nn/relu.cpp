@@ -4,8 +4,11 @@
 
 namespace brigade::nn {
 
-Variable ReLU::forward(const Variable& x) { return autograd::relu(x); }
+Variable ReLU::forward(const Variable& x) {
+  return autograd::relu(x);
+}
 
-void ReLU::collect_parameters(const std::string& /*prefix*/, std::vector<Variable>& /*parameters*/) const {}
+void ReLU::collect_parameters(const std::string& /*prefix*/,
+                              std::vector<Variable>& /*parameters*/) const {}
 
 }  // namespace brigade::nn

@@ -8,7 +8,8 @@ namespace brigade::nn {
 class ReLU final : public Module {
  public:
   Variable forward(const Variable& x) override;
-  void collect_parameters(const std::string& prefix, std::vector<Variable>& parameters) const override;
+  void collect_parameters(const std::string& prefix,
+                          std::vector<Variable>& parameters) const override;
   std::string description() const override { return "ReLU()"; }
 };
 

@@ -10,7 +10,8 @@ Variable Sequential::forward(const Variable& x) {
   return y;
 }
 
-void Sequential::collect_parameters(const std::string& prefix, std::vector<Variable>& parameters) const {
+void Sequential::collect_parameters(const std::string& prefix,
+                                    std::vector<Variable>& parameters) const {
   for (std::size_t i = 0; i < modules_.size(); ++i) {
     modules_[i]->collect_parameters(prefix + std::to_string(i) + ".", parameters);
   }

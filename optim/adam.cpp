@@ -8,13 +8,16 @@ namespace brigade::optim {
 Adam::Adam(std::vector<autograd::Variable> parameters, Options options)
     : Optimizer(std::move(parameters)), options_(options) {
   BRIGADE_CHECK(options.lr >= 0.0 && options.eps >= 0.0 && options.weight_decay >= 0.0,
-                "adam: expected lr, eps and weight_decay >= 0, got ", options.lr, ", ", options.eps, ", ",
-                options.weight_decay);
-  BRIGADE_CHECK(options.beta1 >= 0.0 && options.beta1 < 1.0 && options.beta2 >= 0.0 && options.beta2 < 1.0,
-                "adam: expected betas in [0, 1), got ", options.beta1, " and ", options.beta2);
+                "adam: expected lr, eps and weight_decay >= 0, got ", options.lr, ", ", options.eps,
+                ", ", options.weight_decay);
+  BRIGADE_CHECK(
+      options.beta1 >= 0.0 && options.beta1 < 1.0 && options.beta2 >= 0.0 && options.beta2 < 1.0,
+      "adam: expected betas in [0, 1), got ", options.beta1, " and ", options.beta2);
   for (const FlatSpan& span : spans()) {
-    first_moment_.push_back(Tensor::zeros(span.data.shape(), span.data.dtype(), span.data.device()));
-    second_moment_.push_back(Tensor::zeros(span.data.shape(), span.data.dtype(), span.data.device()));
+    first_moment_.push_back(
+        Tensor::zeros(span.data.shape(), span.data.dtype(), span.data.device()));
+    second_moment_.push_back(
+        Tensor::zeros(span.data.shape(), span.data.dtype(), span.data.device()));
   }
 }
 

@@ -4,8 +4,9 @@
 
 namespace brigade::optim {
 
-/// torch.optim.Adam (weight decay added to the gradient) and, with `decoupled`, AdamW (weights shrunk by lr times
-/// weight_decay; Loshchilov & Hutter, arXiv:1711.05101). Adam: Kingma & Ba, arXiv:1412.6980, algorithm 1.
+/// torch.optim.Adam (weight decay added to the gradient) and, with `decoupled`, AdamW (weights
+/// shrunk by lr times weight_decay; Loshchilov & Hutter, arXiv:1711.05101). Adam: Kingma & Ba,
+/// arXiv:1412.6980, algorithm 1.
 class Adam final : public Optimizer {
  public:
   struct Options {

@@ -36,7 +36,8 @@ std::vector<std::size_t> memory_order(const std::vector<autograd::Variable>& par
 /// Whether `data` and `grad` continue the span with the same layout.
 bool continues(const FlatSpan& span, const Tensor& data, const Tensor& grad) {
   return adjoins(span.data, data) && adjoins(span.grad, grad) &&
-         data.byte_offset() - span.data.byte_offset() == grad.byte_offset() - span.grad.byte_offset();
+         data.byte_offset() - span.data.byte_offset() ==
+             grad.byte_offset() - span.grad.byte_offset();
 }
 
 }  // namespace
@@ -67,9 +68,11 @@ Optimizer::Optimizer(std::vector<autograd::Variable> parameters)
 void Optimizer::step() {
   for (const autograd::Variable& parameter : parameters_) {
     const autograd::GradState& state = *parameter.grad_state();
-    BRIGADE_CHECK(state.filled, "optimizer: parameter '", state.name, "' has no gradient: call backward first, on a loss "
+    BRIGADE_CHECK(state.filled, "optimizer: parameter '", state.name,
+                  "' has no gradient: call backward first, on a loss "
                   "that depends on it");
-    BRIGADE_CHECK(state.synchronized, "optimizer: the gradient of '", state.name, "' was never synchronised over the "
+    BRIGADE_CHECK(state.synchronized, "optimizer: the gradient of '", state.name,
+                  "' was never synchronised over the "
                   "ranks: every backward since zero_grad ran inside no_sync()");
   }
   ++steps_done_;

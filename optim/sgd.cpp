@@ -8,8 +8,8 @@ namespace brigade::optim {
 SGD::SGD(std::vector<autograd::Variable> parameters, Options options)
     : Optimizer(std::move(parameters)), options_(options) {
   BRIGADE_CHECK(options.lr >= 0.0 && options.momentum >= 0.0 && options.weight_decay >= 0.0,
-                "sgd: expected lr, momentum and weight_decay >= 0, got ", options.lr, ", ", options.momentum, ", ",
-                options.weight_decay);
+                "sgd: expected lr, momentum and weight_decay >= 0, got ", options.lr, ", ",
+                options.momentum, ", ", options.weight_decay);
   BRIGADE_CHECK(!options.nesterov || options.momentum > 0.0, "sgd: Nesterov needs momentum > 0");
   velocity_.resize(spans().size());
   if (options.momentum > 0.0) {

@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 # Five synchronisation modes, two devices and four communicators, and still an afternoon's reading.
-# Raising it is a decision: write the reason here.
-BUDGET = 7000
+# Raised from 7000 to 8500 with the first complete train_mlp: the CUDA twin of every kernel, and a program that checks
+# its input and reports what it measured. Raising it is a decision: write the reason here.
+BUDGET = 8500
 
 ROOMS = ["core", "autograd", "nn", "optim", "dist", "apps"]
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}

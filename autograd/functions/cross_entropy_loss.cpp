@@ -8,11 +8,14 @@ namespace {
 
 class CrossEntropyLossNode final : public Node {
  public:
-  CrossEntropyLossNode(Tensor softmax, Tensor labels) : softmax_(std::move(softmax)), labels_(std::move(labels)) {}
+  CrossEntropyLossNode(Tensor softmax, Tensor labels)
+      : softmax_(std::move(softmax)), labels_(std::move(labels)) {}
   const char* name() const override { return "cross_entropy_loss"; }
 
   void backward(const Tensor& dy, Gradients& grads) override {
-    grads.write(0, [&](Tensor& dx, Scale scale) { ops::cross_entropy_backward(softmax_, labels_, dy, scale, dx); });
+    grads.write(0, [&](Tensor& dx, Scale scale) {
+      ops::cross_entropy_backward(softmax_, labels_, dy, scale, dx);
+    });
   }
 
   void release() override {

@@ -4,7 +4,8 @@
 
 namespace brigade::autograd {
 
-/// Mean over rows of -log softmax(x)[label], as torch.nn.CrossEntropyLoss.   x: [N, classes]   labels: i64 [N]
+/// Mean over rows of -log softmax(x)[label], as torch.nn.CrossEntropyLoss.   x: [N, classes]
+/// labels: i64 [N]
 Variable cross_entropy_loss(const Variable& x, const Tensor& labels);
 
 }  // namespace brigade::autograd

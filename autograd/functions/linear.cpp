@@ -15,11 +15,15 @@ class LinearNode final : public Node {
 
   void backward(const Tensor& dy, Gradients& grads) override {
     // dW and db first: the all-reduce waits for them, while dx is waited for by this thread alone.
-    grads.write(kWeight, [&](Tensor& dw, Scale scale) { ops::gemm(dy, Trans::yes, x_, Trans::no, scale, dw); });
+    grads.write(kWeight, [&](Tensor& dw, Scale scale) {
+      ops::gemm(dy, Trans::yes, x_, Trans::no, scale, dw);
+    });
     if (inputs.size() > kBias) {
       grads.write(kBias, [&](Tensor& db, Scale scale) { ops::column_sum(dy, scale, db); });
     }
-    grads.write(kInput, [&](Tensor& dx, Scale scale) { ops::gemm(dy, Trans::no, w_, Trans::no, scale, dx); });
+    grads.write(kInput, [&](Tensor& dx, Scale scale) {
+      ops::gemm(dy, Trans::no, w_, Trans::no, scale, dx);
+    });
   }
 
   void release() override {
@@ -40,8 +44,8 @@ class LinearNode final : public Node {
 
 Variable linear(const Variable& x, const Variable& w, const Variable& b) {
   const Tensor bias = b.defined() ? b.data() : Tensor();
-  BRIGADE_CHECK(x.shape().rank() == 2 && w.shape().rank() == 2, "linear: expected x [N, in] and w [out, in], got ",
-                x.shape(), " and ", w.shape());
+  BRIGADE_CHECK(x.shape().rank() == 2 && w.shape().rank() == 2,
+                "linear: expected x [N, in] and w [out, in], got ", x.shape(), " and ", w.shape());
   Tensor y = Tensor::empty({x.shape()[0], w.shape()[0]}, x.data().dtype(), x.device());
   ops::linear(x.data(), w.data(), bias, y);
   if (b.defined()) {

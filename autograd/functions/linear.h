@@ -4,12 +4,13 @@
 
 namespace brigade::autograd {
 
-/// y = x Wᵀ + b, one sample per row.      x: [N, in]   w: [out, in]   b: [out] or undefined   y: [N, out]
+/// y = x Wᵀ + b, one sample per row.      x: [N, in]   w: [out, in]   b: [out] or undefined   y:
+/// [N, out]
 ///
-/// W is stored [out, in] so that dW = dyᵀ x has W's own layout: the GEMM writes dW straight into W's slice of a
-/// gradient bucket (dist/bucket.h) and the all-reduce needs no copy. Backward needs x (for dW) and W (for dx = dy W);
-/// both stay alive until then. db is the column sum of dy.
-/// Throws Error if x is not [N, in]. Enqueues on the compute stream; never waits for the device.
+/// W is stored [out, in] so that dW = dyᵀ x has W's own layout: the GEMM writes dW straight into
+/// W's slice of a gradient bucket (dist/bucket.h) and the all-reduce needs no copy. Backward needs
+/// x (for dW) and W (for dx = dy W); both stay alive until then. db is the column sum of dy. Throws
+/// Error if x is not [N, in]. Enqueues on the compute stream; never waits for the device.
 Variable linear(const Variable& x, const Variable& w, const Variable& b);
 
 }  // namespace brigade::autograd

@@ -4,7 +4,8 @@
 
 namespace brigade::autograd {
 
-/// Mean of (x - target)² over all elements, as torch.nn.MSELoss.   x, target: equal shapes   result: scalar
+/// Mean of (x - target)² over all elements, as torch.nn.MSELoss.   x, target: equal shapes result:
+/// scalar
 Variable mse_loss(const Variable& x, const Tensor& target);
 
 }  // namespace brigade::autograd

@@ -1,11 +1,10 @@
-#include "core/cpu/blas.h"
-
 #include <dlfcn.h>
 
 #include <cstdlib>
 #include <sstream>
 
 #include "core/config.h"
+#include "core/cpu/blas_private.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"
 
@@ -27,7 +26,8 @@ Blas load() {
   if (library == nullptr) {
     library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);  // installed elsewhere than built
   }
-  BRIGADE_CHECK(library != nullptr, "blas: cannot load OpenBLAS (", dlerror(), "); run scripts/setup.sh");
+  BRIGADE_CHECK(library != nullptr, "blas: cannot load OpenBLAS (", dlerror(),
+                "); run scripts/setup.sh");
   Blas result;
   result.sgemm = symbol<std::remove_pointer_t<decltype(result.sgemm)>>(library, "cblas_sgemm");
   result.dgemm = symbol<std::remove_pointer_t<decltype(result.dgemm)>>(library, "cblas_dgemm");
@@ -36,7 +36,8 @@ Blas load() {
   std::string name;
   std::string version;
   config >> name >> version;
-  result.description = concat(name, ' ', version, " (", symbol<char*()>(library, "openblas_get_corename")(), " kernels)");
+  result.description = concat(name, ' ', version, " (",
+                              symbol<char*()>(library, "openblas_get_corename")(), " kernels)");
   return result;
 }
 
@@ -52,6 +53,8 @@ void set_cpu_threads(int threads) {
   blas().set_num_threads(threads);
 }
 
-std::string blas_description() { return blas().description; }
+std::string blas_description() {
+  return blas().description;
+}
 
 }  // namespace brigade

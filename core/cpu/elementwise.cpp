@@ -45,7 +45,8 @@ void CpuKernels::add(Stream& /*s*/, std::int64_t n, const T* a, const T* b, T* y
 
 template <class T>
 void CpuKernels::uniform(Stream& /*s*/, std::int64_t n, UniformArgs args, T* x) {
-  // fma, written out: the GPU's compiler would contract low + (high - low) u by itself and round differently.
+  // fma, written out: the GPU's compiler would contract low + (high - low) u by itself and round
+  // differently.
   const T low = static_cast<T>(args.low);
   const T width = static_cast<T>(args.high) - low;
   for (std::int64_t i = 0; i < n; ++i) {
@@ -62,7 +63,8 @@ void CpuKernels::relu(Stream& /*s*/, std::int64_t n, const T* x, T* y) {
 }
 
 template <class T>
-void CpuKernels::relu_backward(Stream& /*s*/, std::int64_t n, const T* dy, const T* y, Scale scale, T* dx) {
+void CpuKernels::relu_backward(Stream& /*s*/, std::int64_t n, const T* dy, const T* y, Scale scale,
+                               T* dx) {
   write_scaled(n, scale, dx, [dy, y](std::int64_t i) { return y[i] > T{0} ? dy[i] : T{0}; });
 }
 
@@ -76,7 +78,9 @@ template void CpuKernels::uniform(Stream&, std::int64_t, UniformArgs, float*);
 template void CpuKernels::uniform(Stream&, std::int64_t, UniformArgs, double*);
 template void CpuKernels::relu(Stream&, std::int64_t, const float*, float*);
 template void CpuKernels::relu(Stream&, std::int64_t, const double*, double*);
-template void CpuKernels::relu_backward(Stream&, std::int64_t, const float*, const float*, Scale, float*);
-template void CpuKernels::relu_backward(Stream&, std::int64_t, const double*, const double*, Scale, double*);
+template void CpuKernels::relu_backward(Stream&, std::int64_t, const float*, const float*, Scale,
+                                        float*);
+template void CpuKernels::relu_backward(Stream&, std::int64_t, const double*, const double*, Scale,
+                                        double*);
 
 }  // namespace brigade

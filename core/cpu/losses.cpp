@@ -9,14 +9,16 @@ namespace brigade {
 namespace {
 
 void check_label(std::int64_t label, std::int64_t classes, std::int64_t row) {
-  BRIGADE_CHECK(label >= 0 && label < classes, "labels: expected 0 to ", classes - 1, ", got ", label, " in row ", row);
+  BRIGADE_CHECK(label >= 0 && label < classes, "labels: expected 0 to ", classes - 1, ", got ",
+                label, " in row ", row);
 }
 
 }  // namespace
 
 template <class T>
 void CpuKernels::mse(Stream& /*s*/, std::int64_t n, const T* x, const T* target, T* loss) {
-  double sum = 0.0;  // double: a float sum over a batch of images loses the digits that show whether training moves
+  double sum = 0.0;  // double: a float sum over a batch of images loses the digits that show
+                     // whether training moves
   for (std::int64_t i = 0; i < n; ++i) {
     const double difference = static_cast<double>(x[i]) - static_cast<double>(target[i]);
     sum += difference * difference;
@@ -25,9 +27,12 @@ void CpuKernels::mse(Stream& /*s*/, std::int64_t n, const T* x, const T* target,
 }
 
 template <class T>
-void CpuKernels::mse_backward(Stream& /*s*/, std::int64_t n, const T* x, const T* target, const T* dloss, Scale scale,
-                              T* dx) {
-  const T factor = n > 0 ? static_cast<T>(scale.alpha * 2.0 * static_cast<double>(*dloss) / static_cast<double>(n)) : T{0};
+void CpuKernels::mse_backward(Stream& /*s*/, std::int64_t n, const T* x, const T* target,
+                              const T* dloss, Scale scale, T* dx) {
+  const T factor =
+      n > 0
+          ? static_cast<T>(scale.alpha * 2.0 * static_cast<double>(*dloss) / static_cast<double>(n))
+          : T{0};
   const T beta = static_cast<T>(scale.beta);
   for (std::int64_t i = 0; i < n; ++i) {
     const T value = factor * (x[i] - target[i]);
@@ -43,7 +48,8 @@ void CpuKernels::cross_entropy(Stream& /*s*/, std::int64_t rows, std::int64_t co
     check_label(labels[row], cols, row);
     const T* logits = x + row * cols;
     T* probabilities = softmax + row * cols;
-    const T largest = *std::max_element(logits, logits + cols);  // subtracted, so that exp cannot overflow
+    const T largest =
+        *std::max_element(logits, logits + cols);  // subtracted, so that exp cannot overflow
     double total = 0.0;
     for (std::int64_t col = 0; col < cols; ++col) {
       probabilities[col] = std::exp(logits[col] - largest);
@@ -58,9 +64,13 @@ void CpuKernels::cross_entropy(Stream& /*s*/, std::int64_t rows, std::int64_t co
 }
 
 template <class T>
-void CpuKernels::cross_entropy_backward(Stream& /*s*/, std::int64_t rows, std::int64_t cols, const T* softmax,
-                                        const std::int64_t* labels, const T* dloss, Scale scale, T* dx) {
-  const T factor = rows > 0 ? static_cast<T>(scale.alpha * static_cast<double>(*dloss) / static_cast<double>(rows)) : T{0};
+void CpuKernels::cross_entropy_backward(Stream& /*s*/, std::int64_t rows, std::int64_t cols,
+                                        const T* softmax, const std::int64_t* labels,
+                                        const T* dloss, Scale scale, T* dx) {
+  const T factor =
+      rows > 0
+          ? static_cast<T>(scale.alpha * static_cast<double>(*dloss) / static_cast<double>(rows))
+          : T{0};
   const T beta = static_cast<T>(scale.beta);
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t col = 0; col < cols; ++col) {
@@ -72,7 +82,8 @@ void CpuKernels::cross_entropy_backward(Stream& /*s*/, std::int64_t rows, std::i
 }
 
 template <class T>
-void CpuKernels::one_hot(Stream& s, std::int64_t rows, std::int64_t cols, const std::int64_t* labels, T* y) {
+void CpuKernels::one_hot(Stream& s, std::int64_t rows, std::int64_t cols,
+                         const std::int64_t* labels, T* y) {
   fill(s, rows * cols, T{0}, y);
   for (std::int64_t row = 0; row < rows; ++row) {
     check_label(labels[row], cols, row);
@@ -95,7 +106,8 @@ template <class T>
 struct Instantiate {
   static constexpr auto kAll =
       std::tuple(&CpuKernels::mse<T>, &CpuKernels::mse_backward<T>, &CpuKernels::cross_entropy<T>,
-                 &CpuKernels::cross_entropy_backward<T>, &CpuKernels::one_hot<T>, &CpuKernels::count_correct<T>);
+                 &CpuKernels::cross_entropy_backward<T>, &CpuKernels::one_hot<T>,
+                 &CpuKernels::count_correct<T>);
 };
 template struct Instantiate<float>;
 template struct Instantiate<double>;

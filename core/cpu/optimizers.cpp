@@ -14,13 +14,13 @@ void CpuKernels::sgd(Stream& /*s*/, std::int64_t n, SgdArgs args, const T* g, T*
     }
     return;
   }
-  const T momentum = args.first_step ? T{0} : static_cast<T>(args.momentum);
+  const T momentum = static_cast<T>(args.momentum);
   const T lookahead = args.nesterov ? static_cast<T>(args.momentum) : T{0};
   const T gradient_share = args.nesterov ? T{1} : T{0};
   const T velocity_share = args.nesterov ? lookahead : T{1};
   for (std::int64_t i = 0; i < n; ++i) {
     const T gradient = g[i] + decay * w[i];
-    velocity[i] = momentum * velocity[i] + gradient;
+    velocity[i] = args.first_step ? gradient : momentum * velocity[i] + gradient;
     w[i] -= lr * (gradient_share * gradient + velocity_share * velocity[i]);
   }
 }
@@ -34,20 +34,25 @@ void CpuKernels::adam(Stream& /*s*/, std::int64_t n, AdamArgs args, const T* g, 
   const T step_size = static_cast<T>(args.lr / correction1);
   const T beta1 = static_cast<T>(args.beta1);
   const T beta2 = static_cast<T>(args.beta2);
+  const T rest1 =
+      static_cast<T>(1.0 - args.beta1);  // in double: 1 - 0.999f is wrong in the fifth digit
+  const T rest2 = static_cast<T>(1.0 - args.beta2);
   const T eps = static_cast<T>(args.eps);
   const T coupled = static_cast<T>(args.decoupled ? 0.0 : args.weight_decay);
   const T shrink = static_cast<T>(args.decoupled ? 1.0 - args.lr * args.weight_decay : 1.0);
   for (std::int64_t i = 0; i < n; ++i) {
     const T gradient = g[i] + coupled * w[i];
-    m[i] = beta1 * m[i] + (T{1} - beta1) * gradient;
-    v[i] = beta2 * v[i] + (T{1} - beta2) * gradient * gradient;
+    m[i] = beta1 * m[i] + rest1 * gradient;
+    v[i] = beta2 * v[i] + rest2 * gradient * gradient;
     w[i] = shrink * w[i] - step_size * m[i] / (std::sqrt(v[i]) * inverse_root2 + eps);
   }
 }
 
 template void CpuKernels::sgd(Stream&, std::int64_t, SgdArgs, const float*, float*, float*);
 template void CpuKernels::sgd(Stream&, std::int64_t, SgdArgs, const double*, double*, double*);
-template void CpuKernels::adam(Stream&, std::int64_t, AdamArgs, const float*, float*, float*, float*);
-template void CpuKernels::adam(Stream&, std::int64_t, AdamArgs, const double*, double*, double*, double*);
+template void CpuKernels::adam(Stream&, std::int64_t, AdamArgs, const float*, float*, float*,
+                               float*);
+template void CpuKernels::adam(Stream&, std::int64_t, AdamArgs, const double*, double*, double*,
+                               double*);
 
 }  // namespace brigade

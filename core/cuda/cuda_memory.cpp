@@ -26,6 +26,12 @@ void CudaKernels::deallocate(int device, void* block) {
   }
 }
 
+void CudaKernels::zero(Stream& s, void* dst, std::size_t bytes) {
+  if (bytes > 0) {
+    CUDA_CHECK(cudaMemsetAsync(dst, 0, bytes, cuda::stream_of(s)));
+  }
+}
+
 void CudaKernels::copy(Stream& s, void* dst, const void* src, std::size_t bytes) {
   if (bytes > 0) {
     CUDA_CHECK(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, cuda::stream_of(s)));

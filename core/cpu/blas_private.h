@@ -8,10 +8,11 @@ namespace brigade {
 
 /// The functions we use of OpenBLAS, loaded by us instead of the linker.
 ///
-/// OpenBLAS picks its kernels while it is being loaded, by the CPU's model. 0.3.21 picks AVX-512 kernels on AMD
-/// Zen 4, whose 512-bit units are two passes of 256 bits: its AVX2 ("Haswell") kernels are 5 to 60 % faster there
-/// (1024 x 1024 layers, batch 128: forward 104 against 82 GFLOP/s, dW 107/94, dx 107/91). The choice is an environment
-/// variable read at load time, so we set it first. The user's own OPENBLAS_CORETYPE wins.
+/// OpenBLAS picks its kernels while it is being loaded, by the CPU's model. 0.3.21 picks AVX-512
+/// kernels on AMD Zen 4, whose 512-bit units are two passes of 256 bits: its AVX2 ("Haswell")
+/// kernels are 5 to 60 % faster there (1024 x 1024 layers, batch 128: forward 104 against 82
+/// GFLOP/s, dW 107/94, dx 107/91). The choice is an environment variable read at load time, so we
+/// set it first. The user's own OPENBLAS_CORETYPE wins.
 struct Blas {
   decltype(&cblas_sgemm) sgemm = nullptr;
   decltype(&cblas_dgemm) dgemm = nullptr;

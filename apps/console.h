@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+
+namespace brigade::apps {
+
+/// Writes `text` to a file descriptor with one write(2) where the system allows it, so that the
+/// lines of several ranks do not mix.
+void write_all(int descriptor, const std::string& text);
+
+/// What the program tells a person, and the one rank that does so.
+class Console {
+ public:
+  enum class Target { out, err };
+
+  /// `speaks`: false on all ranks but the first, whose lines vanish. `target` is err when stdout
+  /// belongs to --json. `color`: auto, always or never. Under mpirun stdout looks like a terminal
+  /// even when it is piped into a file, so `auto` colours only without mpirun; NO_COLOR
+  /// (no-color.org) turns it off.
+  Console(bool speaks, Target target, const std::string& color);
+
+  /// One whole line. Never `\r`: mpirun passes on lines.
+  void line(const std::string& text = {}) const;
+  /// To stderr.
+  void warn(const std::string& text) const;
+  /// To stdout even if the lines go to stderr.
+  void result(const std::string& text) const;
+
+  std::string strong(const std::string& text) const { return painted("1", text); }
+  std::string faint(const std::string& text) const { return painted("2", text); }
+  std::string good(const std::string& text) const { return painted("32", text); }
+
+ private:
+  std::string painted(const char* code, const std::string& text) const;
+
+  bool speaks_;
+  int descriptor_;
+  bool color_;
+};
+
+}  // namespace brigade::apps

@@ -1,0 +1,114 @@
+#include "apps/flag_values.h"
+
+#include <algorithm>
+#include <charconv>
+#include <sstream>
+#include <type_traits>
+#include <utility>
+
+#include "core/error.h"
+
+namespace brigade::apps {
+
+namespace {
+
+constexpr std::int64_t kWidestLayer = 1'000'000;
+
+/// Optimal string alignment distance: Levenshtein's, where two swapped neighbours count once.
+std::size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> two_above, above, row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) {
+    row[j] = j;
+  }
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    two_above = std::exchange(above, row);
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t change = above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, change});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[j] = std::min(row[j], two_above[j - 2] + 1);
+      }
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+template <class T>
+T parse_number(const std::string& flag, const std::string& text, T least, T most) {
+  T value{};
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, value);
+  // Written so that NaN fails too.
+  if (result.ec == std::errc{} && result.ptr == end && value >= least && value <= most) {
+    return value;
+  }
+  std::ostringstream expected;
+  expected << (std::is_floating_point_v<T> ? "a number " : "a whole number ");
+  if (static_cast<double>(least) == kAboveZero) {
+    expected << "greater than 0";
+  } else {
+    expected << "from " << least;
+  }
+  if (most < std::numeric_limits<T>::max()) {
+    expected << " to " << most;
+  } else if (static_cast<double>(least) != kAboveZero) {
+    expected << " up";
+  }
+  throw UsageError(concat(flag, ": expected ", expected.str(), ", got \"", text, "\""));
+}
+
+template double parse_number(const std::string&, const std::string&, double, double);
+template std::int64_t parse_number(const std::string&, const std::string&, std::int64_t,
+                                   std::int64_t);
+template std::uint64_t parse_number(const std::string&, const std::string&, std::uint64_t,
+                                    std::uint64_t);
+
+std::vector<std::int64_t> parse_widths(const std::string& flag, const std::string& text) {
+  std::vector<std::int64_t> widths;
+  if (text == "none") {
+    return widths;
+  }
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', begin), text.size());
+    const std::string part = text.substr(begin, comma - begin);
+    widths.push_back(parse_number<std::int64_t>(flag, part, 1, kWidestLayer));
+    begin = comma + 1;
+  }
+  return widths;
+}
+
+void check_choice(const std::string& flag, const std::string& text,
+                  const std::vector<std::string>& allowed) {
+  if (std::find(allowed.begin(), allowed.end(), text) != allowed.end()) {
+    return;
+  }
+  std::string names;
+  for (const std::string& name : allowed) {
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  throw UsageError(
+      concat(flag, ": expected one of ", names, ", got \"", text, "\"", suggestion(text, allowed)));
+}
+
+std::string closest_match(const std::string& word, const std::vector<std::string>& candidates) {
+  std::string best;
+  std::size_t least = word.size() / 3 + 2;
+  for (const std::string& candidate : candidates) {
+    const std::size_t distance = edit_distance(word, candidate);
+    if (distance < least) {
+      least = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+std::string suggestion(const std::string& word, const std::vector<std::string>& candidates) {
+  const std::string match = closest_match(word, candidates);
+  return match.empty() ? "" : concat("; did you mean ", match, "?");
+}
+
+}  // namespace brigade::apps

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "autograd/variable.h"
+#include "core/device.h"
+#include "nn/loss.h"
+#include "nn/sequential.h"
+
+namespace brigade::apps {
+
+/// A multilayer perceptron: Linear layers with a ReLU after each but the last, as
+/// torch.nn.Sequential(Linear(...), ReLU(), Linear(...), ...) would be.
+struct MlpShape {
+  std::vector<std::int64_t> widths;  ///< input, hidden layers, output
+  bool bias = true;
+
+  /// "784-512-512-10"
+  std::string description() const;
+};
+
+std::unique_ptr<nn::Sequential> make_mlp(const MlpShape& shape, std::uint64_t seed, Device device);
+
+/// `mse` or `cross_entropy`.
+std::unique_ptr<nn::Loss> make_loss(const std::string& name);
+
+std::int64_t count_elements(const std::vector<autograd::Variable>& parameters);
+
+/// Overwrites `parameters` with the weights of a .safetensors file, such as a PyTorch state_dict.
+/// The file must have exactly these names and shapes in float32; else UsageError that lists
+/// expected and got.
+void load_weights(const std::filesystem::path& path,
+                  const std::vector<autograd::Variable>& parameters);
+
+void save_weights(const std::filesystem::path& path,
+                  const std::vector<autograd::Variable>& parameters);
+
+}  // namespace brigade::apps

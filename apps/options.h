@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dist/data_parallel.h"
+
+namespace brigade::apps {
+
+/// What the user asked for; `train_mlp --help` explains each. Complete and consistent once parsed:
+/// defaults that depend on other flags are filled in, except for those that need the data set (0 =
+/// decide later).
+struct Options {
+  std::string mode = "overlap";
+  std::int64_t accum = 1;
+  double bucket_mb = 25.0;
+  std::string init_sync = "verify";
+
+  std::string data = "synthetic";
+  std::string data_dir = "/usr/share/datasets/fashion-mnist";
+  std::int64_t train_samples = 0;  // 0: all images, or enough synthetic samples
+  bool shuffle = true;
+  std::int64_t batch = 64;
+  std::int64_t epochs = 2;
+  std::int64_t steps = 0;  // 0: as many as the epochs have
+
+  std::vector<std::int64_t> hidden{
+      512, 512};  // widths between the Linear layers; --depth/--width also end up here
+  std::int64_t synthetic_in = 512;  // width of the synthetic data
+  std::int64_t synthetic_out = 512;
+  bool bias = true;
+  std::string loss = "mse";
+  std::string init;
+  std::string save;
+
+  std::string optimizer = "sgd";
+  double lr = 0.0;
+  double momentum = 0.0;
+  bool nesterov = false;
+  double weight_decay = 0.0;
+  std::uint64_t seed = 0;
+
+  std::string device = "auto";
+  std::string comm = "auto";
+  std::int64_t threads = 0;  // 0: the cores of this rank's binding
+
+  std::int64_t log_every = 0;   // 0: about 20 lines
+  std::int64_t eval_every = 1;  // epochs; 0: only at the end
+  std::int64_t warmup = 5;
+  std::string out;  // empty: runs/<n>
+  std::string color = "auto";
+  bool json = false;
+
+  std::string command_line;  // as typed, for summary.json
+
+  bool classification() const { return loss == "cross_entropy" || data == "fashion-mnist"; }
+  /// With --mode no_sync the first K-1 micro-batches run inside DataParallel::no_sync().
+  bool deferred_sync() const { return mode == "no_sync"; }
+  dist::DataParallelOptions data_parallel() const;
+};
+
+/// The outcome of parsing: options, or what to print and which code to exit with (--help: 0,
+/// mistakes: 2).
+struct ParseResult {
+  std::optional<Options> options;
+  std::string text;
+  int exit_code = 0;
+};
+ParseResult parse_options(int argc, const char* const* argv);
+
+}  // namespace brigade::apps

@@ -1,0 +1,186 @@
+#include "apps/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "core/config.h"
+
+namespace brigade::apps {
+
+namespace {
+
+constexpr std::size_t kShownBuckets = 12;
+
+double mib(std::size_t bytes) {
+  return static_cast<double>(bytes) / 0x1p20;
+}
+
+/// 1234567 -> "1,234,567"
+std::string grouped(std::int64_t number) {
+  const std::string digits = std::to_string(number);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) {
+      text.push_back(',');
+    }
+    text.push_back(digits[i]);
+  }
+  return text;
+}
+
+std::string duration(double seconds) {
+  const auto whole = static_cast<std::int64_t>(seconds + 0.5);
+  if (whole < 60) {
+    return fmt::format("{} s", whole);
+  }
+  if (whole < 3600) {
+    return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  }
+  return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
+}
+
+std::string plural(std::int64_t count, const char* word) {
+  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
+}
+
+std::string optimizer_text(const Options& o) {
+  std::string text = fmt::format("{} lr {:g}", o.optimizer, o.lr);
+  if (o.optimizer == "sgd" && o.momentum > 0.0) {
+    text += fmt::format(" momentum {:g}{}", o.momentum, o.nesterov ? " (Nesterov)" : "");
+  }
+  return o.weight_decay > 0.0 ? text + fmt::format(" weight decay {:g}", o.weight_decay) : text;
+}
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kModeTexts{{
+    {"naive", "after backward, one blocking all-reduce per parameter"},
+    {"flat", "after backward, one all-reduce per bucket"},
+    {"per_param", "during backward, one asynchronous all-reduce per parameter"},
+    {"overlap", "during backward, one asynchronous all-reduce per full bucket"},
+    {"no_sync", "only the last micro-batch of a step communicates, as overlap does"},
+}};
+
+std::string_view mode_text(const std::string& mode) {
+  const auto entry = std::find_if(kModeTexts.begin(), kModeTexts.end(),
+                                  [&mode](const auto& known) { return known.first == mode; });
+  return entry == kModeTexts.end() ? "" : entry->second;
+}
+
+std::string parameter_range(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 4;
+  if (names.size() > kShown) {
+    return fmt::format("{}, {} ... {} ({} parameters)", names[0], names[1], names.back(),
+                       names.size());
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void print_buckets(const Console& console, const std::vector<BucketInfo>& buckets) {
+  console.line(fmt::format("  {:<9} {:>3} {:>9}  parameters, in the order their gradients arrive",
+                           "buckets", "#", "MiB"));
+  for (std::size_t i = 0; i < std::min(buckets.size(), kShownBuckets); ++i) {
+    console.line(fmt::format("  {:<9} {:>3} {:>9.3f}  {}", "", i, mib(buckets[i].bytes),
+                             parameter_range(buckets[i].parameters)));
+  }
+  if (buckets.size() > kShownBuckets) {
+    console.line(fmt::format("  {:<9} ... and {} more (summary.json lists all)", "",
+                             buckets.size() - kShownBuckets));
+  }
+}
+
+std::string test_text(const Evaluation& test) {
+  return test.accuracy
+             ? fmt::format("accuracy {:.2f} %, loss {:.5f}", 100.0 * *test.accuracy, test.loss)
+             : fmt::format("loss {:.5f}", test.loss);
+}
+
+}  // namespace
+
+void print_first_screen(const Console& console, const RunInfo& info) {
+  const Options& o = info.options;
+  const auto row = [&console](const char* name, const std::string& text) {
+    console.line(fmt::format("  {:<9} {}", name, text));
+  };
+  const dist::BatchGeometry& g = info.geometry;
+  console.line(console.strong(fmt::format("Brigade {} train_mlp", kVersion)));
+  row("ranks", fmt::format("{} on {} (rank 0: {}), {} each", info.ranks.size,
+                           plural(info.ranks.hosts, "host"), info.ranks.host,
+                           plural(info.threads, "CPU thread")));
+  row("device", fmt::format("{}, {}", info.device_name, info.libraries));
+  row("comm", info.comm);
+  row("data",
+      fmt::format("{}: {} training and {} test samples, {} -> {} {}", o.data,
+                  grouped(info.train_size), grouped(info.test_size), info.shape.widths.front(),
+                  info.shape.widths.back(), info.classes ? "classes" : "numbers"));
+  row("model", fmt::format("{}{}, {} parameters, {:.2f} MiB", info.shape.description(),
+                           info.shape.bias ? "" : " without bias", grouped(info.parameters),
+                           mib(static_cast<std::size_t>(info.parameters) * sizeof(float))));
+  row("training", fmt::format("{}, {}, seed {}", o.loss, optimizer_text(o), o.seed));
+  row("batch", fmt::format("{} x {} x {} = {} global", g.batch, plural(g.accum, "micro-batch"),
+                           plural(g.ranks, "rank"), g.global_batch()));
+  row("steps",
+      fmt::format("{} ({} per epoch)", grouped(info.steps), grouped(info.steps_per_epoch)));
+  row("mode", fmt::format("{}: {}", o.mode, mode_text(o.mode)));
+  print_buckets(console, info.buckets);
+  if (info.ranks.size > 1 && info.ranks.hosts == 1 && !info.device.is_cuda()) {
+    console.line(console.faint(
+        "  All ranks share this host's memory: an all-reduce is copying by the same cores that "
+        "compute,\n  so overlap has little to hide here. It shows between hosts and on GPUs."));
+  }
+  console.line();
+}
+
+void print_progress(const Console& console, const RunInfo& info, const Progress& progress) {
+  const std::int64_t epoch = (progress.step - 1) / info.steps_per_epoch + 1;
+  const std::int64_t epochs = (info.steps - 1) / info.steps_per_epoch + 1;
+  const double rate = 1e3 * static_cast<double>(info.geometry.global_batch()) / progress.times.step;
+  std::string text =
+      fmt::format("epoch {}/{}  step {:>{}}/{}  loss {:.5f}  {:.2f} ms/step  {} samples/s", epoch,
+                  epochs, progress.step, std::to_string(info.steps).size(), info.steps,
+                  progress.loss, progress.times.step, grouped(static_cast<std::int64_t>(rate)));
+  if (progress.step < info.steps) {
+    text += "  ETA " + duration(progress.eta_seconds);
+  }
+  console.line(text);
+}
+
+void print_evaluation(const Console& console, const RunInfo& info, std::int64_t step,
+                      const Evaluation& evaluation) {
+  console.line(console.strong(
+      fmt::format("test after step {} (epoch {:.3g}): {}", step,
+                  static_cast<double>(step) / static_cast<double>(info.steps_per_epoch),
+                  test_text(evaluation))));
+}
+
+void print_result(const Console& console, const RunInfo& info, const RunResult& result,
+                  const std::vector<std::string>& files) {
+  const TimingSummary& t = result.timing;
+  console.line();
+  console.line(fmt::format("{} in {}: loss {:.5f} -> {:.5f}; test {}", plural(info.steps, "step"),
+                           duration(result.seconds), result.loss_first, result.loss_last,
+                           test_text(result.test)));
+  const std::string waiting =
+      t.communicates ? fmt::format("waiting for gradients {:.2f}, ", t.median.wait) : "";
+  console.line(fmt::format(
+      "step {:.2f} ms (p95 {:.2f}): forward {:.2f}, backward {:.2f}, {}optimizer {:.2f}; {} "
+      "samples/s",
+      t.step, t.step_p95, t.median.forward, t.median.backward, waiting, t.median.optimizer,
+      grouped(static_cast<std::int64_t>(result.samples_per_second(info)))));
+  if (t.communicates) {
+    console.line(fmt::format(
+        "communication {:.2f} ms per step, hidden behind computation: {:.0f} %; {:g} collectives, "
+        "{:.2f} MiB per step",
+        t.median.comm, 100.0 * t.hidden_fraction, result.collectives_per_step,
+        result.bytes_reduced_per_step / 0x1p20));
+  }
+  if (result.params_equal) {
+    console.line(
+        console.good(fmt::format("parameters equal on all ranks: {:016x}", result.params_hash)));
+  }
+  console.line(fmt::format("wrote {}", fmt::join(files, ", ")));
+}
+
+}  // namespace brigade::apps

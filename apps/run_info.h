@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "apps/evaluate.h"
+#include "apps/model.h"
+#include "apps/options.h"
+#include "apps/timing_summary.h"
+#include "dist/launch.h"
+#include "dist/sampler.h"
+
+namespace brigade::apps {
+
+/// What a bucket holds, for people.
+struct BucketInfo {
+  std::size_t bytes = 0;
+  std::vector<std::string> parameters;
+};
+
+/// What is known before the first step and stays so.
+struct RunInfo {
+  Options options;
+  dist::RankInfo ranks;
+  Device device;
+  std::string libraries;    ///< that compute: "OpenBLAS 0.3.21 (...)"
+  std::string device_name;  ///< "cpu", or the GPU's name
+  std::string comm;         ///< that communicate
+  std::int64_t threads = 1;
+  std::int64_t train_size = 0;
+  std::int64_t test_size = 0;
+  bool classes = false;
+  MlpShape shape;
+  std::int64_t parameters = 0;
+  dist::BatchGeometry geometry;
+  std::int64_t steps = 0;
+  std::int64_t steps_per_epoch = 0;
+  std::int64_t log_every = 1;
+  std::vector<BucketInfo> buckets;
+};
+
+/// One logged step.
+struct Progress {
+  std::int64_t step = 0;  ///< steps done
+  double loss = 0.0;      ///< of the last of them
+  StepTimes times;        ///< rank 0's medians since the last report
+  double seconds = 0.0;   ///< since training began, tests included
+  double eta_seconds = 0.0;
+};
+
+/// How the run ended.
+struct RunResult {
+  double loss_first = 0.0;
+  double loss_last = 0.0;
+  Evaluation test;
+  double best_accuracy = 0.0;
+  double seconds = 0.0;
+  TimingSummary timing;
+  double collectives_per_step = 0.0;
+  double bytes_reduced_per_step = 0.0;
+  std::uint64_t params_hash = 0;
+  bool params_equal = false;
+  std::uint64_t peak_memory_bytes = 0;
+
+  double samples_per_second(const RunInfo& info) const {
+    return timing.step > 0.0 ? 1e3 * static_cast<double>(info.geometry.global_batch()) / timing.step
+                             : 0.0;
+  }
+};
+
+}  // namespace brigade::apps

@@ -1,0 +1,101 @@
+#include "apps/run_loop.h"
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+
+#include "apps/report.h"
+
+namespace brigade::apps {
+
+namespace {
+
+/// Tests on small batches would take long and teach nothing.
+constexpr std::int64_t kTestBatch = 128;
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// One run from its first step to its last.
+class RunLoop {
+ public:
+  RunLoop(const RunInfo& info, const TrainerParts& parts, const Dataset& test_data,
+          const RunOutputs& outputs)
+      : info_(info), parts_(parts), test_data_(test_data), outputs_(outputs), trainer_(parts) {}
+
+  RunResult run() {
+    dist::Communicator& comm = parts_.data_parallel.communicator();
+    const std::uint64_t collectives = comm.collectives();
+    const std::uint64_t bytes = comm.bytes_reduced();
+    for (std::int64_t step = 0; step < info_.steps; ++step) {
+      trainer_.step(step);
+      const bool test = is_test_due(step + 1);
+      if (test || (step + 1) % info_.log_every == 0 || step == 0) {
+        report(step + 1, test);
+      }
+    }
+    const auto steps = static_cast<double>(info_.steps);
+    result_.collectives_per_step = static_cast<double>(comm.collectives() - collectives) / steps;
+    result_.bytes_reduced_per_step = static_cast<double>(comm.bytes_reduced() - bytes) / steps;
+    result_.seconds = seconds_since(begin_);
+    result_.timing =
+        summarize(trainer_.history(), static_cast<std::size_t>(info_.options.warmup), comm);
+    return result_;
+  }
+
+ private:
+  bool is_test_due(std::int64_t done) const {
+    const std::int64_t every = info_.options.eval_every * info_.steps_per_epoch;
+    return done == info_.steps || (every > 0 && done % every == 0);
+  }
+
+  void report(std::int64_t done, bool test) {
+    const std::vector<double> losses = trainer_.take_losses();
+    if (done == 1) {
+      result_.loss_first = losses.front();
+    }
+    result_.loss_last = losses.back();
+
+    Progress progress;
+    progress.step = done;
+    progress.loss = losses.back();
+    progress.times = median_times(std::span(trainer_.history().steps).last(losses.size()));
+    progress.seconds = seconds_since(begin_);
+    progress.eta_seconds =
+        progress.seconds / static_cast<double>(done) * static_cast<double>(info_.steps - done);
+    print_progress(outputs_.console, info_, progress);
+
+    std::optional<Evaluation> evaluation;
+    if (test) {
+      evaluation =
+          evaluate(parts_.model, parts_.loss, test_data_, std::max(info_.options.batch, kTestBatch),
+                   parts_.data_parallel.communicator(), info_.device);
+      result_.test = *evaluation;
+      result_.best_accuracy = std::max(result_.best_accuracy, evaluation->accuracy.value_or(0.0));
+      print_evaluation(outputs_.console, info_, done, *evaluation);
+    }
+    if (outputs_.metrics != nullptr) {
+      outputs_.metrics->write(info_, progress, evaluation);
+    }
+  }
+
+  const RunInfo& info_;
+  const TrainerParts& parts_;
+  const Dataset& test_data_;
+  RunOutputs outputs_;
+  Trainer trainer_;
+  RunResult result_;
+  Clock::time_point begin_ = Clock::now();
+};
+
+}  // namespace
+
+RunResult run_steps(const RunInfo& info, const TrainerParts& parts, const Dataset& test_data,
+                    const RunOutputs& outputs) {
+  return RunLoop(info, parts, test_data, outputs).run();
+}
+
+}  // namespace brigade::apps

@@ -1,0 +1,115 @@
+#include "apps/setup.h"
+
+#include <algorithm>
+
+#include "apps/fashion_mnist.h"
+#include "apps/synthetic.h"
+#include "core/cpu/threads.h"
+#include "optim/adam.h"
+#include "optim/sgd.h"
+
+namespace brigade::apps {
+
+namespace {
+
+std::vector<BucketInfo> describe_buckets(const dist::DataParallel& data_parallel) {
+  std::vector<BucketInfo> result;
+  for (const dist::Bucket& bucket : data_parallel.buckets()) {
+    BucketInfo info{.bytes = bucket.grads.nbytes(), .parameters = {}};
+    for (const std::size_t member : bucket.members) {
+      info.parameters.push_back(data_parallel.parameters()[member].name());
+    }
+    result.push_back(std::move(info));
+  }
+  return result;
+}
+
+}  // namespace
+
+Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
+                         const Console& console) {
+  const auto control = dist::make_communicator("auto", kCpu);
+  std::string note;
+  Workplace place;
+  place.device = dist::choose_device(options.device, ranks, *control, note);
+  if (!note.empty()) {
+    console.warn(note);
+  }
+  place.comm = dist::make_communicator(options.comm, place.device);
+  return place;
+}
+
+DataSplits load_data(const Options& options, std::int64_t global_batch) {
+  if (options.data == "fashion-mnist") {
+    return load_fashion_mnist(options.data_dir, options.train_samples);
+  }
+  constexpr std::int64_t kUsualSamples = 8192;
+  SyntheticDataset::Options synthetic;
+  synthetic.in = options.synthetic_in;
+  synthetic.out = options.synthetic_out;
+  synthetic.classes = options.loss == "cross_entropy";
+  synthetic.seed = options.seed;
+  return make_synthetic(synthetic, options.train_samples > 0
+                                       ? options.train_samples
+                                       : std::max(kUsualSamples, global_batch));
+}
+
+MlpShape shape_of(const Options& options, const Dataset& data) {
+  MlpShape shape;
+  shape.bias = options.bias;
+  shape.widths.push_back(data.input_width());
+  shape.widths.insert(shape.widths.end(), options.hidden.begin(), options.hidden.end());
+  shape.widths.push_back(data.output_width());
+  return shape;
+}
+
+std::unique_ptr<optim::Optimizer> make_optimizer(
+    const Options& o, const std::vector<autograd::Variable>& parameters) {
+  if (o.optimizer == "sgd") {
+    return std::make_unique<optim::SGD>(parameters,
+                                        optim::SGD::Options{.lr = o.lr,
+                                                            .momentum = o.momentum,
+                                                            .weight_decay = o.weight_decay,
+                                                            .nesterov = o.nesterov});
+  }
+  optim::Adam::Options adam;
+  adam.lr = o.lr;
+  adam.weight_decay = o.weight_decay;
+  adam.decoupled = o.optimizer == "adamw";
+  return std::make_unique<optim::Adam>(parameters, adam);
+}
+
+std::int64_t threads_of(const Options& options, const dist::RankInfo& ranks) {
+  return options.threads > 0 ? options.threads : ranks.threads;
+}
+
+RunInfo describe_run(const Options& options, const dist::RankInfo& ranks, const DataSplits& data,
+                     const dist::DataParallel& data_parallel,
+                     const dist::DistributedSampler& sampler, Device device) {
+  constexpr std::int64_t kProgressLines = 20;
+  constexpr std::int64_t kLongestSilence =
+      200;  // steps; a loss that is not a number is seen by then
+  RunInfo info;
+  info.options = options;
+  info.ranks = ranks;
+  info.device = device;
+  info.device_name = device.is_cuda() ? gpu_identity(device.index).name : "cpu";
+  info.libraries = device.is_cuda() ? cuda_info().runtime : blas_description();
+  info.comm = data_parallel.communicator().description();
+  info.threads = threads_of(options, ranks);
+  info.train_size = data.train->size();
+  info.test_size = data.test->size();
+  info.classes = data.train->classes();
+  info.shape = shape_of(options, *data.train);
+  info.parameters = count_elements(data_parallel.parameters());
+  info.geometry = sampler.geometry();
+  info.steps_per_epoch = sampler.steps_per_epoch();
+  info.steps = options.steps > 0 ? options.steps : options.epochs * info.steps_per_epoch;
+  info.log_every = options.log_every > 0
+                       ? options.log_every
+                       : std::clamp<std::int64_t>(info.steps / kProgressLines, 1, kLongestSilence);
+  info.buckets = describe_buckets(data_parallel);
+  return info;
+}
+
+}  // namespace brigade::apps

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "apps/console.h"
+#include "apps/dataset.h"
+#include "apps/run_info.h"
+#include "dist/data_parallel.h"
+#include "dist/launch.h"
+#include "optim/optimizer.h"
+
+/// From flags to the parts of a run.
+namespace brigade::apps {
+
+/// Where this rank computes and with whom.
+struct Workplace {
+  Device device;
+  std::unique_ptr<dist::Communicator> comm;
+};
+
+/// Chooses the device and connects the ranks; says once if a GPU was hoped for in vain. Collective.
+Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
+                         const Console& console);
+
+/// Synthetic data has 8192 training samples, or one global batch if that is more.
+DataSplits load_data(const Options& options, std::int64_t global_batch);
+
+MlpShape shape_of(const Options& options, const Dataset& data);
+
+std::unique_ptr<optim::Optimizer> make_optimizer(const Options& options,
+                                                 const std::vector<autograd::Variable>& parameters);
+
+/// CPU threads per rank.
+std::int64_t threads_of(const Options& options, const dist::RankInfo& ranks);
+
+/// Everything about the run that is known before its first step.
+RunInfo describe_run(const Options& options, const dist::RankInfo& ranks, const DataSplits& data,
+                     const dist::DataParallel& data_parallel,
+                     const dist::DistributedSampler& sampler, Device device);
+
+}  // namespace brigade::apps

@@ -1,0 +1,78 @@
+#include "apps/step_metrics.h"
+
+#include "core/context.h"
+#include "core/error.h"
+
+namespace brigade::apps {
+
+StepTimes times_of(const StepSpans& spans) {
+  const IntervalSet waits = join(spans.waits);
+  const auto without_waits = [&](const std::vector<Interval>& parts) {
+    return total_length(subtract(join(parts), waits));
+  };
+  std::vector<Interval> in_flight;
+  for (const CollectiveTimes& collective : spans.collectives) {
+    in_flight.push_back({collective.begin, collective.end});
+  }
+  const IntervalSet comm = join(std::move(in_flight));
+  const IntervalSet step{{0.0, spans.optimizer.end}};
+  const IntervalSet compute = subtract(step, waits);
+
+  StepTimes times;
+  times.step = total_length(step);
+  times.wait = times.step - total_length(compute);
+  times.forward = without_waits(spans.forwards);
+  times.backward = without_waits(spans.backwards);
+  times.optimizer = without_waits({spans.optimizer});
+  times.comm = total_length(comm);
+  times.hidden = total_length(intersect(compute, comm));
+  times.exposed = times.comm - times.hidden;
+  return times;
+}
+
+StepClock::StepClock(Device device, dist::Communicator& comm)
+    : stream_(compute_stream(device)), comm_(comm) {
+  comm_.set_timing(true);
+}
+
+void StepClock::start() {
+  marks_.clear();
+  mark();
+}
+
+void StepClock::forward_done() {
+  mark();
+}
+void StepClock::backward_done() {
+  mark();
+}
+void StepClock::mark() {
+  marks_.push_back(stream_.record(Timing::on));
+}
+
+StepSpans StepClock::finish() {
+  mark();
+  // The compute stream has waited for all collectives of the step, so their events are done as
+  // well.
+  stream_.synchronize();
+  const Event& start = marks_.front();
+  const auto ms = [&start](const Event& event) { return elapsed_ms(start, event); };
+  BRIGADE_CHECK(marks_.size() % 2 == 0 && marks_.size() >= 4,
+                "StepClock: expected pairs of forward and backward, got ", marks_.size() - 2,
+                " marks");
+  StepSpans spans;
+  for (std::size_t i = 1; i + 1 < marks_.size(); i += 2) {
+    spans.forwards.push_back({ms(marks_[i - 1]), ms(marks_[i])});
+    spans.backwards.push_back({ms(marks_[i]), ms(marks_[i + 1])});
+  }
+  spans.optimizer = {ms(marks_[marks_.size() - 2]), ms(marks_.back())};
+  for (const dist::WaitRecord& wait : comm_.take_waits()) {
+    spans.waits.push_back({ms(wait.begin), ms(wait.end)});
+  }
+  for (const dist::CollectiveRecord& record : comm_.take_collectives()) {
+    spans.collectives.push_back({ms(record.ready), ms(record.begin), ms(record.end), record.bytes});
+  }
+  return spans;
+}
+
+}  // namespace brigade::apps

@@ -1,0 +1,176 @@
+#include "apps/summary.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "core/config.h"
+#include "core/error.h"
+
+namespace brigade::apps {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A whole number where it is one: collectives per step are counted, not measured.
+Json counted(double value) {
+  const double whole = std::round(value);
+  return whole == value ? Json(static_cast<std::int64_t>(whole)) : Json(value);
+}
+
+Json known(bool condition, double value) {
+  return condition ? Json(value) : Json(nullptr);
+}
+
+Json accuracy_of(const Evaluation& test) {
+  return test.accuracy ? Json(*test.accuracy) : Json(nullptr);
+}
+
+Json config_json(const RunInfo& info) {
+  const Options& o = info.options;
+  return {{"data", o.data},
+          {"train_samples", info.train_size},
+          {"test_samples", info.test_size},
+          {"widths", info.shape.widths},
+          {"bias", o.bias},
+          {"loss", o.loss},
+          {"optimizer", o.optimizer},
+          {"lr", o.lr},
+          {"momentum", o.momentum},
+          {"nesterov", o.nesterov},
+          {"weight_decay", o.weight_decay},
+          {"seed", o.seed},
+          {"shuffle", o.shuffle},
+          {"batch", o.batch},
+          {"accum", o.accum},
+          {"bucket_mb", o.bucket_mb},
+          {"init", o.init},
+          {"init_sync", o.init_sync},
+          {"steps_per_epoch", info.steps_per_epoch},
+          {"warmup", o.warmup}};
+}
+
+/// Sizes and members; times as well if the collectives of a step are exactly the buckets, in their
+/// order.
+Json buckets_json(const RunInfo& info, const TimingSummary& timing) {
+  bool timed = timing.collectives.size() == info.buckets.size();
+  for (std::size_t i = 0; timed && i < info.buckets.size(); ++i) {
+    timed = timing.collectives[i].bytes == info.buckets[i].bytes;
+  }
+  Json list = Json::array();
+  for (std::size_t i = 0; i < info.buckets.size(); ++i) {
+    Json entry{{"index", i},
+               {"mib", static_cast<double>(info.buckets[i].bytes) / 0x1p20},
+               {"parameters", info.buckets[i].parameters}};
+    if (timed) {
+      entry["ready_ms"] = timing.collectives[i].ready;
+      entry["begin_ms"] = timing.collectives[i].begin;
+      entry["end_ms"] = timing.collectives[i].end;
+    }
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string summary_json(const RunInfo& info, const RunResult& result) {
+  const TimingSummary& t = result.timing;
+  Json json{{"version", kVersion},
+            {"mode", info.options.mode},
+            {"world_size", info.ranks.size},
+            {"hosts", info.ranks.hosts},
+            {"device", info.device.is_cuda() ? "cuda" : "cpu"},
+            {"device_name", info.device_name},
+            {"libraries", info.libraries},
+            {"comm", info.comm},
+            {"threads", info.threads},
+            {"parameters", info.parameters},
+            {"global_batch", info.geometry.global_batch()},
+            {"steps", info.steps},
+            {"loss_first", result.loss_first},
+            {"loss_last", result.loss_last},
+            {"test_loss", result.test.loss},
+            {"accuracy", accuracy_of(result.test)},
+            {"accuracy_best", known(result.test.accuracy.has_value(), result.best_accuracy)},
+            {"seconds", result.seconds},
+            {"samples_per_second", result.samples_per_second(info)},
+            {"collectives_per_step", counted(result.collectives_per_step)},
+            {"bytes_reduced_per_step", counted(result.bytes_reduced_per_step)},
+            {"params_hash", fmt::format("{:016x}", result.params_hash)},
+            {"params_equal", result.params_equal},
+            {"peak_memory_bytes", result.peak_memory_bytes},
+            {"measured_steps", t.measured_steps},
+            {"slowest_rank", t.slowest_rank},
+            {"step_ms", t.step},
+            {"step_ms_p10", t.step_p10},
+            {"step_ms_p90", t.step_p90},
+            {"step_ms_p95", t.step_p95},
+            {"forward_ms", t.median.forward},
+            {"backward_ms", t.median.backward},
+            {"optimizer_ms", t.median.optimizer},
+            {"wait_ms", t.median.wait},
+            {"comm_ms", t.median.comm},
+            {"hidden_ms", t.median.hidden},
+            {"exposed_ms", t.median.exposed},
+            {"hidden_fraction", known(t.communicates, t.hidden_fraction)}};
+  json["config"] = config_json(info);
+  json["flags"] = info.options.command_line;
+  json["buckets"] = buckets_json(info, t);
+  return json.dump(2) + "\n";
+}
+
+MetricsFile::MetricsFile(const std::filesystem::path& path)
+    : path_(path), file_(path, std::ios::trunc) {}
+
+void MetricsFile::write(const RunInfo& info, const Progress& progress,
+                        const std::optional<Evaluation>& evaluation) {
+  const StepTimes& t = progress.times;
+  Json json{
+      {"step", progress.step},
+      {"epoch", static_cast<double>(progress.step) / static_cast<double>(info.steps_per_epoch)},
+      {"loss", progress.loss},
+      {"seconds", progress.seconds},
+      {"step_ms", t.step},
+      {"forward_ms", t.forward},
+      {"backward_ms", t.backward},
+      {"optimizer_ms", t.optimizer},
+      {"comm_ms", t.comm},
+      {"exposed_ms", t.exposed},
+      {"samples_per_second", 1e3 * static_cast<double>(info.geometry.global_batch()) / t.step}};
+  if (evaluation) {
+    json["test_loss"] = evaluation->loss;
+    json["accuracy"] = accuracy_of(*evaluation);
+  }
+  file_ << json.dump() << std::endl;
+  if (!file_) {
+    throw Error(concat(path_.string(), ": cannot write; is the disk full?"));
+  }
+}
+
+std::filesystem::path make_run_directory(const std::string& requested) {
+  std::error_code error;
+  if (!requested.empty()) {
+    std::filesystem::create_directories(requested, error);
+    if (error) {
+      throw UsageError(
+          concat("--out ", requested, ": cannot make the directory: ", error.message()));
+    }
+    return requested;
+  }
+  std::filesystem::create_directories("runs", error);
+  // create_directory is mkdir: of two runs that try the same number only one succeeds.
+  for (int n = 1; !error; ++n) {
+    const std::filesystem::path candidate = std::filesystem::path("runs") / std::to_string(n);
+    if (std::filesystem::create_directory(candidate, error)) {
+      return candidate;
+    }
+  }
+  throw UsageError(concat("runs: cannot make a directory for this run: ", error.message(),
+                          "; choose another place with --out DIR"));
+}
+
+}  // namespace brigade::apps

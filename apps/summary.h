@@ -1,0 +1,33 @@
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include "apps/run_info.h"
+
+/// What programs read: summary.json and metrics.jsonl. Keys are explained in README.md.
+namespace brigade::apps {
+
+/// The summary as indented JSON text, newline included.
+std::string summary_json(const RunInfo& info, const RunResult& result);
+
+/// Appends records to metrics.jsonl, one line each, complete once written.
+class MetricsFile {
+ public:
+  explicit MetricsFile(const std::filesystem::path& path);
+
+  void write(const RunInfo& info, const Progress& progress,
+             const std::optional<Evaluation>& evaluation);
+
+ private:
+  std::filesystem::path path_;
+  std::ofstream file_;
+};
+
+/// Makes the directory for a run's files: `requested`, or the first free runs/<n>. UsageError with
+/// the reason.
+std::filesystem::path make_run_directory(const std::string& requested);
+
+}  // namespace brigade::apps

@@ -1,0 +1,105 @@
+#include "apps/timing_summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "apps/gather.h"
+
+namespace brigade::apps {
+
+namespace {
+
+template <class Record, class Value>
+double median_of(std::span<const Record> records, Value value) {
+  std::vector<double> values;
+  std::transform(records.begin(), records.end(), std::back_inserter(values), value);
+  return quantile(std::move(values), 0.5);
+}
+
+/// Medians collective by collective; nothing unless every step has the same ones.
+std::vector<CollectiveTimes> median_collectives(
+    std::span<const std::vector<CollectiveTimes>> steps) {
+  std::vector<CollectiveTimes> result;
+  const bool alike = std::all_of(steps.begin(), steps.end(), [&](const auto& step) {
+    return step.size() == steps.front().size();
+  });
+  for (std::size_t i = 0; alike && !steps.empty() && i < steps.front().size(); ++i) {
+    const auto median = [steps, i](double CollectiveTimes::*part) {
+      return median_of(steps, [part, i](const auto& step) { return step[i].*part; });
+    };
+    result.push_back({median(&CollectiveTimes::ready), median(&CollectiveTimes::begin),
+                      median(&CollectiveTimes::end), steps.front()[i].bytes});
+  }
+  return result;
+}
+
+double median_hidden_fraction(std::span<const StepTimes> steps) {
+  return median_of(steps, [](const StepTimes& times) {
+    return times.comm > 0.0 ? times.hidden / times.comm : 0.0;
+  });
+}
+
+}  // namespace
+
+double quantile(std::vector<double> values, double fraction) {
+  if (values.empty()) {
+    return 0.0;
+  }
+  std::sort(values.begin(), values.end());
+  const double place = fraction * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return std::lerp(values[below], values[above], place - static_cast<double>(below));
+}
+
+StepTimes median_times(std::span<const StepTimes> steps) {
+  const auto median = [steps](double StepTimes::*part) {
+    return median_of(steps, [part](const StepTimes& times) { return times.*part; });
+  };
+  StepTimes result;
+  for (const auto part :
+       {&StepTimes::step, &StepTimes::wait, &StepTimes::forward, &StepTimes::backward,
+        &StepTimes::optimizer, &StepTimes::comm, &StepTimes::hidden, &StepTimes::exposed}) {
+    result.*part = median(part);
+  }
+  return result;
+}
+
+TimingSummary summarize(const TimingHistory& history, std::size_t warmup,
+                        dist::Communicator& comm) {
+  const std::size_t skipped = std::min(warmup, history.steps.size() / 4);
+  const std::span<const StepTimes> steps = std::span(history.steps).subspan(skipped);
+  std::vector<double> slowest;
+  std::vector<double> rank_medians;
+  for (const std::vector<StepTimes>& one :
+       gather_vectors(comm, std::vector<StepTimes>(steps.begin(), steps.end()))) {
+    slowest.resize(one.size());
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      slowest[i] = std::max(slowest[i], one[i].step);
+    }
+    rank_medians.push_back(median_times(one).step);
+  }
+
+  TimingSummary summary;
+  summary.measured_steps = steps.size();
+  summary.step = quantile(slowest, 0.5);
+  summary.step_p10 = quantile(slowest, 0.1);
+  summary.step_p90 = quantile(slowest, 0.9);
+  summary.step_p95 = quantile(slowest, 0.95);
+  const auto rank =
+      std::max_element(rank_medians.begin(), rank_medians.end()) - rank_medians.begin();
+  const auto root = static_cast<std::size_t>(rank);
+  summary.slowest_rank = static_cast<int>(rank);
+  summary.median = gather_vectors(comm, std::vector{median_times(steps)})[root].front();
+  summary.communicates = comm.size() > 1 && summary.median.comm > 0.0;
+  summary.hidden_fraction =
+      gather_vectors(comm, std::vector{median_hidden_fraction(steps)})[root].front();
+  // All ranks execute the same collectives, so these vectors have equal lengths too.
+  const auto collectives =
+      gather_vectors(comm, median_collectives(std::span(history.collectives).subspan(skipped)));
+  summary.collectives = collectives[root];
+  return summary;
+}
+
+}  // namespace brigade::apps

@@ -1,0 +1,161 @@
+// train_mlp: trains a multilayer perceptron, data parallel over the ranks that mpirun starts.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <thread>
+
+#include "apps/report.h"
+#include "apps/run_loop.h"
+#include "apps/setup.h"
+#include "core/context.h"
+#include "core/cpu/threads.h"
+#include "core/error.h"
+#include "core/serialize.h"
+
+namespace brigade::apps {
+
+namespace {
+
+/// Refuses a --save that would only fail after hours of training.
+void check_save_place(const std::string& file) {
+  if (file.empty()) {
+    return;
+  }
+  const std::filesystem::path parent = std::filesystem::absolute(file).parent_path();
+  if (::access(parent.c_str(), W_OK | X_OK) != 0 || std::filesystem::is_directory(file)) {
+    throw UsageError(
+        concat("--save ", file, ": expected a file in a directory that can be written"));
+  }
+}
+
+/// Rank 0 makes the directory and tells the others. Only now, when nothing can be wrong any more
+/// but the training itself, does a run leave something on the disk.
+std::filesystem::path agree_on_directory(const Options& options, dist::Communicator& comm) {
+  constexpr std::size_t kLongestPath = 4096;
+  std::string path = comm.rank() == 0 ? make_run_directory(options.out).string() : "";
+  path.resize(kLongestPath);
+  comm.broadcast(std::as_writable_bytes(std::span(path)), 0);
+  return path.c_str();
+}
+
+/// Compares the ranks' weights and collects what only the ranks together know.
+void compare_ranks(RunResult& result, const dist::DataParallel& data_parallel, Device device) {
+  dist::Communicator& comm = data_parallel.communicator();
+  const std::vector<std::uint64_t> hashes =
+      dist::all_gather_values(comm, dist::hash_parameters(data_parallel.parameters()));
+  result.params_hash = hashes.front();
+  result.params_equal = std::all_of(hashes.begin(), hashes.end(),
+                                    [&](std::uint64_t hash) { return hash == hashes.front(); });
+  const std::uint64_t peak = Context::current().allocator(device)->stats().peak_in_use;
+  const std::vector<std::uint64_t> peaks = dist::all_gather_values(comm, peak);
+  result.peak_memory_bytes = *std::max_element(peaks.begin(), peaks.end());
+}
+
+/// Writes weights and summary, says how it went. Only rank 0 calls it.
+void write_results(const Console& console, const RunInfo& info, const RunResult& result,
+                   const std::filesystem::path& directory,
+                   const std::vector<autograd::Variable>& parameters) {
+  std::vector<std::string> files{directory / "summary.json", directory / "metrics.jsonl"};
+  const std::string summary = summary_json(info, result);
+  write_file_atomically(files.front(), summary);
+  if (!info.options.save.empty() && result.params_equal) {
+    save_weights(info.options.save, parameters);
+    files.push_back(info.options.save);
+  }
+  print_result(console, info, result, files);
+  if (info.options.json) {
+    console.result(summary);
+  }
+}
+
+int train(const Options& options, const dist::RankInfo& ranks) {
+  const Console console(ranks.rank == 0, options.json ? Console::Target::err : Console::Target::out,
+                        options.color);
+  set_cpu_threads(static_cast<int>(threads_of(options, ranks)));
+  const Workplace place = find_workplace(options, ranks, console);
+  dist::Communicator& comm = *place.comm;
+  const dist::BatchGeometry geometry{
+      .batch = options.batch, .accum = options.accum, .ranks = comm.size(), .rank = comm.rank()};
+  const DataSplits data = load_data(options, geometry.global_batch());
+  const auto model = make_mlp(shape_of(options, *data.train), options.seed, place.device);
+  if (!options.init.empty()) {
+    load_weights(options.init, model->parameters());
+  }
+  check_save_place(options.save);
+
+  dist::DataParallel data_parallel(model->parameters(), comm, options.data_parallel());
+  const auto loss = make_loss(options.loss);
+  const auto optimizer = make_optimizer(options, data_parallel.parameters());
+  dist::DistributedSampler sampler(data.train->size(), geometry, options.seed, options.shuffle);
+  const RunInfo info = describe_run(options, ranks, data, data_parallel, sampler, place.device);
+  const std::filesystem::path directory = agree_on_directory(options, comm);
+  std::optional<MetricsFile> metrics;
+  if (comm.rank() == 0) {
+    metrics.emplace(directory / "metrics.jsonl");
+  }
+
+  print_first_screen(console, info);
+  RunResult result = run_steps(info,
+                               {.model = *model,
+                                .loss = *loss,
+                                .optimizer = *optimizer,
+                                .data_parallel = data_parallel,
+                                .sampler = sampler,
+                                .data = *data.train,
+                                .device = place.device,
+                                .deferred_sync = options.deferred_sync()},
+                               *data.test, {console, metrics ? &*metrics : nullptr});
+  compare_ranks(result, data_parallel, place.device);
+  if (comm.rank() == 0) {
+    write_results(console, info, result, directory, data_parallel.parameters());
+  }
+  comm.barrier();  // nobody ends the job while rank 0 still writes
+  if (!result.params_equal) {
+    data_parallel.verify_parameters_equal();  // throws, and names the parameter
+  }
+  return 0;
+}
+
+/// Most mistakes, such as a missing file, hit all ranks alike, and one report is enough. The other
+/// ranks hold theirs back for as long as rank 0 needs to end the job; a rank that is alone with its
+/// mistake still reports it.
+int train_reporting_once(const Options& options, const dist::RankInfo& ranks) {
+  try {
+    return train(options, ranks);
+  } catch (const UsageError&) {
+    if (ranks.rank != 0) {
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+    }
+    throw;
+  }
+}
+
+/// The same for --help and mistakes in the flags, before there is any MPI: rank 0 prints and
+/// leaves, which makes mpirun end the others.
+int leave(const ParseResult& parsed) {
+  if (dist::launcher_rank() == 0) {
+    write_all(parsed.exit_code == 0 ? STDOUT_FILENO : STDERR_FILENO, parsed.text);
+  } else if (parsed.exit_code != 0) {
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+  return parsed.exit_code;
+}
+
+}  // namespace
+
+}  // namespace brigade::apps
+
+int main(int argc, char** argv) {
+  using brigade::dist::MpiSession;
+  const auto parsed = brigade::apps::parse_options(argc, argv);
+  if (!parsed.options) {
+    return brigade::apps::leave(parsed);
+  }
+  return brigade::dist::run_main([&parsed](const MpiSession& session) {
+    return brigade::apps::train_reporting_once(*parsed.options, session.info());
+  });
+}

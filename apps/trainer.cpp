@@ -1,0 +1,126 @@
+#include "apps/trainer.h"
+
+#include <cmath>
+
+#include "apps/gather.h"
+#include "autograd/engine.h"
+#include "core/context.h"
+#include "core/error.h"
+#include "core/ops.h"
+#include "core/trace.h"
+
+namespace brigade::apps {
+
+namespace {
+constexpr std::int64_t kLossWindow = 64;
+}  // namespace
+
+Trainer::Trainer(const TrainerParts& parts)
+    : parts_(parts),
+      comm_(parts.data_parallel.communicator()),
+      clock_(parts.device, comm_),
+      device_losses_(Tensor::zeros({kLossWindow}, DType::f32, parts.device)) {}
+
+void Trainer::step(std::int64_t step) {
+  dist::DistributedSampler& sampler = parts_.sampler;
+  const std::int64_t in_epoch = step % sampler.steps_per_epoch();
+  if (in_epoch == 0) {
+    sampler.set_epoch(static_cast<std::uint32_t>(step / sampler.steps_per_epoch()));
+  }
+  const std::int64_t accum = sampler.geometry().accum;
+  std::vector<Batch> batches;
+  for (std::int64_t micro = 0; micro < accum; ++micro) {
+    batches.push_back(load_batch(parts_.data, sampler.micro_batch(in_epoch, micro), parts_.device));
+  }
+  const auto samples = static_cast<double>(sampler.global_samples(in_epoch));
+  parts_.optimizer.zero_grad();
+  // The data is there and all ranks start together: neither loading nor a late rank counts as part
+  // of the step.
+  compute_stream(parts_.device).synchronize();
+  if (comm_.size() > 1) {
+    comm_.barrier();
+  }
+
+  clock_.start();
+  for (std::int64_t micro = 0; micro < accum; ++micro) {
+    const Batch& batch = batches[static_cast<std::size_t>(micro)];
+    if (parts_.deferred_sync && micro + 1 < accum) {
+      const auto scope = parts_.data_parallel.no_sync();
+      run_micro_batch(batch, samples);
+    } else {
+      run_micro_batch(batch, samples);
+    }
+  }
+  {
+    const TraceScope trace("optimizer");
+    parts_.optimizer.step();
+  }
+  StepSpans spans = clock_.finish();
+
+  history_.steps.push_back(times_of(spans));
+  history_.collectives.push_back(std::move(spans.collectives));
+  global_samples_.push_back(samples);
+  add_losses(batches);
+  next_step_ = step + 1;
+}
+
+void Trainer::run_micro_batch(const Batch& batch, double global_samples) {
+  autograd::Variable loss;
+  {
+    const TraceScope trace("forward");
+    loss = parts_.loss(parts_.model.forward(autograd::Variable(batch.inputs)), batch.targets);
+  }
+  clock_.forward_done();
+  {
+    const TraceScope trace("backward");
+    const double share = static_cast<double>(batch.size()) * comm_.size() / global_samples;
+    autograd::backward(loss, {.seed = share});
+  }
+  clock_.backward_done();
+  micro_losses_.push_back(loss.data());
+}
+
+/// Adds the step's losses, each times its samples, into one number on the device.
+void Trainer::add_losses(const std::vector<Batch>& batches) {
+  if (losses_on_device_ == kLossWindow) {
+    flush_losses();
+  }
+  Tensor sum = device_losses_.flat_view(losses_on_device_++, {});
+  for (std::size_t micro = 0; micro < batches.size(); ++micro) {
+    if (batches[micro].size() > 0) {  // the mean over no samples is not a number one can add
+      const auto samples = static_cast<double>(batches[micro].size());
+      ops::axpby(micro_losses_[micro], {.alpha = samples, .beta = 1.0}, sum);
+    }
+  }
+  micro_losses_.clear();
+}
+
+void Trainer::flush_losses() {
+  const std::vector<float> sums = device_losses_.rows(0, losses_on_device_).to_vector<float>();
+  const std::int64_t first = next_step_ - losses_on_device_;
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    if (!std::isfinite(sums[i])) {
+      throw Error(concat("loss: expected a finite number, got ", sums[i], " in step ",
+                         first + static_cast<std::int64_t>(i) + 1, " on rank ", comm_.rank(),
+                         "; training has diverged: lower --lr"));
+    }
+    local_losses_.push_back(sums[i]);
+  }
+  device_losses_.zero();
+  losses_on_device_ = 0;
+}
+
+std::vector<double> Trainer::take_losses() {
+  flush_losses();
+  std::vector<double> losses(local_losses_.size());
+  for (const std::vector<double>& one : gather_vectors(comm_, local_losses_)) {
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      losses[i] += one[i] / global_samples_[i];
+    }
+  }
+  local_losses_.clear();
+  global_samples_.clear();
+  return losses;
+}
+
+}  // namespace brigade::apps

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "apps/dataset.h"
+#include "apps/step_metrics.h"
+#include "apps/timing_summary.h"
+#include "dist/data_parallel.h"
+#include "dist/sampler.h"
+#include "nn/loss.h"
+#include "nn/module.h"
+#include "optim/optimizer.h"
+
+namespace brigade::apps {
+
+/// What a Trainer puts together. The references must outlive it.
+struct TrainerParts {
+  nn::Module& model;
+  const nn::Loss& loss;
+  optim::Optimizer& optimizer;
+  dist::DataParallel& data_parallel;
+  dist::DistributedSampler& sampler;
+  const Dataset& data;
+  Device device;
+  bool deferred_sync = false;  ///< all micro-batches of a step but the last run inside no_sync()
+};
+
+/// Executes optimizer steps, one after the other, and keeps what they cost.
+///
+/// Gradients are averaged over all samples of the global batch: a micro-batch of n samples enters
+/// backward with the seed n · ranks / G, where G is the step's number of samples on all ranks and
+/// the factor 1 / ranks is already in the gradients (GradState::leaf_scale). For full batches that
+/// is 1 / accum; for the last, smaller one it keeps the average exact. A rank runs every backward
+/// even with no samples: the others count on its collectives.
+class Trainer {
+ public:
+  explicit Trainer(const TrainerParts& parts);
+
+  /// Step number `step`, counted from 0 through all epochs; to be called in order. Returns when it
+  /// is done. Collective.
+  void step(std::int64_t step);
+
+  /// Mean loss over the global batch for each step since the last call. Collective. Error when one
+  /// is not finite.
+  std::vector<double> take_losses();
+
+  const TimingHistory& history() const { return history_; }
+
+ private:
+  void run_micro_batch(const Batch& batch, double global_samples);
+  void add_losses(const std::vector<Batch>& batches);
+  void flush_losses();
+
+  TrainerParts parts_;
+  dist::Communicator& comm_;
+  StepClock clock_;
+  TimingHistory history_;
+  std::int64_t next_step_ = 0;
+
+  std::vector<Tensor> micro_losses_;  // of the current step
+  // Summed losses stay on the device until somebody asks, because fetching one makes the host wait.
+  Tensor device_losses_;  // [kLossWindow]
+  std::int64_t losses_on_device_ = 0;
+  std::vector<double> local_losses_;    // per step: sum over this rank's samples
+  std::vector<double> global_samples_;  // per step
+};
+
+}  // namespace brigade::apps

@@ -1,0 +1,100 @@
+#include "apps/options.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+namespace brigade::apps {
+namespace {
+
+using ::testing::HasSubstr;
+
+ParseResult parse(std::vector<const char*> flags) {
+  flags.insert(flags.begin(), "train_mlp");
+  return parse_options(static_cast<int>(flags.size()), flags.data());
+}
+
+Options parsed(const std::vector<const char*>& flags) {
+  const ParseResult result = parse(flags);
+  EXPECT_TRUE(result.options.has_value()) << result.text;
+  return result.options.value_or(Options{});
+}
+
+/// The one line that is printed for flags that are wrong.
+std::string complaint(const std::vector<const char*>& flags) {
+  const ParseResult result = parse(flags);
+  EXPECT_FALSE(result.options.has_value());
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(std::count(result.text.begin(), result.text.end(), '\n'), 1);
+  return result.text;
+}
+
+TEST(Options, HelpFitsOnAScreen) {
+  const ParseResult help = parse({"--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_LE(std::count(help.text.begin(), help.text.end(), '\n'), 60);
+  EXPECT_THAT(help.text, HasSubstr("Examples:"));
+}
+
+TEST(Options, TheLearningRateDependsOnTheOptimizer) {
+  EXPECT_DOUBLE_EQ(parsed({}).lr, 0.1);
+  EXPECT_DOUBLE_EQ(parsed({"--optimizer", "adam"}).lr, 0.001);
+  EXPECT_DOUBLE_EQ(parsed({"--optimizer", "adam", "--lr", "0.5"}).lr, 0.5);
+}
+
+TEST(Options, TheLastOfARepeatedFlagWins) {
+  EXPECT_EQ(parsed({"--batch", "1", "--batch", "2", "--json", "--json"}).batch, 2);
+  EXPECT_EQ(parsed({"--hidden", "4,4", "--hidden", "8"}).hidden, (std::vector<std::int64_t>{8}));
+}
+
+TEST(Options, DepthCountsLinearLayers) {
+  const Options o = parsed({"--depth", "3", "--width", "16"});
+  EXPECT_EQ(o.hidden, (std::vector<std::int64_t>{16, 16}));
+  EXPECT_EQ(o.synthetic_in, 16);
+  EXPECT_EQ(o.synthetic_out, 16);
+  EXPECT_TRUE(parsed({"--depth", "1", "--width", "16"}).hidden.empty());
+}
+
+TEST(Options, TheShapeNamedLastWins) {
+  EXPECT_EQ(parsed({"--hidden", "7", "--depth", "2", "--width", "5"}).hidden,
+            (std::vector<std::int64_t>{5}));
+  EXPECT_EQ(parsed({"--depth", "2", "--width", "5", "--hidden", "7"}).hidden,
+            (std::vector<std::int64_t>{7}));
+  EXPECT_EQ(complaint({"--depth", "2"}),
+            "train_mlp: --depth and --width: expected both, got only --depth\n");
+}
+
+TEST(Options, UnknownFlagsComeWithASuggestion) {
+  EXPECT_EQ(complaint({"--bacth", "4"}),
+            "train_mlp: unknown flag --bacth; did you mean --batch?\n");
+  EXPECT_EQ(complaint({"--momentun=0.9"}),
+            "train_mlp: unknown flag --momentun; did you mean --momentum?\n");
+  EXPECT_EQ(complaint({"--xyzzy-frobnicate"}),
+            "train_mlp: unknown flag --xyzzy-frobnicate; --help lists the flags\n");
+  EXPECT_THAT(complaint({"naive"}), HasSubstr("unknown argument naive"));
+}
+
+TEST(Options, ValuesAreChecked) {
+  EXPECT_THAT(complaint({"--lr", "fast"}), HasSubstr("--lr: expected a number"));
+  EXPECT_THAT(complaint({"--mode", "overlp"}), HasSubstr("did you mean overlap?"));
+  EXPECT_THAT(complaint({"--nesterov"}), HasSubstr("--momentum"));
+  complaint({"--steps"});
+}
+
+TEST(Options, NoSyncNeedsMicroBatches) {
+  EXPECT_THAT(complaint({"--mode", "no_sync"}), HasSubstr("--accum"));
+  const Options o = parsed({"--mode", "no_sync", "--accum", "4"});
+  EXPECT_TRUE(o.deferred_sync());
+  EXPECT_EQ(o.data_parallel().mode, dist::SyncMode::overlap);
+}
+
+TEST(Options, ModesReachDataParallel) {
+  const dist::DataParallelOptions o =
+      parsed({"--mode", "flat", "--bucket-mb", "0.5", "--init-sync", "broadcast"}).data_parallel();
+  EXPECT_EQ(o.mode, dist::SyncMode::flat);
+  EXPECT_EQ(o.bucket_bytes, 512U * 1024U);
+  EXPECT_EQ(o.init_sync, dist::InitSync::broadcast);
+}
+
+}  // namespace
+}  // namespace brigade::apps

@@ -1,0 +1,57 @@
+#include "apps/step_metrics.h"
+
+#include <gtest/gtest.h>
+
+namespace brigade::apps {
+namespace {
+
+// ms:       0        4              10   12  13
+// compute   |forward |backward      |wait|opt|
+// comm                     [6 -- 8]
+//                               [7 ----- 12]
+StepSpans overlapping_step() {
+  StepSpans spans;
+  spans.forwards = {{0, 4}};
+  spans.backwards = {{4, 12}};
+  spans.optimizer = {12, 13};
+  spans.waits = {{10, 12}};
+  spans.collectives = {{5, 6, 8, 100}, {7, 7, 12, 200}};
+  return spans;
+}
+
+TEST(StepMetrics, CommunicationBesideComputationIsHidden) {
+  const StepTimes times = times_of(overlapping_step());
+  EXPECT_DOUBLE_EQ(times.step, 13);
+  EXPECT_DOUBLE_EQ(times.forward, 4);
+  EXPECT_DOUBLE_EQ(times.backward, 6);  // without the wait at its end
+  EXPECT_DOUBLE_EQ(times.wait, 2);
+  EXPECT_DOUBLE_EQ(times.optimizer, 1);
+  EXPECT_DOUBLE_EQ(times.comm, 6);  // 6 to 12, the common millisecond once
+  EXPECT_DOUBLE_EQ(times.hidden, 4);
+  EXPECT_DOUBLE_EQ(times.exposed, 2);
+}
+
+TEST(StepMetrics, NothingIsHiddenWhenEveryCollectiveIsWaitedForAtOnce) {
+  StepSpans spans = overlapping_step();
+  spans.waits = {{6, 8}, {8, 12}};
+  spans.collectives = {{6, 6, 8, 100}, {6, 8, 12, 200}};
+  const StepTimes times = times_of(spans);
+  EXPECT_DOUBLE_EQ(times.hidden, 0);
+  EXPECT_DOUBLE_EQ(times.exposed, 6);
+  EXPECT_DOUBLE_EQ(times.backward, 2);
+}
+
+TEST(StepMetrics, PartsOfAllMicroBatchesAddUpToTheStep) {
+  StepSpans spans;
+  spans.forwards = {{0, 1}, {3, 4}};
+  spans.backwards = {{1, 3}, {4, 8}};
+  spans.optimizer = {8, 10};
+  spans.waits = {{7, 8}};
+  const StepTimes times = times_of(spans);
+  EXPECT_DOUBLE_EQ(times.forward, 2);
+  EXPECT_DOUBLE_EQ(times.backward, 5);
+  EXPECT_DOUBLE_EQ(times.forward + times.backward + times.wait + times.optimizer, times.step);
+}
+
+}  // namespace
+}  // namespace brigade::apps

@@ -1,0 +1,173 @@
+// Runs the program as a user would, alone and under mpirun.
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/support/temporary_directory.h"
+
+namespace brigade {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kMpirun =
+    "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+    "OMPI_MCA_rmaps_base_oversubscribe=1 " BRIGADE_MPIEXEC " --bind-to none -np ";
+
+struct Outcome {
+  int exit_code = 0;
+  std::string out;
+  std::string err;
+  double seconds = 0.0;
+};
+
+std::string read(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+int count(const std::string& text, const std::string& word) {
+  int found = 0;
+  for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += word.size()) {
+    ++found;
+  }
+  return found;
+}
+
+class TrainMlp : public ::testing::Test {
+ protected:
+  /// Runs in a directory of its own; 0 ranks: without mpirun.
+  Outcome run(const std::string& flags, int ranks = 0) const {
+    const std::string launcher = ranks == 0 ? "" : kMpirun + std::to_string(ranks) + " ";
+    const std::string command = "cd " + dir_.path().string() + " && OPENBLAS_NUM_THREADS=1 " +
+                                launcher + BRIGADE_TRAIN_MLP " " + flags + " >out 2>err";
+    const auto begin = std::chrono::steady_clock::now();
+    const int status = std::system(command.c_str());
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    return {WEXITSTATUS(status), read(dir_ / "out"), read(dir_ / "err"), taken.count()};
+  }
+
+  TemporaryDirectory dir_;
+};
+
+constexpr const char* kTiny = "--hidden 8,8 --steps 6 --batch 4 --train-samples 64 ";
+
+TEST_F(TrainMlp, HelpIsShortAndGoesToStdout) {
+  const Outcome help = run("--help");
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_LE(count(help.out, "\n"), 60);
+  EXPECT_EQ(help.err, "");
+  EXPECT_EQ(run("--help", 2).out, help.out);  // once, not once per rank
+}
+
+TEST_F(TrainMlp, AnUnknownFlagIsReportedOnceForAllRanks) {
+  const Outcome outcome = run("--bacth 4", 2);
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(count(outcome.err, "unknown flag --bacth; did you mean --batch?"), 1) << outcome.err;
+}
+
+TEST_F(TrainMlp, MissingDataNamesThePackageAndLeavesNothingBehind) {
+  const Outcome outcome = run("--data fashion-mnist --data-dir nowhere --out result", 2);
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(count(outcome.err, "apt-get install dataset-fashion-mnist"), 1) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "result"));
+}
+
+TEST_F(TrainMlp, BadInitialWeightsEndAllRanksWithinSeconds) {
+  std::ofstream(dir_ / "bad.safetensors") << "this is not a safetensors file";
+  const Outcome outcome = run(std::string(kTiny) + "--init bad.safetensors --out result", 2);
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("bad.safetensors"));
+  EXPECT_LT(outcome.seconds, 10.0);
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "result"));
+}
+
+TEST_F(TrainMlp, JsonIsTheOnlyThingOnStdout) {
+  const Outcome outcome = run(std::string(kTiny) + "--json --mode no_sync --accum 2", 2);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  for (const char* key : {"version",
+                          "mode",
+                          "world_size",
+                          "device",
+                          "comm",
+                          "parameters",
+                          "global_batch",
+                          "steps",
+                          "loss_first",
+                          "loss_last",
+                          "accuracy",
+                          "samples_per_second",
+                          "collectives_per_step",
+                          "bytes_reduced_per_step",
+                          "params_hash",
+                          "params_equal",
+                          "peak_memory_bytes",
+                          "step_ms",
+                          "step_ms_p95",
+                          "forward_ms",
+                          "backward_ms",
+                          "comm_ms",
+                          "exposed_ms",
+                          "optimizer_ms",
+                          "hidden_fraction",
+                          "buckets"}) {
+    EXPECT_TRUE(json.contains(key)) << key;
+  }
+  EXPECT_EQ(json["world_size"], 2);
+  EXPECT_EQ(json["global_batch"], 16);
+  EXPECT_EQ(json["collectives_per_step"], 1);
+  EXPECT_EQ(json["params_equal"], true);
+  EXPECT_TRUE(json["accuracy"].is_null());  // numbers are predicted, not classes
+  EXPECT_EQ(json, nlohmann::json::parse(read(dir_ / "runs" / "1" / "summary.json")));
+  EXPECT_THAT(outcome.err, HasSubstr("parameters equal on all ranks"));
+}
+
+TEST_F(TrainMlp, RunsAreNumberedAndLogged) {
+  ASSERT_EQ(run(std::string(kTiny) + "--log-every 2").exit_code, 0);
+  const Outcome second = run(std::string(kTiny) + "--log-every 2");
+  EXPECT_THAT(second.out, HasSubstr("runs/2/summary.json"));
+  EXPECT_THAT(second.out, Not(HasSubstr("\033")));  // a file gets no colours
+  EXPECT_THAT(second.out, Not(HasSubstr("\r")));
+  std::ifstream metrics(dir_ / "runs" / "2" / "metrics.jsonl");
+  std::vector<int> steps;
+  for (std::string line; std::getline(metrics, line);) {
+    steps.push_back(nlohmann::json::parse(line)["step"]);
+  }
+  EXPECT_EQ(steps, (std::vector<int>{1, 2, 4, 6}));
+}
+
+TEST_F(TrainMlp, SavedWeightsContinueTheRun) {
+  ASSERT_EQ(run(std::string(kTiny) + "--save w.safetensors").exit_code, 0);
+  const Outcome next = run(std::string(kTiny) + "--init w.safetensors --json", 2);
+  ASSERT_EQ(next.exit_code, 0) << next.err;
+  EXPECT_EQ(run("--hidden 9 --init w.safetensors").exit_code, 2);
+}
+
+TEST_F(TrainMlp, EveryModeEndsWithTheSameWeights) {
+  std::vector<std::string> hashes;
+  for (const char* mode : {"naive", "flat", "per_param", "overlap"}) {
+    const Outcome outcome = run(std::string(kTiny) + "--json --mode " + mode, 2);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    hashes.push_back(nlohmann::json::parse(outcome.out)["params_hash"]);
+  }
+  EXPECT_EQ(std::count(hashes.begin(), hashes.end(), hashes.front()), 4);
+}
+
+TEST_F(TrainMlp, DivergenceEndsTheRunWithAdvice) {
+  const Outcome outcome = run("--hidden 8 --steps 50 --lr 1e30", 2);
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("lower --lr"));
+}
+
+}  // namespace
+}  // namespace brigade

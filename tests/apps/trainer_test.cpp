@@ -1,0 +1,113 @@
+#include "apps/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <mutex>
+
+#include "apps/evaluate.h"
+#include "apps/model.h"
+#include "apps/synthetic.h"
+#include "core/error.h"
+#include "optim/sgd.h"
+#include "tests/support/thread_world.h"
+
+namespace brigade::apps {
+namespace {
+
+struct Outcome {
+  std::vector<double> losses;
+  std::vector<float> weights;  // of the first layer
+  double test_loss = 0.0;
+};
+
+struct Setup {
+  int ranks = 1;
+  std::int64_t batch = 12;
+  std::int64_t accum = 1;
+  dist::SyncMode mode = dist::SyncMode::overlap;
+  bool deferred_sync = false;
+  double lr = 0.1;
+};
+
+/// Two epochs over 40 samples with a global batch of 12: the last batch of an epoch has 4.
+Outcome train(const Setup& setup) {
+  Outcome outcome;
+  std::mutex mutex;
+  test::thread_world(setup.ranks, [&](dist::Communicator& comm) {
+    SyntheticDataset::Options options;
+    options.in = 5;
+    options.out = 3;
+    const DataSplits data = make_synthetic(options, 40);
+    const auto model = make_mlp({{5, 8, 3}, true}, 0, kCpu);
+    const auto loss = make_loss("mse");
+    dist::DataParallel data_parallel(model->parameters(), comm, {.mode = setup.mode});
+    optim::SGD optimizer(data_parallel.parameters(), {.lr = setup.lr, .momentum = 0.9});
+    dist::DistributedSampler sampler(40, {setup.batch, setup.accum, comm.size(), comm.rank()},
+                                     /*seed=*/3, /*shuffle=*/true);
+    Trainer trainer(
+        {*model, *loss, optimizer, data_parallel, sampler, *data.train, kCpu, setup.deferred_sync});
+    std::vector<double> losses;
+    for (std::int64_t step = 0; step < 2 * sampler.steps_per_epoch(); ++step) {
+      trainer.step(step);
+      if (step % 3 == 0) {
+        const std::vector<double> some = trainer.take_losses();
+        losses.insert(losses.end(), some.begin(), some.end());
+      }
+    }
+    const std::vector<double> rest = trainer.take_losses();
+    losses.insert(losses.end(), rest.begin(), rest.end());
+    const Evaluation test = evaluate(*model, *loss, *data.test, 100, comm, kCpu);
+    const std::lock_guard lock(mutex);
+    if (comm.rank() == 0) {
+      outcome = {losses, model->parameters()[0].data().to_vector<float>(), test.loss};
+    }
+  });
+  return outcome;
+}
+
+void expect_near(const Outcome& actual, const Outcome& expected) {
+  ASSERT_EQ(actual.losses.size(), expected.losses.size());
+  for (std::size_t i = 0; i < expected.losses.size(); ++i) {
+    EXPECT_NEAR(actual.losses[i], expected.losses[i], 1e-5) << "loss of step " << i + 1;
+  }
+  ASSERT_EQ(actual.weights.size(), expected.weights.size());
+  for (std::size_t i = 0; i < expected.weights.size(); ++i) {
+    EXPECT_NEAR(actual.weights[i], expected.weights[i], 1e-5) << "weight " << i;
+  }
+  EXPECT_NEAR(actual.test_loss, expected.test_loss, 1e-5);
+}
+
+TEST(Trainer, TheMathematicsDoesNotDependOnTheNumberOfRanks) {
+  const Outcome alone = train({});
+  ASSERT_EQ(alone.losses.size(), 8U);
+  EXPECT_LT(alone.losses.back(), alone.losses.front());
+  // The last batch of 4 gives 2, 3 and 6 ranks shares that differ, and some ranks none at all.
+  expect_near(train({.ranks = 2, .batch = 6}), alone);
+  expect_near(train({.ranks = 3, .batch = 4}), alone);
+  expect_near(train({.ranks = 6, .batch = 2}), alone);
+}
+
+TEST(Trainer, MicroBatchesAddUpToTheBatchInEveryMode) {
+  const Outcome alone = train({});
+  expect_near(train({.ranks = 1, .batch = 4, .accum = 3}), alone);
+  for (const dist::SyncMode mode : {dist::SyncMode::naive, dist::SyncMode::flat,
+                                    dist::SyncMode::per_param, dist::SyncMode::overlap}) {
+    expect_near(train({.ranks = 2, .batch = 2, .accum = 3, .mode = mode}), alone);
+  }
+  expect_near(train({.ranks = 2, .batch = 2, .accum = 3, .deferred_sync = true}), alone);
+}
+
+TEST(Trainer, ALossThatIsNotFiniteEndsTheRun) {
+  try {
+    train({.lr = 1e30});
+    FAIL() << "diverged unnoticed";
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("on rank 0; training has diverged: lower --lr"), std::string::npos)
+        << message;
+  }
+}
+
+}  // namespace
+}  // namespace brigade::apps

@@ -1,0 +1,177 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "autograd/engine.h"
+#include "autograd/functions/add.h"
+#include "autograd/functions/linear.h"
+#include "autograd/functions/mse_loss.h"
+#include "autograd/functions/scale.h"
+#include "core/context.h"
+#include "core/ops.h"
+#include "tests/autograd/probe.h"
+#include "tests/support/expect_error.h"
+
+namespace brigade::autograd {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+TEST(Accumulation, HasNoGradientBeforeTheFirstBackward) {
+  EXPECT_FALSE(scalar_leaf(1).grad().defined());
+}
+
+TEST(Accumulation, OverwritesWhateverTheMemoryHolds) {
+  // beta = 0, so no zero-fill is needed: a fresh bucket may hold anything.
+  const Variable w(Tensor::zeros({2, 2}), true);
+  w.move_grad_to(Tensor::from(std::vector<float>(4, kNaN), {2, 2}));
+  const Variable x(Tensor::from(std::vector<float>{1, 2}, {1, 2}));
+  backward(mse_loss(linear(x, w, Variable()), Tensor::from(std::vector<float>{-1, -3}, {1, 2})));
+  EXPECT_THAT(w.grad().to_vector<float>(), ElementsAre(1, 2, 3, 6));
+}
+
+TEST(Accumulation, OverwritesAfterZeroGradWithoutTouchingTheMemoryBefore) {
+  const Variable w = scalar_leaf(2);
+  backward(scale(w, 3));
+  const Tensor memory = w.grad();
+  w.zero_grad();
+  EXPECT_FALSE(w.grad().defined());
+  EXPECT_EQ(memory.item(), 3.0);
+  ops::fill(kNaN, const_cast<Tensor&>(memory));
+  backward(scale(w, 5));
+  EXPECT_EQ(grad_of(w), 5.0);
+}
+
+TEST(Accumulation, AddsTheGradientsOfLaterBackwards) {
+  const Variable w = scalar_leaf(2);
+  backward(scale(w, 3));
+  backward(scale(w, 4));
+  EXPECT_EQ(grad_of(w), 7.0);
+}
+
+TEST(Accumulation, KeepsTheGradientAtOneAddress) {
+  const Variable w = scalar_leaf(2);
+  backward(scale(w, 3));
+  const float* address = w.grad().data<float>();
+  backward(scale(w, 3));
+  w.zero_grad();
+  backward(scale(w, 3));
+  EXPECT_EQ(w.grad().data<float>(), address);
+}
+
+TEST(Accumulation, WritesIntoASliceOfSomeoneElsesMemory) {
+  const Tensor bucket = Tensor::from(std::vector<float>{10, kNaN, 30}, {3});
+  const Variable w = scalar_leaf(2);
+  w.move_grad_to(bucket.flat_view(1, {}));
+  EXPECT_FALSE(w.grad().defined());
+  backward(scale(w, 4));
+  EXPECT_THAT(bucket.to_vector<float>(), ElementsAre(10, 4, 30));
+}
+
+TEST(Accumulation, MovesAPresentGradientAlong) {
+  const Variable w = scalar_leaf(2);
+  backward(scale(w, 4));
+  const Tensor place = Tensor::zeros({});
+  w.move_grad_to(place);
+  backward(scale(w, 1));
+  EXPECT_EQ(place.item(), 5.0);
+}
+
+TEST(Accumulation, RefusesAGradientPlaceOfAnotherShape) {
+  const Variable w(Tensor::zeros({2, 3}), true, "0.weight");
+  EXPECT_ERROR(w.move_grad_to(Tensor::zeros({6})),
+               "variable '0.weight': expected a gradient place f32 [2, 3], got f32 [6]");
+}
+
+TEST(Accumulation, MovesTheDataWithItsValues) {
+  const Tensor flat = Tensor::zeros({3});
+  const Variable w(Tensor::from(std::vector<float>{1, 2}, {2}), true);
+  w.move_data_to(flat.flat_view(1, {2}));
+  EXPECT_THAT(flat.to_vector<float>(), ElementsAre(0, 1, 2));
+  EXPECT_TRUE(w.data().same_storage(flat));
+}
+
+TEST(Accumulation, AddsBothUsesOfAVariableInOneNode) {
+  const Variable w = scalar_leaf(2);
+  backward(add(w, w));
+  EXPECT_EQ(grad_of(w), 2.0);
+}
+
+TEST(Accumulation, AddsTheUsesOfAnIntermediateResult) {
+  const Variable w = scalar_leaf(2);
+  const Variable h = scale(w, 3);
+  backward(add(h, scale(h, 2)));  // 3 (1 + 2)
+  EXPECT_EQ(grad_of(w), 9.0);
+}
+
+TEST(Accumulation, GivesNothingToAnInputThatRequiresNoGradient) {
+  EventLog log;
+  const Variable x(Tensor::zeros({}));
+  const Variable w = scalar_leaf(1);
+  backward(probe(log, "node", {x, w}));
+  EXPECT_THAT(log, ElementsAre("node:1"));
+  EXPECT_FALSE(x.grad().defined());
+}
+
+TEST(Accumulation, ScalesEveryContributionToALeafByItsLeafScale) {
+  const Variable w = scalar_leaf(2);
+  w.grad_state()->leaf_scale = 0.25;
+  backward(add(w, scale(w, 3)));
+  EXPECT_EQ(grad_of(w), 1.0);
+  backward(scale(w, 4));
+  EXPECT_EQ(grad_of(w), 2.0);
+}
+
+TEST(Accumulation, DoesNotScaleIntermediateGradients) {
+  const Variable w = scalar_leaf(2);
+  w.grad_state()->leaf_scale = 0.5;
+  const Variable h = scale(w, 3);
+  double seen = 0.0;
+  const HookHandle handle = h.add_hook([&](const Tensor& grad) {
+    seen = grad.item();
+    return Tensor();
+  });
+  backward(scale(h, 2));
+  EXPECT_EQ(seen, 2.0);
+  EXPECT_EQ(grad_of(w), 3.0);
+}
+
+TEST(Accumulation, CarriesThePresentValueOverWithItsFactorOnce) {
+  const Variable w = scalar_leaf(2);
+  backward(scale(w, 8));
+  w.grad_state()->carry = 0.25;
+  backward(add(w, w));
+  EXPECT_EQ(grad_of(w), 4.0);  // 8 / 4 + 1 + 1
+  backward(scale(w, 1));
+  EXPECT_EQ(grad_of(w), 5.0);
+}
+
+TEST(Accumulation, StartsFromTheSeed) {
+  const Variable w = scalar_leaf(2);
+  backward(scale(w, 3), {.seed = 0.5});
+  EXPECT_EQ(grad_of(w), 1.5);
+}
+
+TEST(Accumulation, AllocatesNothingInASteadyStep) {
+  const Variable w(Tensor::zeros({8, 8}), true);
+  const Variable b(Tensor::zeros({8}), true);
+  const Variable x(Tensor::zeros({4, 8}));
+  const Tensor target = Tensor::zeros({4, 8});
+  const auto step = [&] {
+    w.zero_grad();
+    b.zero_grad();
+    backward(mse_loss(linear(linear(x, w, b), w, b), target));
+  };
+  step();
+  const auto before = Context::current().allocator(kCpu)->stats();
+  step();
+  const auto after = Context::current().allocator(kCpu)->stats();
+  EXPECT_EQ(after.system_allocations, before.system_allocations);
+  EXPECT_EQ(after.in_use, before.in_use);
+}
+
+}  // namespace
+}  // namespace brigade::autograd

@@ -1,0 +1,153 @@
+// Every backward against finite differences in double.
+#include <gtest/gtest.h>
+
+#include "autograd/engine.h"
+#include "autograd/functions/add.h"
+#include "autograd/functions/cross_entropy_loss.h"
+#include "autograd/functions/linear.h"
+#include "autograd/functions/mse_loss.h"
+#include "autograd/functions/relu.h"
+#include "autograd/functions/scale.h"
+#include "autograd/node.h"
+#include "core/ops.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/grad_check.h"
+
+namespace brigade::autograd {
+namespace {
+
+constexpr double kTolerance = 1e-8;
+using Inputs = std::vector<Variable>;
+
+const std::vector<std::int64_t> kLabels{2, 0, 1, 2};
+
+TEST(Gradient, OfLinearWithBiasIsRight) {
+  const auto function = [](const Inputs& in) {
+    return mse_loss(linear(in[0], in[1], in[2]), smooth_values({4, 2}, 9));
+  };
+  EXPECT_LT(largest_gradient_error(function, {smooth_values({4, 3}, 0), smooth_values({2, 3}, 1),
+                                              smooth_values({2}, 2)}),
+            kTolerance);
+}
+
+TEST(Gradient, OfLinearWithoutBiasIsRight) {
+  const auto function = [](const Inputs& in) {
+    return mse_loss(linear(in[0], in[1], Variable()), smooth_values({4, 2}, 9));
+  };
+  EXPECT_LT(largest_gradient_error(function, {smooth_values({4, 3}, 0), smooth_values({2, 3}, 1)}),
+            kTolerance);
+}
+
+TEST(Gradient, OfReluIsRight) {
+  const auto function = [](const Inputs& in) {
+    return mse_loss(relu(in[0]), smooth_values({3, 5}, 9));
+  };
+  EXPECT_LT(largest_gradient_error(function, {smooth_values({3, 5}, 0)}), kTolerance);
+}
+
+TEST(Gradient, OfMseLossIsRight) {
+  const auto function = [](const Inputs& in) { return mse_loss(in[0], smooth_values({3, 5}, 9)); };
+  EXPECT_LT(largest_gradient_error(function, {smooth_values({3, 5}, 0)}), kTolerance);
+}
+
+TEST(Gradient, OfCrossEntropyLossIsRight) {
+  const auto function = [](const Inputs& in) {
+    return cross_entropy_loss(in[0], Tensor::from(kLabels, {4}));
+  };
+  EXPECT_LT(largest_gradient_error(function, {smooth_values({4, 3}, 0)}), kTolerance);
+}
+
+TEST(Gradient, OfAddIsRight) {
+  const auto function = [](const Inputs& in) {
+    return mse_loss(add(in[0], in[1]), smooth_values({2, 3}, 9));
+  };
+  EXPECT_LT(largest_gradient_error(function, {smooth_values({2, 3}, 0), smooth_values({2, 3}, 1)}),
+            kTolerance);
+}
+
+TEST(Gradient, OfScaleIsRight) {
+  const auto function = [](const Inputs& in) {
+    return mse_loss(scale(in[0], -1.75), smooth_values({2, 3}, 9));
+  };
+  EXPECT_LT(largest_gradient_error(function, {smooth_values({2, 3}, 0)}), kTolerance);
+}
+
+TEST(Gradient, OfALossThatIsScaledIsRight) {
+  // Every loss must multiply by its own dy.
+  const auto function = [](const Inputs& in) {
+    return add(scale(mse_loss(in[0], smooth_values({4, 3}, 9)), 0.3),
+               scale(cross_entropy_loss(in[0], Tensor::from(kLabels, {4})), -2.5));
+  };
+  EXPECT_LT(largest_gradient_error(function, {smooth_values({4, 3}, 0)}), kTolerance);
+}
+
+TEST(Gradient, OfAWeightUsedInTwoLayersIsRight) {
+  const auto function = [](const Inputs& in) {
+    const Variable hidden = relu(linear(in[0], in[1], in[2]));
+    return mse_loss(linear(hidden, in[1], in[2]), smooth_values({4, 3}, 9));
+  };
+  EXPECT_LT(largest_gradient_error(function, {smooth_values({4, 3}, 0), smooth_values({3, 3}, 1),
+                                              smooth_values({3}, 2)}),
+            kTolerance);
+}
+
+TEST(Gradient, OfAVariableThatIsBothInputsIsRight) {
+  const auto function = [](const Inputs& in) {
+    return mse_loss(add(linear(in[0], in[0], Variable()), in[0]), smooth_values({3, 3}, 9));
+  };
+  EXPECT_LT(largest_gradient_error(function, {smooth_values({3, 3}, 0)}), kTolerance);
+}
+
+TEST(Gradient, OfAnMlpIsRight) {
+  const auto function = [](const Inputs& in) {
+    const Variable hidden = relu(linear(in[0], in[1], in[2]));
+    return cross_entropy_loss(linear(hidden, in[3], in[4]), Tensor::from(kLabels, {4}));
+  };
+  EXPECT_LT(largest_gradient_error(
+                function, {smooth_values({4, 3}, 0), smooth_values({6, 3}, 1),
+                           smooth_values({6}, 2), smooth_values({3, 6}, 3), smooth_values({3}, 4)}),
+            kTolerance);
+}
+
+TEST(Gradient, OfReluIsZeroAtZero) {
+  const Variable x(Tensor::zeros({}), true);
+  backward(relu(x));
+  EXPECT_EQ(x.grad().item(), 0.0);
+}
+
+TEST(Gradient, WithoutSamplesIsZero) {
+  const Variable w(Tensor::zeros({2, 3}), true);
+  const Variable b(Tensor::zeros({2}), true);
+  backward(mse_loss(linear(Variable(Tensor::empty({0, 3})), w, b), Tensor::empty({0, 2})));
+  EXPECT_EQ(w.grad().to_vector<float>(), std::vector<float>(6, 0.0F));
+  EXPECT_EQ(b.grad().to_vector<float>(), std::vector<float>(2, 0.0F));
+}
+
+/// y = x, whose backward forgets one percent.
+class ForgetfulNode final : public Node {
+ public:
+  const char* name() const override { return "forgetful"; }
+  void backward(const Tensor& dy, Gradients& grads) override {
+    grads.write(0, [&](Tensor& dx, Scale scale) {
+      ops::axpby(dy, {.alpha = 0.99 * scale.alpha, .beta = scale.beta}, dx);
+    });
+  }
+  void release() override {}
+};
+
+TEST(GradCheck, NoticesABackwardThatIsOnePercentOff) {
+  const auto function = [](const Inputs& in) {
+    return mse_loss(record<ForgetfulNode>(in[0].data().clone(), {in[0]}),
+                    Tensor::zeros({2}, DType::f64));
+  };
+  EXPECT_GT(largest_gradient_error(function, {smooth_values({2}, 0)}), 1e-3);
+}
+
+TEST(Linear, NamesTheWrongInput) {
+  const Variable x(Tensor::empty({32, 500}));
+  const Variable w(Tensor::empty({10, 512}), true);
+  EXPECT_ERROR(linear(x, w, Variable()), "linear: expected x [N, 512], got [32, 500]");
+}
+
+}  // namespace
+}  // namespace brigade::autograd

@@ -1,0 +1,156 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "autograd/engine.h"
+#include "autograd/functions/add.h"
+#include "autograd/functions/linear.h"
+#include "autograd/functions/mse_loss.h"
+#include "autograd/functions/relu.h"
+#include "autograd/functions/scale.h"
+#include "autograd/node.h"
+#include "core/context.h"
+#include "tests/autograd/probe.h"
+#include "tests/support/expect_error.h"
+
+namespace brigade::autograd {
+namespace {
+
+/// A function whose backward calls write() `times` times.
+class CarelessNode final : public Node {
+ public:
+  explicit CarelessNode(int times) : times_(times) {}
+  const char* name() const override { return "careless"; }
+  void backward(const Tensor& /*dy*/, Gradients& grads) override {
+    for (int i = 0; i < times_; ++i) {
+      grads.write(0, [](Tensor& dx, Scale /*scale*/) { dx.zero(); });
+    }
+  }
+  void release() override {}
+
+ private:
+  int times_;
+};
+
+std::size_t bytes_in_use() {
+  return Context::current().allocator(kCpu)->stats().in_use;
+}
+
+TEST(Graph, IsFreedByBackward) {
+  const Variable w = scalar_leaf(2);
+  const Variable y = scale(w, 3);
+  backward(y);
+  EXPECT_ERROR(
+      backward(y),
+      "backward: the graph behind scale was freed by an earlier backward; pass retain_graph "
+      "to the earlier one");
+}
+
+TEST(Graph, RunsTwiceWhenItWasRetained) {
+  const Variable w = scalar_leaf(2);
+  const Variable y = scale(relu(w), 3);
+  backward(y, {.retain_graph = true});
+  backward(y);
+  EXPECT_EQ(grad_of(w), 6.0);
+  EXPECT_THROW(backward(y), Error);
+}
+
+TEST(Graph, GivesTheSavedTensorsBackDuringBackward) {
+  const Variable w(Tensor::zeros({64, 64}), true);
+  const Variable loss = mse_loss(relu(linear(Variable(Tensor::zeros({64, 64})), w, Variable())),
+                                 Tensor::zeros({64, 64}));
+  const std::size_t before = bytes_in_use();
+  backward(loss);
+  // x, y = relu's output, prediction and target go (relu's output is mse's input); dW comes.
+  EXPECT_EQ(bytes_in_use(), before - 3 * 64 * 64 * sizeof(float) + 64 * 64 * sizeof(float));
+}
+
+TEST(Graph, KeepsNoActivationThatNoFunctionSaved) {
+  const Variable w(Tensor::zeros({64, 64}), true);
+  const Variable x(Tensor::zeros({64, 64}));
+  const std::size_t before = bytes_in_use();
+  const Variable y = relu(linear(x, w, Variable()));  // relu saves its output, nobody the linear's
+  EXPECT_EQ(bytes_in_use(), before + 64 * 64 * sizeof(float));
+}
+
+TEST(Graph, IsNotRecordedWhereNoInputRequiresAGradient) {
+  const Variable x(Tensor::zeros({}));
+  EXPECT_FALSE(scale(x, 2).requires_grad());
+}
+
+TEST(Graph, IsNotRecordedUnderNoGradGuard) {
+  const Variable w = scalar_leaf(2);
+  {
+    const NoGradGuard outer;
+    { const NoGradGuard inner; }
+    EXPECT_FALSE(grad_enabled());
+    EXPECT_FALSE(scale(w, 2).requires_grad());
+  }
+  EXPECT_TRUE(grad_enabled());
+  EXPECT_TRUE(scale(w, 2).requires_grad());
+}
+
+TEST(Graph, RefusesARootThatRequiresNoGradient) {
+  const NoGradGuard no_grad;
+  EXPECT_ERROR(backward(scale(scalar_leaf(2), 2)),
+               "backward: the root requires no gradient: nothing it depends on does, or it was "
+               "computed under NoGradGuard");
+}
+
+TEST(Graph, RefusesARootWithSeveralElements) {
+  const Variable w(Tensor::zeros({2, 3}), true);
+  EXPECT_ERROR(backward(scale(w, 2)), "backward: expected a scalar root, got [2, 3]");
+}
+
+TEST(Graph, MayConsistOfALeafAlone) {
+  const Variable w = scalar_leaf(2);
+  backward(w, {.seed = 3});
+  EXPECT_EQ(grad_of(w), 3.0);
+}
+
+TEST(Graph, Of100000NodesNeitherRunsNorDiesRecursively) {
+  const Variable w = scalar_leaf(1);
+  {
+    Variable y = w;
+    for (int i = 0; i < 100'000; ++i) {
+      y = scale(y, 1.0);
+    }
+    backward(y);
+    EXPECT_EQ(grad_of(w), 1.0);
+  }
+  Variable unused = w;
+  for (int i = 0; i < 100'000; ++i) {
+    unused = scale(unused, 1.0);  // destroyed without a backward
+  }
+}
+
+TEST(Graph, NamesAFunctionThatOwesAGradient) {
+  const Variable w = scalar_leaf(1);
+  EXPECT_ERROR(backward(record<CarelessNode>(Tensor::zeros({}), {w}, 0)),
+               "backward: careless owes 1 gradients and wrote 0");
+}
+
+TEST(Graph, RefusesAGradientThatIsDeliveredTwice) {
+  const Variable w = scalar_leaf(1, "0.bias");
+  EXPECT_ERROR(backward(record<CarelessNode>(Tensor::zeros({}), {w}, 2)),
+               "backward: a function delivered the gradient of '0.bias' twice");
+}
+
+TEST(Graph, CanBeWalkedAfterABackwardThatWasRefused) {
+  // `fresh` and `freed` meet in `both`, whose backward is refused halfway through the discovery of
+  // the graph.
+  for (const bool fresh_first : {true, false}) {
+    const Variable w = scalar_leaf(2);
+    const Variable v = scalar_leaf(2);
+    const Variable fresh = scale(w, 3);
+    const Variable freed = scale(v, 4);
+    const Variable both = fresh_first ? add(fresh, freed) : add(freed, fresh);
+    backward(freed);
+    EXPECT_THROW(backward(both), Error);
+    backward(scale(fresh, 1));
+    ASSERT_TRUE(w.grad().defined()) << "fresh first: " << fresh_first;
+    EXPECT_EQ(grad_of(w), 3.0);
+  }
+}
+
+}  // namespace
+}  // namespace brigade::autograd

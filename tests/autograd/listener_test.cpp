@@ -1,0 +1,131 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "autograd/engine.h"
+#include "autograd/functions/add.h"
+#include "autograd/functions/scale.h"
+#include "tests/autograd/probe.h"
+#include "tests/support/expect_error.h"
+
+namespace brigade::autograd {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(GradListener, IsToldOfTheBeginningAndEndOncePerBackward) {
+  EventLog log;
+  LoggingListener listener(log);
+  const Variable a = scalar_leaf(1);
+  const Variable b = scalar_leaf(1);
+  const HookHandle ha = a.attach_listener(listener, 0);
+  const HookHandle hb = b.attach_listener(listener, 1);
+  backward(probe(log, "node", {a, b}));
+  EXPECT_THAT(log, ElementsAre("begin", "node:0", "ready 0", "node:1", "ready 1", "end"));
+}
+
+TEST(GradListener, HearsNothingOfABackwardThatDoesNotReachIt) {
+  EventLog log;
+  LoggingListener listener(log);
+  const Variable mine = scalar_leaf(1);
+  const HookHandle handle = mine.attach_listener(listener, 0);
+  backward(scale(scalar_leaf(1), 2));
+  EXPECT_THAT(log, IsEmpty());
+}
+
+TEST(GradListener, HearsNothingOfAParameterThatTheLossDoesNotUse) {
+  EventLog log;
+  LoggingListener listener(log);
+  const Variable used = scalar_leaf(1);
+  const Variable unused = scalar_leaf(1);
+  const HookHandle first = used.attach_listener(listener, 0);
+  const HookHandle second = unused.attach_listener(listener, 1);
+  backward(scale(used, 2));
+  EXPECT_THAT(log, ElementsAre("begin", "ready 0", "end"));
+}
+
+TEST(GradListener, HearsNothingAfterItsHandleIsGone) {
+  EventLog log;
+  LoggingListener listener(log);
+  const Variable w = scalar_leaf(1);
+  { const HookHandle handle = w.attach_listener(listener, 0); }
+  backward(scale(w, 2));
+  EXPECT_THAT(log, IsEmpty());
+}
+
+TEST(GradListener, SharesAVariableWithOthers) {
+  EventLog first_log;
+  EventLog second_log;
+  LoggingListener first(first_log);
+  LoggingListener second(second_log);
+  const Variable w = scalar_leaf(1);
+  const HookHandle h1 = w.attach_listener(first, 4);
+  const HookHandle h2 = w.attach_listener(second, 5);
+  backward(scale(w, 2));
+  EXPECT_THAT(first_log, ElementsAre("begin", "ready 4", "end"));
+  EXPECT_THAT(second_log, ElementsAre("begin", "ready 5", "end"));
+}
+
+TEST(GradListener, IsToldOfAnAbortAndTheNextBackwardStartsClean) {
+  EventLog log;
+  LoggingListener listener(log);
+  const Variable lower = scalar_leaf(1);
+  const Variable upper = scalar_leaf(1);
+  const HookHandle h0 = lower.attach_listener(listener, 0);
+  const HookHandle h1 = upper.attach_listener(listener, 1);
+  const auto loss = [&](const Variable& hidden) { return add(upper, add(hidden, hidden)); };
+  {
+    const Variable hidden = scale(lower, 3);
+    const HookHandle failing =
+        hidden.add_hook([](const Tensor&) -> Tensor { throw Error("hook failed"); });
+    EXPECT_ERROR(backward(loss(hidden)), "hook failed");
+  }
+  EXPECT_THAT(log, ElementsAre("begin", "ready 1", "abort"));
+
+  log.clear();
+  lower.zero_grad();
+  upper.zero_grad();
+  backward(loss(scale(lower, 3)));
+  EXPECT_THAT(log, ElementsAre("begin", "ready 1", "ready 0", "end"));
+  EXPECT_EQ(grad_of(lower), 6.0);
+  EXPECT_EQ(grad_of(upper), 1.0);
+}
+
+TEST(GradListener, CanRunTheSameRetainedGraphAgainAfterAnAbort) {
+  const Variable w = scalar_leaf(1);
+  const Variable hidden = scale(w, 3);
+  const Variable loss = add(hidden, scale(hidden, 2));
+  {
+    const HookHandle failing =
+        hidden.add_hook([](const Tensor&) -> Tensor { throw Error("hook failed"); });
+    EXPECT_THROW(backward(loss, {.retain_graph = true}), Error);
+  }
+  w.zero_grad();
+  backward(loss);
+  EXPECT_EQ(grad_of(w), 9.0);
+}
+
+TEST(GradListener, ThatThrowsAbortsTheBackward) {
+  struct Failing final : LoggingListener {
+    using LoggingListener::LoggingListener;
+    void on_grad_ready(std::size_t /*index*/) override { throw Error("parameter reported twice"); }
+  };
+  EventLog log;
+  Failing listener(log);
+  const Variable w = scalar_leaf(1);
+  const HookHandle handle = w.attach_listener(listener, 0);
+  EXPECT_ERROR(backward(scale(w, 2)), "parameter reported twice");
+  EXPECT_THAT(log, ElementsAre("begin", "abort"));
+}
+
+TEST(GradListener, AttachesToLeavesOnly) {
+  EventLog log;
+  LoggingListener listener(log);
+  const Variable x(Tensor::zeros({}), false, "images");
+  EXPECT_ERROR(static_cast<void>(x.attach_listener(listener, 0)),
+               "variable 'images': only a leaf that requires a gradient reports it");
+  EXPECT_THROW(static_cast<void>(scale(scalar_leaf(1), 2).attach_listener(listener, 0)), Error);
+}
+
+}  // namespace
+}  // namespace brigade::autograd

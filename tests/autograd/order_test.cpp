@@ -1,0 +1,145 @@
+// The order of events in a backward pass. Overlap of communication with computation lives or dies
+// here: a gradient that is announced late is communicated late.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+
+#include "autograd/engine.h"
+#include "autograd/functions/linear.h"
+#include "autograd/functions/mse_loss.h"
+#include "autograd/functions/relu.h"
+#include "tests/autograd/probe.h"
+
+namespace brigade::autograd {
+namespace {
+
+using testing::ElementsAre;
+using testing::ElementsAreArray;
+
+TEST(BackwardOrder, AnnouncesAWeightBeforeTheNextKernelOfItsOwnNode) {
+  EventLog log;
+  LoggingListener listener(log);
+  const Variable w0 = scalar_leaf(1);
+  const Variable w1 = scalar_leaf(1);
+  const HookHandle h0 = w0.attach_listener(listener, 0);
+  const HookHandle h1 = w1.attach_listener(listener, 1);
+  const Variable hidden = probe(log, "lower", {w0});
+  backward(probe(log, "upper", {w1, hidden}));
+  EXPECT_THAT(log,
+              ElementsAre("begin", "upper:0", "ready 1", "upper:1", "lower:0", "ready 0", "end"));
+}
+
+TEST(BackwardOrder, AnnouncesParametersBeforeAnyOtherNodeInWhateverOrderANodeListsItsInputs) {
+  // Upper node: weight w, bias b, and the output of a lower node. All six orders.
+  std::array<int, 3> order{0, 1, 2};
+  do {
+    EventLog log;
+    LoggingListener listener(log);
+    const Variable w = scalar_leaf(1);
+    const Variable b = scalar_leaf(1);
+    const HookHandle hw = w.attach_listener(listener, 0);
+    const HookHandle hb = b.attach_listener(listener, 1);
+    const std::array<Variable, 3> inputs{w, b, probe(log, "lower", {scalar_leaf(1)})};
+    backward(probe(
+        log, "upper",
+        {inputs[static_cast<std::size_t>(order[0])], inputs[static_cast<std::size_t>(order[1])],
+         inputs[static_cast<std::size_t>(order[2])]}));
+    const auto place = [&](const char* event) {
+      return std::find(log.begin(), log.end(), event) - log.begin();
+    };
+    EXPECT_LT(place("ready 0"), place("lower:0"));
+    EXPECT_LT(place("ready 1"), place("lower:0"));
+    for (std::size_t i = 0; i < 3; ++i) {  // at once: directly behind the kernel that made it
+      if (order[i] != 2) {
+        EXPECT_EQ(place(concat("ready ", order[i]).c_str()),
+                  place(concat("upper:", i).c_str()) + 1);
+      }
+    }
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST(BackwardOrder, AnnouncesEveryWeightOfA40LayerMlpBeforeTheFollowingNodeRuns) {
+  constexpr std::size_t kLayers = 40;
+  constexpr std::int64_t kWidth = 3;
+  EventLog log;
+  LoggingListener listener(log);
+  std::vector<HookHandle> handles;
+  // The hook of a node's output runs when the node's backward starts.
+  const auto watch = [&](const Variable& output, const std::string& event) {
+    handles.push_back(output.add_hook([&log, event](const Tensor&) {
+      log.push_back(event);
+      return Tensor();
+    }));
+  };
+  EventLog expected;
+  Variable x(Tensor::zeros({2, kWidth}));
+  for (std::size_t layer = 0; layer < kLayers; ++layer) {
+    const Variable w(Tensor::zeros({kWidth, kWidth}), true);
+    const Variable b(Tensor::zeros({kWidth}), true);
+    handles.push_back(w.attach_listener(listener, 2 * layer));
+    handles.push_back(b.attach_listener(listener, 2 * layer + 1));
+    x = linear(x, w, b);
+    watch(x, concat("linear ", layer));
+    x = relu(x);
+    watch(x, concat("relu ", layer));
+    expected.insert(expected.begin(),
+                    {concat("relu ", layer), concat("linear ", layer), concat("ready ", 2 * layer),
+                     concat("ready ", 2 * layer + 1)});
+  }
+  expected.insert(expected.begin(), "begin");
+  expected.emplace_back("end");
+  backward(mse_loss(x, Tensor::zeros({2, kWidth})));
+  EXPECT_THAT(log, ElementsAreArray(expected));
+}
+
+TEST(BackwardOrder, RunsTheNodeRecordedLastFirst) {
+  EventLog log;
+  const Variable w = scalar_leaf(1);
+  const Variable first = probe(log, "first", {w});
+  const Variable second = probe(log, "second", {w});
+  backward(probe(log, "top", {second, first}));
+  EXPECT_THAT(log, ElementsAre("top:0", "top:1", "second:0", "first:0"));
+}
+
+TEST(BackwardOrder, RunsANodeOnlyWhenItsWholeGradientIsThere) {
+  // `shared` feeds `top` directly and through `longer`: it must wait for the longer way.
+  EventLog log;
+  const Variable w = scalar_leaf(1);
+  const Variable shared = probe(log, "shared", {w});
+  const Variable longer = probe(log, "longer", {shared});
+  backward(probe(log, "top", {shared, longer}));
+  EXPECT_THAT(log, ElementsAre("top:0", "top:1", "longer:0", "shared:0"));
+  EXPECT_EQ(grad_of(w), 2.0);
+}
+
+TEST(BackwardOrder, AnnouncesAWeightUsedThreeTimesOnceAfterItsLastContribution) {
+  EventLog log;
+  LoggingListener listener(log);
+  const Variable w = scalar_leaf(1);
+  const HookHandle handle = w.attach_listener(listener, 7);
+  const Variable lower = probe(log, "lower", {w});
+  backward(probe(log, "upper", {w, lower, w}));
+  EXPECT_THAT(log,
+              ElementsAre("begin", "upper:0", "upper:1", "upper:2", "lower:0", "ready 7", "end"));
+  EXPECT_EQ(grad_of(w), 3.0);
+}
+
+TEST(BackwardOrder, AnnouncesAGradientThatIsAlreadyInPlace) {
+  struct Reader final : GradListener {
+    explicit Reader(Variable w) : variable(std::move(w)) {}
+    void on_grad_ready(std::size_t /*index*/) override { seen = grad_of(variable); }
+    Variable variable;
+    double seen = 0.0;
+  };
+  EventLog log;
+  const Variable w = scalar_leaf(1);
+  Reader reader(w);
+  const HookHandle handle = w.attach_listener(reader, 0);
+  backward(probe(log, "node", {w, w}));
+  EXPECT_EQ(reader.seen, 2.0);
+}
+
+}  // namespace
+}  // namespace brigade::autograd

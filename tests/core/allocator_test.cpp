@@ -1,0 +1,89 @@
+#include "core/allocator.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <thread>
+
+#include "core/context.h"
+#include "core/tensor.h"
+
+namespace brigade {
+namespace {
+
+TEST(CachingAllocator, AlignsItsBlocks) {
+  CachingAllocator allocator(kCpu);
+  void* block = allocator.allocate(3);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % CachingAllocator::kAlignment, 0U);
+  allocator.release(block, 3);
+}
+
+TEST(CachingAllocator, GivesNullForNoBytes) {
+  CachingAllocator allocator(kCpu);
+  EXPECT_EQ(allocator.allocate(0), nullptr);
+  allocator.release(nullptr, 0);
+  EXPECT_EQ(allocator.stats().system_allocations, 0U);
+}
+
+TEST(CachingAllocator, ReusesAReleasedBlockOfTheSameRoundedSize) {
+  CachingAllocator allocator(kCpu);
+  void* first = allocator.allocate(1000);
+  allocator.release(first, 1000);
+  void* second = allocator.allocate(1024);
+  EXPECT_EQ(second, first);
+  EXPECT_EQ(allocator.stats().system_allocations, 1U);
+  allocator.release(second, 1024);
+}
+
+TEST(CachingAllocator, GivesTwoLiveTensorsDifferentBlocks) {
+  CachingAllocator allocator(kCpu);
+  void* first = allocator.allocate(256);
+  void* second = allocator.allocate(256);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(allocator.stats().system_allocations, 2U);
+  allocator.release(first, 256);
+  allocator.release(second, 256);
+}
+
+TEST(CachingAllocator, CountsBytesInUseAtPeakAndReserved) {
+  CachingAllocator allocator(kCpu);
+  void* first = allocator.allocate(256);
+  void* second = allocator.allocate(257);  // rounded up to 512
+  EXPECT_EQ(allocator.stats().in_use, 768U);
+  allocator.release(second, 257);
+  EXPECT_EQ(allocator.stats().in_use, 256U);
+  EXPECT_EQ(allocator.stats().peak_in_use, 768U);
+  EXPECT_EQ(allocator.stats().reserved, 768U);
+  allocator.release(first, 256);
+}
+
+TEST(CachingAllocator, AllocatesNothingForARepeatedSequenceOfTensors) {
+  const auto step = [] {
+    const Tensor activation = Tensor::empty({128, 512});
+    const Tensor output = Tensor::empty({128, 10});
+    const Tensor gradient = Tensor::empty({128, 512});
+  };
+  step();
+  const auto before = Context::current().allocator(kCpu)->stats();
+  step();
+  step();
+  const auto after = Context::current().allocator(kCpu)->stats();
+  EXPECT_EQ(after.system_allocations, before.system_allocations);
+  EXPECT_EQ(after.in_use, before.in_use);
+}
+
+TEST(CachingAllocator, BelongsToOneThread) {
+  const auto* here = Context::current().allocator(kCpu).get();
+  const CachingAllocator* there = nullptr;
+  std::thread([&] { there = Context::current().allocator(kCpu).get(); }).join();
+  EXPECT_NE(here, there);
+}
+
+TEST(CachingAllocator, OutlivesTheThreadOfATensor) {
+  Tensor tensor;
+  std::thread([&] { tensor = Tensor::from(std::vector<float>{1, 2}, {2}); }).join();
+  EXPECT_EQ(tensor.to_vector<float>()[1], 2.0F);
+}
+
+}  // namespace
+}  // namespace brigade

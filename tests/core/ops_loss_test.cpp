@@ -1,0 +1,131 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/ops.h"
+#include "tests/support/expect_error.h"
+
+namespace brigade {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::FloatEq;
+using testing::FloatNear;
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+Tensor f32(const std::vector<float>& values, const Shape& shape) {
+  return Tensor::from(values, shape);
+}
+Tensor labels(const std::vector<std::int64_t>& values) {
+  return Tensor::from(values, {static_cast<std::int64_t>(values.size())});
+}
+std::vector<float> values(const Tensor& tensor) {
+  return tensor.to_vector<float>();
+}
+
+TEST(Mse, IsTheMeanOverAllElements) {
+  Tensor loss = f32({kNaN}, {});
+  ops::mse(f32({1, 2, 3, 4}, {2, 2}), f32({1, 0, 3, 1}, {2, 2}), loss);
+  EXPECT_EQ(loss.item(), 13.0 / 4.0);
+}
+
+TEST(Mse, IsZeroWithoutSamples) {
+  Tensor loss = f32({kNaN}, {});
+  ops::mse(Tensor::empty({0, 3}), Tensor::empty({0, 3}), loss);
+  EXPECT_EQ(loss.item(), 0.0);
+}
+
+TEST(MseBackward, IsTwiceTheDifferenceOverTheNumberOfElements) {
+  Tensor dx = f32({kNaN, kNaN}, {2});
+  ops::mse_backward(f32({5, 1}, {2}), f32({1, 2}, {2}), f32({0.5F}, {}), {}, dx);
+  EXPECT_THAT(values(dx), ElementsAre(2, -0.5F));
+}
+
+TEST(MseBackward, AddsToItsDestination) {
+  Tensor dx = f32({10, 20}, {2});
+  ops::mse_backward(f32({5, 1}, {2}), f32({1, 2}, {2}), f32({1}, {}), {.alpha = 0.5, .beta = 1.0},
+                    dx);
+  EXPECT_THAT(values(dx), ElementsAre(12, 19.5F));
+}
+
+TEST(CrossEntropy, IsTheMeanNegativeLogProbabilityOfTheLabels) {
+  // Row 0: uniform over 4, so log 4. Row 1: e^ln3 against three ones, so log 6 - log 3.
+  const float ln3 = std::log(3.0F);
+  Tensor softmax = f32(std::vector<float>(8, kNaN), {2, 4});
+  Tensor loss = f32({kNaN}, {});
+  ops::cross_entropy(f32({7, 7, 7, 7, 0, ln3, 0, 0}, {2, 4}), labels({2, 1}), softmax, loss);
+  EXPECT_NEAR(loss.item(), (std::log(4.0) + std::log(2.0)) / 2.0, 1e-6);
+  EXPECT_THAT(values(softmax),
+              ElementsAre(0.25F, 0.25F, 0.25F, 0.25F, FloatNear(1.0F / 6, 1e-6F), FloatEq(0.5F),
+                          FloatNear(1.0F / 6, 1e-6F), FloatNear(1.0F / 6, 1e-6F)));
+}
+
+TEST(CrossEntropy, DoesNotOverflowForLargeLogits) {
+  Tensor softmax = Tensor::empty({1, 2});
+  Tensor loss = Tensor::empty({});
+  ops::cross_entropy(f32({1000, -1000}, {1, 2}), labels({1}), softmax, loss);
+  EXPECT_EQ(loss.item(), 2000.0);
+}
+
+TEST(CrossEntropy, IsZeroWithoutSamples) {
+  Tensor softmax = Tensor::empty({0, 4});
+  Tensor loss = f32({kNaN}, {});
+  ops::cross_entropy(Tensor::empty({0, 4}), labels({}), softmax, loss);
+  EXPECT_EQ(loss.item(), 0.0);
+}
+
+TEST(CrossEntropy, NamesALabelOutOfRangeAndItsRow) {
+  Tensor softmax = Tensor::empty({2, 10});
+  Tensor loss = Tensor::empty({});
+  EXPECT_ERROR(ops::cross_entropy(Tensor::zeros({2, 10}), labels({9, 10}), softmax, loss),
+               "labels: expected 0 to 9, got 10 in row 1");
+  EXPECT_ERROR(ops::cross_entropy(Tensor::zeros({2, 10}), labels({-1, 0}), softmax, loss),
+               "labels: expected 0 to 9, got -1 in row 0");
+}
+
+TEST(CrossEntropy, RefusesLabelsOfAnotherTypeOrNumber) {
+  Tensor softmax = Tensor::empty({2, 10});
+  Tensor loss = Tensor::empty({});
+  EXPECT_ERROR(ops::cross_entropy(Tensor::zeros({2, 10}), Tensor::zeros({2}), softmax, loss),
+               "cross_entropy: expected labels of dtype i64");
+  EXPECT_ERROR(ops::cross_entropy(Tensor::zeros({2, 10}), labels({1, 2, 3}), softmax, loss),
+               "cross_entropy: expected labels [2], got [3]");
+}
+
+TEST(CrossEntropyBackward, IsTheSoftmaxMinusTheOneHotRowsOverTheNumberOfRows) {
+  Tensor dx = f32({kNaN, kNaN, kNaN, kNaN}, {2, 2});
+  ops::cross_entropy_backward(f32({0.25F, 0.75F, 0.5F, 0.5F}, {2, 2}), labels({1, 0}), f32({2}, {}),
+                              {}, dx);
+  EXPECT_THAT(values(dx), ElementsAre(0.25F, -0.25F, -0.5F, 0.5F));
+}
+
+TEST(CrossEntropyBackward, AddsToItsDestination) {
+  Tensor dx = f32({1, 1}, {1, 2});
+  ops::cross_entropy_backward(f32({0.25F, 0.75F}, {1, 2}), labels({1}), f32({1}, {}),
+                              {.alpha = 2.0, .beta = 1.0}, dx);
+  EXPECT_THAT(values(dx), ElementsAre(1.5F, 0.5F));
+}
+
+TEST(OneHot, SetsOneColumnPerRow) {
+  Tensor y = f32(std::vector<float>(6, kNaN), {2, 3});
+  ops::one_hot(labels({2, 0}), y);
+  EXPECT_THAT(values(y), ElementsAre(0, 0, 1, 1, 0, 0));
+}
+
+TEST(OneHot, NamesALabelOutOfRange) {
+  Tensor y = Tensor::empty({1, 3});
+  EXPECT_ERROR(ops::one_hot(labels({3}), y), "labels: expected 0 to 2, got 3 in row 0");
+}
+
+TEST(CountCorrect, CountsRowsWhoseFirstLargestValueIsAtTheLabel) {
+  Tensor correct = Tensor::from(std::vector<std::int64_t>{99}, {});
+  ops::count_correct(f32({1, 2, 3, 5, 5, 0, 0, 0, -1}, {3, 3}), labels({2, 1, 0}), correct);
+  EXPECT_EQ(correct.item(), 2.0);  // row 1 ties, and its first largest value is not at the label
+}
+
+}  // namespace
+}  // namespace brigade

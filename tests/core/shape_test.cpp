@@ -1,0 +1,58 @@
+#include "core/shape.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/expect_error.h"
+
+namespace brigade {
+namespace {
+
+TEST(Shape, CountsItsElements) {
+  EXPECT_EQ((Shape{2, 3, 4, 5}).numel(), 120);
+  EXPECT_EQ((Shape{7}).numel(), 7);
+}
+
+TEST(Shape, IsAScalarWithOneElementByDefault) {
+  EXPECT_EQ(Shape{}.rank(), 0U);
+  EXPECT_EQ(Shape{}.numel(), 1);
+}
+
+TEST(Shape, HasNoElementsWhenAnExtentIsZero) {
+  EXPECT_EQ((Shape{0, 512}).numel(), 0);
+}
+
+TEST(Shape, DiffersByRankAndByExtent) {
+  EXPECT_EQ((Shape{2, 3}), (Shape{2, 3}));
+  EXPECT_NE((Shape{2, 3}), (Shape{3, 2}));
+  EXPECT_NE((Shape{6}), (Shape{6, 1}));
+  EXPECT_NE((Shape{}), (Shape{1}));
+}
+
+TEST(Shape, PrintsAsAList) {
+  EXPECT_EQ(concat(Shape{32, 500}), "[32, 500]");
+  EXPECT_EQ(concat(Shape{}), "[]");
+}
+
+TEST(Shape, ReplacesTheNumberOfRowsOnly) {
+  EXPECT_EQ((Shape{60000, 28, 28}).with_rows(128), (Shape{128, 28, 28}));
+}
+
+TEST(Shape, RefusesToReplaceTheRowsOfAScalar) {
+  EXPECT_ERROR(static_cast<void>(Shape{}.with_rows(1)), "shape: a scalar has no rows");
+}
+
+TEST(Shape, RefusesFiveDimensions) {
+  EXPECT_ERROR((Shape{1, 2, 3, 4, 5}), "shape: expected at most 4 dimensions, got 5");
+}
+
+TEST(Shape, RefusesANegativeExtent) {
+  EXPECT_ERROR((Shape{4, -1}), "shape: negative extent -1 in dimension 1");
+}
+
+TEST(Shape, RefusesADimensionItDoesNotHave) {
+  EXPECT_ERROR(static_cast<void>((Shape{4, 5})[2]), "shape: dimension 2 asked of [4, 5]");
+}
+
+}  // namespace
+}  // namespace brigade

@@ -1,0 +1,179 @@
+#include "dist/data_parallel.h"
+
+#include <gmock/gmock.h>
+
+#include "core/ops.h"
+#include "dist/single_process.h"
+#include "optim/sgd.h"
+#include "tests/support/small_model.h"
+#include "tests/support/small_training.h"
+#include "tests/support/thread_world.h"
+
+namespace brigade::dist {
+namespace {
+
+using test::thread_world;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+using test::relative_l2;
+using test::train;
+using Run = test::TrainingRun;
+
+std::vector<float> train_alone() {
+  SingleProcessCommunicator one(kCpu);
+  return train(one, {});
+}
+
+class ModesTest : public testing::TestWithParam<std::tuple<int, Run>> {};
+
+TEST_P(ModesTest, TrainsAsOneRankOnTheGlobalBatch) {
+  const auto [ranks, run] = GetParam();
+  const std::vector<float> expected = train_alone();
+  thread_world(ranks, [&, run = run](Communicator& comm) {
+    EXPECT_LE(relative_l2(train(comm, run), expected), 1e-6);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    RanksAndModes, ModesTest,
+    testing::Combine(testing::Values(2, 3, 4),
+                     testing::Values(Run{.mode = SyncMode::naive}, Run{.mode = SyncMode::flat},
+                                     Run{.mode = SyncMode::per_param},
+                                     Run{.mode = SyncMode::overlap},
+                                     Run{.mode = SyncMode::overlap, .accum = 2, .no_sync = true},
+                                     Run{.mode = SyncMode::overlap, .accum = 2, .no_sync = false},
+                                     Run{.mode = SyncMode::naive, .accum = 2, .no_sync = false})),
+    [](const auto& test) {
+      const int ranks = std::get<0>(test.param);
+      const Run& run = std::get<1>(test.param);
+      return concat(ranks, "_", to_string(run.mode),
+                    run.accum > 1 ? (run.no_sync ? "_no_sync" : "_accum") : "");
+    });
+
+TEST(DataParallel, AllModesGiveTheSameBitsOnThreads) {
+  thread_world(3, [](Communicator& comm) {
+    const std::vector<float> expected = train(comm, {.mode = SyncMode::naive});
+    for (const SyncMode mode : {SyncMode::flat, SyncMode::per_param, SyncMode::overlap}) {
+      EXPECT_EQ(train(comm, {.mode = mode}), expected) << to_string(mode);
+    }
+  });
+}
+
+TEST(DataParallel, NoSyncUsesAQuarterOfTheCollectivesAtFourMicroBatches) {
+  thread_world(2, [](Communicator& comm) {
+    std::uint64_t without = 0;
+    std::uint64_t with = 0;
+    const std::uint64_t before = comm.collectives();
+    train(comm, {.accum = 4, .no_sync = false});
+    without = comm.collectives() / 6;
+    EXPECT_EQ(before, 0U);
+    const std::uint64_t so_far = comm.collectives();
+    train(comm, {.accum = 4, .no_sync = true});
+    with = (comm.collectives() - so_far) / 6;
+    EXPECT_EQ(without, 4 * with);
+    EXPECT_GT(with, 1U);
+  });
+}
+
+TEST(DataParallel, ScopesNestAndTheOuterOneCounts) {
+  thread_world(2, [](Communicator& comm) {
+    const auto model = test::make_mlp({2, 2});
+    DataParallel parallel(model->parameters(), comm, {});
+    const auto run = [&] { test::backward_once(*model, 2, 2); };
+    {
+      const auto outer = parallel.no_sync();
+      { const auto inner = parallel.no_sync(); }
+      run();
+      EXPECT_EQ(comm.collectives(), 0U);
+    }
+    run();
+    EXPECT_EQ(comm.collectives(), 1U);
+  });
+}
+
+TEST(DataParallel, RefusesAnOptimizerStepOnGradientsThatNeverMet) {
+  thread_world(2, [](Communicator& comm) {
+    const auto model = test::make_mlp({2, 2});
+    DataParallel parallel(model->parameters(), comm, {});
+    optim::SGD optimizer(model->parameters(), {.lr = 0.1});
+    const auto local = parallel.no_sync();
+    test::backward_once(*model, 2, 2);
+    EXPECT_THAT([&] { optimizer.step(); },
+                ThrowsMessage<Error>(HasSubstr("never synchronised over the ranks")));
+  });
+}
+
+TEST(DataParallel, NamesRankParameterAndDifferenceWhenInitialValuesDiffer) {
+  thread_world(3, [](Communicator& comm) {
+    const auto model = test::make_mlp({2, 2});
+    if (comm.rank() == 2) {
+      Tensor bias = model->parameters()[1].data();
+      ops::fill(1.0, bias);
+    } else {
+      Tensor bias = model->parameters()[1].data();
+      ops::fill(0.5, bias);
+    }
+    EXPECT_THAT([&] { DataParallel(model->parameters(), comm, {}); },
+                ThrowsMessage<VerificationError>(HasSubstr(
+                    "parameter '0.bias' of rank 2 differs from rank 0's: largest difference 0.5")));
+  });
+}
+
+TEST(DataParallel, BroadcastMakesRankZeroWin) {
+  thread_world(2, [](Communicator& comm) {
+    const auto model = test::make_mlp({2, 2}, /*seed=*/static_cast<std::uint64_t>(comm.rank() + 1));
+    const DataParallel parallel(model->parameters(), comm, {.init_sync = InitSync::broadcast});
+    EXPECT_EQ(model->parameters()[0].data().to_vector<float>(),
+              test::make_mlp({2, 2}, 1)->parameters()[0].data().to_vector<float>());
+  });
+}
+
+TEST(DataParallel, RefusesRanksWithDifferentModes) {
+  thread_world(2, [](Communicator& comm) {
+    const auto model = test::make_mlp({2, 2});
+    const SyncMode mode = comm.rank() == 0 ? SyncMode::naive : SyncMode::overlap;
+    EXPECT_THAT([&] { DataParallel(model->parameters(), comm, {.mode = mode}); },
+                ThrowsMessage<VerificationError>(HasSubstr("rank 0 has 'mode naive")));
+  });
+}
+
+TEST(DataParallel, RefusesRanksWithDifferentShapes) {
+  thread_world(2, [](Communicator& comm) {
+    const auto model = test::make_mlp({2, comm.rank() == 0 ? 2 : 3});
+    EXPECT_THAT([&] { DataParallel(model->parameters(), comm, {}); },
+                ThrowsMessage<VerificationError>(HasSubstr(
+                    "rank 0 has '0.weight f32 [2, 2]', rank 1 has '0.weight f32 [3, 2]'")));
+  });
+}
+
+TEST(DataParallel, NamesAParameterUnusedInBackwardInTheSameStep) {
+  thread_world(2, [](Communicator& comm) {
+    const auto used = test::make_mlp({2, 2});
+    const autograd::Variable unused(Tensor::zeros({3}), true, "never_used");
+    std::vector<autograd::Variable> parameters = used->parameters();
+    parameters.push_back(unused);
+    const DataParallel parallel(parameters, comm, {});
+    EXPECT_THAT([&] { test::backward_once(*used, 2, 2); },
+                ThrowsMessage<Error>(HasSubstr("'never_used'")));
+  });
+}
+
+TEST(DataParallel, RefusesToWrapAParameterTwice) {
+  SingleProcessCommunicator comm(kCpu);
+  const auto model = test::make_mlp({2, 2});
+  const DataParallel first(model->parameters(), comm, {});
+  EXPECT_THAT([&] { DataParallel(model->parameters(), comm, {}); },
+              ThrowsMessage<Error>(HasSubstr("already wrapped")));
+}
+
+TEST(DataParallel, LeavesNoHooksBehind) {
+  SingleProcessCommunicator comm(kCpu);
+  const auto model = test::make_mlp({2, 2});
+  { const DataParallel wrapped(model->parameters(), comm, {}); }
+  test::backward_once(*model, 2, 2);
+  EXPECT_EQ(comm.collectives(), 0U);
+}
+
+}  // namespace
+}  // namespace brigade::dist

@@ -1,0 +1,179 @@
+// data_parallel_on_one_gpu nccl|mpi: under mpirun, N ranks that share a GPU (or have one each) must
+// end with the weights of one process that trained on their batches together, in every mode. Exit
+// 77, with the reason: no GPU, no NCCL.
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "autograd/engine.h"
+#include "core/config.h"
+#include "core/error.h"
+#include "core/ops.h"
+#include "dist/data_parallel.h"
+#include "dist/launch.h"
+#include "nn/linear.h"
+#include "nn/mse_loss.h"
+#include "nn/relu.h"
+#include "nn/sequential.h"
+#include "optim/sgd.h"
+
+namespace brigade {
+namespace {
+
+using autograd::Variable;
+
+constexpr int kSkipped = 77;
+constexpr std::int64_t kBatch = 8;  // samples per rank and micro-batch
+constexpr std::int64_t kIn = 64;
+constexpr std::int64_t kOut = 10;
+constexpr int kSteps = 10;
+constexpr int kMicroBatches = 2;
+
+nn::Sequential make_mlp(Device device) {
+  nn::Sequential model;
+  std::int64_t in = kIn;
+  std::uint32_t sequence = 0;
+  for (const std::int64_t out : {std::int64_t{128}, std::int64_t{100}, kOut}) {
+    if (sequence > 0) {
+      model.append(std::make_unique<nn::ReLU>());
+    }
+    model.append(std::make_unique<nn::Linear>(nn::Linear::Options{
+        .in = in, .out = out, .seed = 3, .first_sequence = sequence, .device = device}));
+    in = out;
+    sequence += 2;
+  }
+  return model;
+}
+
+/// Numbers for all ranks and micro-batches of one step; each takes its rows.
+Tensor global_batch(std::int64_t rows, std::int64_t columns, int step, std::uint32_t what) {
+  Tensor x = Tensor::empty({rows, columns});
+  ops::uniform({.seed = 11,
+                .sequence = what + 2 * static_cast<std::uint32_t>(step),
+                .low = -1.0,
+                .high = 1.0},
+               x);
+  return x;
+}
+
+/// loss of `count` rows from `begin`
+Variable loss_of(nn::Sequential& model, Device device, int step, std::int64_t total,
+                 std::int64_t begin, std::int64_t count) {
+  const Tensor x = global_batch(total, kIn, step, 0).rows(begin, count).to(device);
+  const Tensor target = global_batch(total, kOut, step, 1).rows(begin, count).to(device);
+  return nn::MSELoss()(model.forward(Variable(x)), target);
+}
+
+std::vector<double> weights_of(const nn::Sequential& model) {
+  std::vector<double> weights;
+  for (const Variable& parameter : model.parameters()) {
+    for (const float value : parameter.data().to_vector<float>()) {
+      weights.push_back(static_cast<double>(value));
+    }
+  }
+  return weights;
+}
+
+double relative_distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double distance = 0.0;
+  double size = 0.0;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    distance += (a[i] - b[i]) * (a[i] - b[i]);
+    size += b[i] * b[i];
+  }
+  return std::sqrt(distance / size);
+}
+
+/// What one process gets from the whole global batch at once.
+std::vector<double> train_alone(Device device, int ranks) {
+  nn::Sequential model = make_mlp(device);
+  optim::SGD optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
+  const std::int64_t total = kBatch * kMicroBatches * ranks;
+  for (int step = 0; step < kSteps; ++step) {
+    optimizer.zero_grad();
+    autograd::backward(loss_of(model, device, step, total, 0, total));
+    optimizer.step();
+  }
+  return weights_of(model);
+}
+
+/// `no_sync`: the first micro-batches of a step only accumulate.
+std::vector<double> train_together(dist::Communicator& comm, Device device, dist::SyncMode mode,
+                                   bool no_sync) {
+  nn::Sequential model = make_mlp(device);
+  dist::DataParallel parallel(model.parameters(), comm,
+                              {.mode = mode, .bucket_bytes = std::size_t{40} << 10U});
+  optim::SGD optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
+  const std::int64_t total = kBatch * kMicroBatches * comm.size();
+  for (int step = 0; step < kSteps; ++step) {
+    optimizer.zero_grad();
+    const int rounds = no_sync ? kMicroBatches : 1;
+    const std::int64_t count = total / comm.size() / rounds;
+    for (int round = 0; round < rounds; ++round) {
+      const std::int64_t begin = (round * comm.size() + comm.rank()) * count;
+      const auto backward = [&] {
+        autograd::backward(loss_of(model, device, step, total, begin, count),
+                           {.seed = 1.0 / rounds});
+      };
+      if (round + 1 < rounds) {
+        const auto scope = parallel.no_sync();
+        backward();
+      } else {
+        backward();
+      }
+    }
+    optimizer.step();
+  }
+  parallel.verify_parameters_equal();
+  return weights_of(model);
+}
+
+int check_all_modes(const std::string& kind, Device device) {
+  constexpr double kBound = 1e-6;
+  const std::unique_ptr<dist::Communicator> comm = dist::make_communicator(kind, device);
+  const std::vector<double> expected = train_alone(device, comm->size());
+  bool good = true;
+  const auto check = [&](dist::SyncMode mode, bool no_sync) {
+    const double distance =
+        relative_distance(train_together(*comm, device, mode, no_sync), expected);
+    good = good && distance <= kBound;
+    if (comm->rank() == 0) {
+      std::printf("%-9s%-8s %s: relative L2 distance to one rank %.2g (at most %.2g)\n",
+                  std::string(dist::to_string(mode)).c_str(), no_sync ? "no_sync" : "",
+                  comm->description().c_str(), distance, kBound);
+    }
+  };
+  for (const dist::SyncMode mode : {dist::SyncMode::naive, dist::SyncMode::flat,
+                                    dist::SyncMode::per_param, dist::SyncMode::overlap}) {
+    check(mode, false);
+  }
+  check(dist::SyncMode::overlap, true);
+  if (!good) {
+    throw VerificationError("data parallel training differs from one rank");
+  }
+  return 0;
+}
+
+int run(const std::string& kind, const dist::RankInfo& info) {
+  const CudaInfo cuda = cuda_info();
+  if (cuda.device_count == 0 || (kind == "nccl" && !kHasNccl)) {
+    if (info.rank == 0) {
+      std::printf("SKIPPED: %s\n", cuda.device_count == 0
+                                       ? ("no usable GPU: " + cuda.why_not).c_str()
+                                       : "this build has no NCCL");
+    }
+    return kSkipped;
+  }
+  return check_all_modes(kind, {DeviceType::cuda, info.local_rank % cuda.device_count});
+}
+
+}  // namespace
+}  // namespace brigade
+
+int main(int argc, char** argv) {
+  const std::string kind = argc > 1 ? argv[1] : "nccl";
+  return brigade::dist::run_main(
+      [&kind](brigade::dist::MpiSession& session) { return brigade::run(kind, session.info()); });
+}

@@ -1,0 +1,93 @@
+#include "tests/gpu/gpu_test.h"
+
+namespace brigade {
+namespace {
+
+using ops::Trans;
+
+struct Sizes {
+  std::int64_t m, n, k;
+};
+constexpr Sizes kProducts[] = {{1, 1, 1}, {3, 5, 7}, {64, 10, 513}, {1, 1000, 17}, {257, 129, 65}};
+
+template <class T>
+class GemmOnGpu : public KernelTest<T> {
+ protected:
+  // Sums of k products in another order than the CPU's.
+  static constexpr double kTolerance = 10 * KernelTest<T>::kTolerance;
+};
+TYPED_TEST_SUITE(GemmOnGpu, FloatTypes);
+
+TYPED_TEST(GemmOnGpu, EqualsTheCpuForEveryTransposition) {
+  for (const auto [m, n, k] : kProducts) {
+    for (const Trans a : {Trans::no, Trans::yes}) {
+      for (const Trans b : {Trans::no, Trans::yes}) {
+        const Tensor left = this->numbers(a == Trans::no ? Shape{m, k} : Shape{k, m}, 1);
+        const Tensor right = this->numbers(b == Trans::no ? Shape{k, n} : Shape{n, k}, 2);
+        this->expect_same(
+            {left, right, this->numbers({m, n}, 3)},
+            [a, b](Tensors& t) { ops::gemm(t[0], a, t[1], b, {.alpha = 0.5, .beta = 1.0}, t[2]); },
+            this->kTolerance);
+      }
+    }
+  }
+}
+
+TYPED_TEST(GemmOnGpu, WithBetaZeroIgnoresTheDestination) {
+  this->expect_same(
+      {this->numbers({33, 65}, 1), this->numbers({65, 17}, 2), this->garbage({33, 17})},
+      [](Tensors& t) { ops::gemm(t[0], Trans::no, t[1], Trans::no, {}, t[2]); }, this->kTolerance);
+}
+
+TYPED_TEST(GemmOnGpu, OfEmptyMatricesTouchesNothingElse) {
+  for (const auto [m, n, k] : {Sizes{0, 3, 2}, Sizes{3, 0, 2}, Sizes{3, 2, 0}}) {
+    for (const double beta : {0.0, 0.5}) {
+      const Tensor c = beta == 0.0 ? this->garbage({m, n}) : this->numbers({m, n}, 3);
+      this->expect_same(
+          {this->numbers({m, k}, 1), this->numbers({k, n}, 2), c}, [beta](Tensors& t) {
+            ops::gemm(t[0], Trans::no, t[1], Trans::no, {.alpha = 1.0, .beta = beta}, t[2]);
+          });
+    }
+  }
+}
+
+TYPED_TEST(GemmOnGpu, LinearEqualsTheCpuWithAndWithoutBias) {
+  for (const auto [batch, out, in] : kProducts) {
+    const Tensor x = this->numbers({batch, in}, 1);
+    const Tensor w = this->numbers({out, in}, 2);
+    const Tensor b = this->numbers({out}, 3);
+    const Tensor y = this->garbage({batch, out});
+    this->expect_same(
+        {x, w, b, y}, [](Tensors& t) { ops::linear(t[0], t[1], t[2], t[3]); }, this->kTolerance);
+    this->expect_same(
+        {x, w, y}, [](Tensors& t) { ops::linear(t[0], t[1], Tensor(), t[2]); }, this->kTolerance);
+  }
+}
+
+TYPED_TEST(GemmOnGpu, FloatProductsAreNotRoundedToTf32) {
+  // 1 + 2^-20 needs 21 bits; TF32 keeps 11.
+  const std::vector<TypeParam> a{TypeParam{1} + TypeParam(0x1p-20)};
+  const std::vector<TypeParam> one{TypeParam{1}};
+  Tensor c = Tensor::empty({1, 1}, this->kType, kGpu);
+  ops::gemm(Tensor::from(a, {1, 1}, kGpu), Trans::no, Tensor::from(one, {1, 1}, kGpu), Trans::no,
+            {}, c);
+  EXPECT_EQ(c.to_vector<TypeParam>(), a);
+}
+
+TYPED_TEST(GemmOnGpu, ColumnSumEqualsTheCpu) {
+  const Shape shapes[] = {{0, 3}, {3, 0}, {1, 1}, {3, 1000}, {1000, 3}, {65537, 5}, {129, 257}};
+  for (const Shape& shape : shapes) {
+    for (const double beta : {0.0, 1.0}) {
+      const Tensor sums = beta == 0.0 ? this->garbage({shape[1]}) : this->numbers({shape[1]}, 2);
+      // The CPU adds up to 65537 numbers one by one: its own rounding is what the tolerance allows
+      // for.
+      this->expect_same(
+          {this->numbers(shape, 1), sums},
+          [beta](Tensors& t) { ops::column_sum(t[0], {.alpha = 0.5, .beta = beta}, t[1]); },
+          100 * this->kTolerance);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace brigade

@@ -1,0 +1,65 @@
+#include "tests/gpu/gpu_test.h"
+
+namespace brigade {
+namespace {
+
+template <class T>
+class OptimizersOnGpu : public KernelTest<T> {
+ protected:
+  static constexpr double kTolerance = 10 * KernelTest<T>::kTolerance;
+  static Tensor zeros(std::int64_t n) { return Tensor::zeros({n}, KernelTest<T>::kType); }
+};
+TYPED_TEST_SUITE(OptimizersOnGpu, FloatTypes);
+
+TYPED_TEST(OptimizersOnGpu, SgdEqualsTheCpu) {
+  for (const std::int64_t n : kSizes) {
+    this->expect_same({this->numbers({n}, 1), this->numbers({n}, 2)}, [](Tensors& t) {
+      Tensor none;
+      ops::sgd({.lr = 0.1, .weight_decay = 0.01}, t[0], t[1], none);
+    });
+  }
+}
+
+TYPED_TEST(OptimizersOnGpu, SgdWithMomentumEqualsTheCpuOverThreeSteps) {
+  for (const std::int64_t n : kSizes) {
+    for (const bool nesterov : {false, true}) {
+      this->expect_same(
+          {this->numbers({n}, 1), this->numbers({n}, 2), this->zeros(n)},
+          [nesterov](Tensors& t) {
+            SgdArgs args{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = nesterov};
+            for (int step = 0; step < 3; ++step) {
+              args.first_step = step == 0;
+              ops::sgd(args, t[0], t[1], t[2]);
+            }
+          },
+          this->kTolerance);
+    }
+  }
+}
+
+TYPED_TEST(OptimizersOnGpu, FirstSgdStepDoesNotReadTheVelocity) {
+  const Tensor g = this->numbers({1000}, 1).to(kGpu);
+  Tensor w = this->numbers({1000}, 2).to(kGpu);
+  Tensor velocity = this->garbage({1000}).to(kGpu);
+  ops::sgd({.lr = 0.1, .momentum = 0.9, .first_step = true}, g, w, velocity);
+  EXPECT_EQ(velocity.template to_vector<TypeParam>(), g.template to_vector<TypeParam>());
+}
+
+TYPED_TEST(OptimizersOnGpu, AdamAndAdamWEqualTheCpuOverThreeSteps) {
+  for (const std::int64_t n : kSizes) {
+    for (const bool decoupled : {false, true}) {
+      this->expect_same(
+          {this->numbers({n}, 1), this->numbers({n}, 2), this->zeros(n), this->zeros(n)},
+          [decoupled](Tensors& t) {
+            AdamArgs args{.lr = 0.01, .weight_decay = 0.1, .decoupled = decoupled};
+            for (args.step = 1; args.step <= 3; ++args.step) {
+              ops::adam(args, t[0], t[1], t[2], t[3]);
+            }
+          },
+          this->kTolerance);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace brigade

@@ -1,0 +1,18 @@
+# Runs PROGRAM HOW on 3 ranks, of which rank 1 fails. Expects the end within 5 seconds, a non-zero code, and one line
+# from rank 1 (a killed process cannot write one; there mpirun's own message counts).
+execute_process(COMMAND ${MPIEXEC} -np 3 --bind-to none ${PROGRAM} ${HOW}
+                RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE err TIMEOUT 5)
+if(NOT code MATCHES "^[0-9]+$" OR code EQUAL 0)
+  message(FATAL_ERROR "${HOW}: expected an error code within 5 s, got '${code}'\n${out}${err}")
+endif()
+if(HOW STREQUAL "die")
+  set(expected "exited on signal 9")
+else()
+  set(expected "\\[rank 1\\] [^\n]*broken on purpose")
+endif()
+string(REGEX MATCHALL "${expected}" lines "${out}${err}")
+list(LENGTH lines count)
+if(NOT count EQUAL 1)
+  message(FATAL_ERROR "${HOW}: expected one line matching '${expected}', got ${count}:\n${out}${err}")
+endif()
+message(STATUS "${HOW}: exit code ${code}, ${lines}")

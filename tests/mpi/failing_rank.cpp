@@ -1,0 +1,53 @@
+// A training job in which rank 1 fails in the way the first argument names. See
+// expect_failure.cmake.
+#include <csignal>
+#include <string>
+
+#include "core/error.h"
+#include "dist/launch.h"
+#include "dist/mpi_communicator.h"
+#include "tests/support/small_model.h"
+#include "tests/support/small_training.h"
+
+namespace {
+
+using namespace brigade;
+
+int run(dist::MpiSession& session, const std::string& how) {
+  dist::MpiCommunicator comm;
+  const bool fails = session.info().rank == 1;
+  if (how == "throw_before_collectives") {
+    BRIGADE_CHECK(!fails, "broken on purpose");
+  }
+  test::train(comm, {.steps = 2});
+  if (how == "die" && fails) {
+    std::raise(SIGKILL);
+  }
+  if (how == "throw_in_backward") {
+    const auto model = test::make_mlp({4, 4, 4});
+    const dist::DataParallel parallel(model->parameters(), comm,
+                                      {.mode = dist::SyncMode::per_param});
+    parallel.parameters()[2].grad_state()->hooks.push_back({99, [&](const Tensor&) {
+                                                              BRIGADE_CHECK(!fails,
+                                                                            "broken on purpose");
+                                                              return Tensor();
+                                                            }});
+    test::backward_once(*model, 4, 4);
+  }
+  // The others are now in an all-reduce that rank 1 never joins.
+  if (how == "throw_while_others_reduce") {
+    const dist::Work work = comm.all_reduce(Tensor::zeros({1 << 20}));
+    BRIGADE_CHECK(!fails, "broken on purpose");
+    comm.wait(work, kCpu);
+  }
+  test::train(comm, {.steps = 2});
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string how = argc > 1 ? argv[1] : "";
+  return brigade::dist::run_main(
+      [&](brigade::dist::MpiSession& session) { return run(session, how); });
+}

@@ -1,0 +1,143 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "autograd/engine.h"
+#include "core/random.h"
+#include "nn/linear.h"
+#include "nn/mse_loss.h"
+#include "nn/relu.h"
+#include "nn/sequential.h"
+#include "tests/support/expect_error.h"
+
+namespace brigade::nn {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::ElementsAre;
+using testing::Ge;
+using testing::Le;
+
+std::vector<float> values(const Variable& parameter) {
+  return parameter.data().to_vector<float>();
+}
+
+Sequential small_mlp(bool bias) {
+  Sequential model;
+  model.append(
+      std::make_unique<Linear>(Linear::Options{.in = 4, .out = 3, .bias = bias, .seed = 1}));
+  model.append(std::make_unique<ReLU>());
+  model.append(std::make_unique<Linear>(
+      Linear::Options{.in = 3, .out = 2, .bias = bias, .seed = 1, .first_sequence = 2}));
+  return model;
+}
+
+std::vector<std::string> names(const Module& module) {
+  std::vector<std::string> result;
+  for (const Variable& parameter : module.parameters()) {
+    result.push_back(parameter.name());
+  }
+  return result;
+}
+
+TEST(LinearLayer, StartsUniformWithinOneOverTheRootOfItsInputs) {
+  const Linear layer({.in = 400, .out = 50, .seed = 3});
+  for (const Variable& parameter : layer.parameters()) {
+    EXPECT_THAT(values(parameter), Each(AllOf(Ge(-0.05F), Le(0.05F))));
+  }
+  double squares = 0.0;
+  for (const float value : values(layer.parameters()[0])) {
+    squares += static_cast<double>(value) * static_cast<double>(value);
+  }
+  EXPECT_NEAR(std::sqrt(squares / 20'000.0), 0.05 / std::sqrt(3.0), 1e-3);
+}
+
+TEST(LinearLayer, DrawsWeightAndBiasFromTheirOwnSequences) {
+  const Linear layer({.in = 4, .out = 3, .seed = 11, .first_sequence = 6});
+  const auto expected = [](std::uint32_t sequence, std::uint64_t i) {
+    return unit_float(random_bits(11, sequences::kParameters + sequence, i)) - 0.5F;
+  };
+  const auto weight = values(layer.parameters()[0]);
+  const auto bias = values(layer.parameters()[1]);
+  for (std::size_t i = 0; i < weight.size(); ++i) {
+    EXPECT_FLOAT_EQ(weight[i], expected(6, i));
+  }
+  for (std::size_t i = 0; i < bias.size(); ++i) {
+    EXPECT_FLOAT_EQ(bias[i], expected(7, i));
+  }
+}
+
+TEST(LinearLayer, IsTheSameForTheSameSeedAndDifferentForAnother) {
+  const auto weights = [](std::uint64_t seed) {
+    return values(Linear({.in = 8, .out = 8, .seed = seed}).parameters()[0]);
+  };
+  EXPECT_EQ(weights(5), weights(5));
+  EXPECT_NE(weights(5), weights(6));
+}
+
+TEST(LinearLayer, StoresItsWeightAsOutTimesIn) {
+  const Linear layer({.in = 4, .out = 3});
+  EXPECT_EQ(layer.parameters()[0].shape(), (Shape{3, 4}));
+  EXPECT_EQ(layer.parameters()[1].shape(), (Shape{3}));
+  EXPECT_TRUE(layer.parameters()[0].requires_grad());
+}
+
+TEST(LinearLayer, HasNoBiasWhenToldSo) {
+  const Linear layer({.in = 4, .out = 3, .bias = false});
+  EXPECT_THAT(names(layer), ElementsAre("weight"));
+  EXPECT_EQ(layer.description(), "Linear(4, 3, no bias)");
+}
+
+TEST(LinearLayer, RefusesToHaveNoFeatures) {
+  EXPECT_ERROR(Linear({.in = 0, .out = 3}), "Linear: expected positive features, got 0 in, 3 out");
+}
+
+TEST(LinearLayer, ComputesWhatItsParametersSay) {
+  Linear layer({.in = 2, .out = 2});
+  layer.parameters()[0].data().copy_from(Tensor::from(std::vector<float>{1, 2, 3, 4}, {2, 2}));
+  layer.parameters()[1].data().copy_from(Tensor::from(std::vector<float>{10, 20}, {2}));
+  const Variable y = layer.forward(Variable(Tensor::from(std::vector<float>{1, -1}, {1, 2})));
+  EXPECT_THAT(values(y), ElementsAre(9, 19));
+}
+
+TEST(SequentialModule, NamesItsParametersAsPyTorchDoes) {
+  EXPECT_THAT(names(small_mlp(true)), ElementsAre("0.weight", "0.bias", "2.weight", "2.bias"));
+  EXPECT_THAT(names(small_mlp(false)), ElementsAre("0.weight", "2.weight"));
+}
+
+TEST(SequentialModule, PutsTheNamesOfInnerModulesBehindItsOwn) {
+  Sequential outer;
+  outer.append(std::make_unique<ReLU>());
+  outer.append(std::make_unique<Sequential>(small_mlp(false)));
+  EXPECT_THAT(names(outer), ElementsAre("1.0.weight", "1.2.weight"));
+}
+
+TEST(SequentialModule, AppliesItsModulesInOrder) {
+  Sequential model = small_mlp(true);
+  for (const Variable& parameter : model.parameters()) {
+    parameter.data().zero();
+  }
+  // 0.bias = (-1, 1, 2), of which ReLU leaves (0, 1, 2); 2.weight = ones.
+  model.parameters()[1].data().copy_from(Tensor::from(std::vector<float>{-1, 1, 2}, {3}));
+  model.parameters()[2].data().copy_from(Tensor::from(std::vector<float>(6, 1.0F), {2, 3}));
+  const Variable y = model.forward(Variable(Tensor::zeros({1, 4})));
+  EXPECT_THAT(values(y), ElementsAre(3, 3));
+}
+
+TEST(SequentialModule, HandsOutParametersThatShareTheirGradient) {
+  Sequential model = small_mlp(true);
+  const Variable x(Tensor::zeros({1, 4}));
+  autograd::backward(MSELoss()(model.forward(x), Tensor::zeros({1, 2})));
+  for (const Variable& parameter : model.parameters()) {
+    EXPECT_TRUE(parameter.grad().defined()) << parameter.name();
+  }
+}
+
+TEST(SequentialModule, DescribesItself) {
+  EXPECT_EQ(small_mlp(true).description(), "Linear(4, 3) > ReLU() > Linear(3, 2)");
+}
+
+}  // namespace
+}  // namespace brigade::nn

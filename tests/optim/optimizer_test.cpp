@@ -1,0 +1,148 @@
+#include "optim/optimizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "autograd/engine.h"
+#include "autograd/functions/scale.h"
+#include "core/context.h"
+#include "optim/adam.h"
+#include "optim/sgd.h"
+#include "tests/support/expect_error.h"
+
+namespace brigade::optim {
+namespace {
+
+using autograd::Variable;
+using Row = std::vector<float>;
+
+Variable parameter(const Row& values, std::string name = "w") {
+  return Variable(Tensor::from(values, {static_cast<std::int64_t>(values.size())}),
+                  /*requires_grad=*/true, std::move(name));
+}
+
+void set_gradient(const Variable& variable, const Row& values) {
+  variable.grad_state()->grad.copy_from(Tensor::from(values, variable.shape()));
+  variable.grad_state()->filled = true;
+}
+
+/// Three steps from (1, -2, 3) with the gradients (0.5, -1, 2), (-0.25, 0.75, 1), (1, 1, -3) must
+/// pass through `rows`, which are PyTorch's numbers.
+template <class OptimizerT>
+void expect_path(typename OptimizerT::Options options, const std::vector<Row>& rows) {
+  const Variable w = parameter({1, -2, 3});
+  OptimizerT optimizer({w}, options);
+  const std::vector<Row> gradients{{0.5F, -1, 2}, {-0.25F, 0.75F, 1}, {1, 1, -3}};
+  for (std::size_t step = 0; step < rows.size(); ++step) {
+    set_gradient(w, gradients[step]);
+    optimizer.step();
+    EXPECT_THAT(w.data().to_vector<float>(),
+                testing::Pointwise(testing::FloatNear(2e-6F), rows[step]))
+        << "step " << step + 1;
+  }
+}
+
+TEST(Sgd, WithoutMomentumFollowsPyTorch) {
+  expect_path<SGD>({.lr = 0.1},
+                   {{0.95F, -1.9F, 2.8F}, {0.975F, -1.975F, 2.7F}, {0.875F, -2.075F, 3.0F}});
+}
+
+TEST(Sgd, WithMomentumFollowsPyTorch) {
+  expect_path<SGD>({.lr = 0.1, .momentum = 0.9},
+                   {{0.95F, -1.9F, 2.8F}, {0.93F, -1.885F, 2.52F}, {0.812F, -1.9715F, 2.568F}});
+}
+
+TEST(Sgd, WithMomentumAndWeightDecayFollowsPyTorch) {
+  expect_path<SGD>(
+      {.lr = 0.1, .momentum = 0.5, .weight_decay = 0.2},
+      {{0.93F, -1.86F, 2.74F}, {0.9014F, -1.8278F, 2.4552F}, {0.769072F, -1.875144F, 2.563696F}});
+}
+
+TEST(Sgd, WithNesterovFollowsPyTorch) {
+  expect_path<SGD>({.lr = 0.1, .momentum = 0.9, .weight_decay = 0.05, .nesterov = true},
+                   {{0.8955F, -1.791F, 2.5915F},
+                    {0.88994275F, -1.8273855F, 2.20273075F},
+                    {0.668016519F, -1.973331788F, 2.503574233F}});
+}
+
+TEST(Sgd, RefusesOptionsThatMakeNoSense) {
+  EXPECT_ERROR(SGD({parameter({1})}, {.lr = 0.1, .nesterov = true}),
+               "sgd: Nesterov needs momentum > 0");
+  EXPECT_ERROR(SGD({parameter({1})}, {.lr = -0.1}),
+               "sgd: expected lr, momentum and weight_decay >= 0, got -0.1, 0, 0");
+}
+
+TEST(Adam, FollowsPyTorch) {
+  expect_path<Adam>({.lr = 0.1}, {{0.900000002F, -1.900000001F, 2.9F},
+                                  {0.873366299F, -1.8910675F, 2.806782037F},
+                                  {0.80755514F, -1.925603775F, 2.814979717F}});
+}
+
+TEST(Adam, WithWeightDecayAndOtherConstantsFollowsPyTorch) {
+  expect_path<Adam>({.lr = 0.05, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-2, .weight_decay = 0.1},
+                    {{0.950819672F, -1.950413223F, 2.95021645F},
+                     {0.930446584F, -1.938406614F, 2.903496959F},
+                     {0.893245553F, -1.949426009F, 2.905373098F}});
+}
+
+TEST(Adam, WithDecoupledDecayFollowsPyTorchsAdamW) {
+  expect_path<Adam>({.lr = 0.1, .weight_decay = 0.05, .decoupled = true},
+                    {{0.895000002F, -1.890000001F, 2.885F},
+                     {0.863891299F, -1.8716175F, 2.777357037F},
+                     {0.793760683F, -1.896795688F, 2.771667932F}});
+}
+
+TEST(Adam, RefusesABetaOfOne) {
+  EXPECT_ERROR(Adam({parameter({1})}, {.beta2 = 1.0}),
+               "adam: expected betas in [0, 1), got 0.9 and 1");
+}
+
+TEST(Optimizer, NamesTheParameterThatHasNoGradient) {
+  const Variable used = parameter({1}, "0.weight");
+  const Variable unused = parameter({1}, "2.weight");
+  SGD optimizer({used, unused}, {.lr = 0.1});
+  autograd::backward(autograd::scale(used, 2));
+  EXPECT_ERROR(
+      optimizer.step(),
+      "optimizer: parameter '2.weight' has no gradient: call backward first, on a loss that "
+      "depends on it");
+  EXPECT_EQ(used.data().to_vector<float>()[0], 1.0F) << "a refused step must change nothing";
+  EXPECT_EQ(optimizer.steps_done(), 0);
+}
+
+TEST(Optimizer, RefusesAGradientThatWasNeverSynchronised) {
+  const Variable w = parameter({1}, "0.weight");
+  SGD optimizer({w}, {.lr = 0.1});
+  autograd::backward(autograd::scale(w, 2));
+  w.grad_state()->synchronized = false;
+  EXPECT_ERROR(optimizer.step(),
+               "optimizer: the gradient of '0.weight' was never synchronised over the ranks: every "
+               "backward since zero_grad ran inside no_sync()");
+}
+
+TEST(Optimizer, NeedsAFreshGradientAfterZeroGrad) {
+  const Variable w = parameter({1});
+  SGD optimizer({w}, {.lr = 0.5});
+  autograd::backward(autograd::scale(w, 2));
+  optimizer.step();
+  optimizer.zero_grad();
+  EXPECT_THROW(optimizer.step(), Error);
+  autograd::backward(autograd::scale(w, 1));
+  optimizer.step();
+  EXPECT_EQ(w.data().to_vector<float>()[0], -0.5F);
+  EXPECT_EQ(optimizer.steps_done(), 2);
+}
+
+TEST(Optimizer, AllocatesNothingInAStep) {
+  const Variable w = parameter(Row(1000, 1.0F));
+  Adam optimizer({w}, {});
+  set_gradient(w, Row(1000, 1.0F));
+  const auto before = Context::current().allocator(kCpu)->stats();
+  optimizer.step();
+  const auto after = Context::current().allocator(kCpu)->stats();
+  EXPECT_EQ(after.system_allocations, before.system_allocations);
+  EXPECT_EQ(after.peak_in_use, before.peak_in_use);
+}
+
+}  // namespace
+}  // namespace brigade::optim

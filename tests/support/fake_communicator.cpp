@@ -1,0 +1,65 @@
+#include "tests/support/fake_communicator.h"
+
+#include "core/error.h"
+#include "core/ops.h"
+
+namespace brigade::test {
+namespace {
+
+/// Done when its stream has been flushed past it. A host that waits for it flushes: one thread
+/// plays both sides.
+class FlushedEvent final : public EventState {
+ public:
+  explicit FlushedEvent(RecordingStream& stream) : stream_(stream) {}
+  void complete() { done_ = true; }
+  bool done() const override { return done_; }
+  void synchronize() override { stream_.flush(); }
+  double ms_since(const EventState& /*begin*/) const override { return 0.0; }
+
+ private:
+  RecordingStream& stream_;
+  bool done_ = false;
+};
+
+}  // namespace
+
+void RecordingStream::run(std::function<void()> work) {
+  log_.emplace_back("run");
+  kept_.push_back(std::move(work));
+}
+
+Event RecordingStream::record(Timing /*timing*/) {
+  log_.emplace_back("record");
+  auto event = std::make_shared<FlushedEvent>(*this);
+  kept_.emplace_back([event] { event->complete(); });
+  return Event(std::move(event));
+}
+
+void RecordingStream::wait(const Event& event) {
+  log_.emplace_back("wait");
+  kept_.emplace_back([event] { event.synchronize(); });
+}
+
+void RecordingStream::flush() {
+  const std::vector<std::function<void()>> work = std::exchange(kept_, {});
+  for (const std::function<void()>& item : work) {
+    item();
+  }
+}
+
+std::vector<std::byte> FakeCommunicator::all_gather(std::span<const std::byte> mine) {
+  std::vector<std::byte> all;
+  for (int rank = 0; rank < size(); ++rank) {
+    all.insert(all.end(), mine.begin(), mine.end());
+  }
+  return all;
+}
+
+void FakeCommunicator::sum(const Tensor& tensor) {
+  log.push_back(concat("sum ", tensor.numel()));
+  reduced.push_back(tensor.bytes());
+  Tensor values = tensor;
+  ops::axpby(values, {.alpha = static_cast<double>(size()), .beta = 0.0}, values);
+}
+
+}  // namespace brigade::test

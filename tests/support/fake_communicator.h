@@ -1,0 +1,55 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dist/communicator.h"
+
+namespace brigade::test {
+
+/// A stream that executes nothing by itself: it keeps what it was given, in order, until flush().
+/// Shows what would have happened when, and lets a test hold a collective back as a slow network
+/// would.
+class RecordingStream final : public Stream {
+ public:
+  explicit RecordingStream(std::vector<std::string>& log) : Stream(kCpu), log_(log) {}
+  void run(std::function<void()> work) override;
+  Event record(Timing timing) override;
+  void wait(const Event& event) override;
+  using Stream::record;
+
+  /// Executes everything kept so far.
+  void flush();
+
+ private:
+  std::vector<std::string>& log_;
+  std::vector<std::function<void()>> kept_;
+};
+
+/// One of `size` ranks whose peers all hold the same values: a sum multiplies by `size`. Logs "wait
+/// ready", "all_reduce <bytes>", "record done" and lets tests add lines of their own, so that a
+/// test can assert the order of everything.
+class FakeCommunicator final : public dist::Communicator {
+ public:
+  explicit FakeCommunicator(int size) : Communicator(0, size), stream_(log) {}
+
+  std::string description() const override { return "fake"; }
+  void barrier() override { log.emplace_back("barrier"); }
+  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override;
+  void broadcast(std::span<std::byte> /*bytes*/, int /*root*/) override {}
+  RecordingStream& stream() { return stream_; }
+
+  /// Addresses of the tensors handed to all_reduce, in order.
+  std::vector<const std::byte*> reduced;
+  std::vector<std::string> log;
+
+ protected:
+  Stream& comm_stream() override { return stream_; }
+  void sum(const Tensor& tensor) override;
+
+ private:
+  RecordingStream stream_;
+};
+
+}  // namespace brigade::test

@@ -1,0 +1,41 @@
+#include "tests/support/small_model.h"
+
+#include "autograd/engine.h"
+#include "autograd/functions/mse_loss.h"
+#include "core/ops.h"
+#include "nn/linear.h"
+#include "nn/relu.h"
+
+namespace brigade::test {
+
+std::unique_ptr<nn::Sequential> make_mlp(const std::vector<std::int64_t>& widths,
+                                         std::uint64_t seed, Device device) {
+  auto model = std::make_unique<nn::Sequential>();
+  for (std::size_t layer = 0; layer + 1 < widths.size(); ++layer) {
+    if (layer > 0) {
+      model->append(std::make_unique<nn::ReLU>());
+    }
+    model->append(std::make_unique<nn::Linear>(
+        nn::Linear::Options{.in = widths[layer],
+                            .out = widths[layer + 1],
+                            .bias = true,
+                            .seed = seed,
+                            .first_sequence = static_cast<std::uint32_t>(2 * layer),
+                            .device = device}));
+  }
+  return model;
+}
+
+Tensor data_rows(std::int64_t first_row, std::int64_t rows, std::int64_t cols, std::uint64_t seed,
+                 Device device) {
+  Tensor all = Tensor::empty({first_row + rows, cols});
+  ops::uniform({.seed = seed, .sequence = 7, .low = -1.0, .high = 1.0}, all);
+  return all.rows(first_row, rows).clone().to(device);
+}
+
+void backward_once(nn::Module& model, std::int64_t in, std::int64_t out) {
+  const autograd::Variable prediction = model.forward(autograd::Variable(data_rows(0, 4, in, 3)));
+  autograd::backward(autograd::mse_loss(prediction, data_rows(0, 4, out, 4)));
+}
+
+}  // namespace brigade::test

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <vector>
+
+#include "dist/data_parallel.h"
+
+namespace brigade::test {
+
+struct TrainingRun {
+  dist::SyncMode mode = dist::SyncMode::overlap;
+  int accum = 1;
+  bool no_sync = false;
+  std::size_t bucket_bytes = 256;
+  int steps = 6;
+  Device device = kCpu;
+};
+
+/// Trains a small MLP (SGD with momentum, MSE) on global batches of 48 rows, each rank on its
+/// share, checks that all ranks end with equal parameters, and returns all weights. The same for
+/// every number of ranks that divides 48 / accum.
+std::vector<float> train(dist::Communicator& comm, const TrainingRun& run);
+
+/// |a - b| / |b|.
+double relative_l2(const std::vector<float>& a, const std::vector<float>& b);
+
+}  // namespace brigade::test

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <functional>
+
+#include "dist/thread_communicator.h"
+
+namespace brigade::test {
+
+/// Runs fn(communicator) on `ranks` threads, each a rank of one group, and joins them. Rethrows the
+/// first exception; the others are released from whatever collective they were in.
+void thread_world(int ranks, const std::function<void(dist::Communicator&)>& fn);
+
+}  // namespace brigade::test
