@@ -164,7 +164,7 @@ std::filesystem::path make_run_directory(const std::string& requested) {
   std::filesystem::create_directories("runs", error);
   // create_directory is mkdir: of two runs that try the same number only one succeeds.
   for (int n = 1; !error; ++n) {
-    const std::filesystem::path candidate = std::filesystem::path("runs") / std::to_string(n);
+    std::filesystem::path candidate = std::filesystem::path("runs") / std::to_string(n);
     if (std::filesystem::create_directory(candidate, error)) {
       return candidate;
     }

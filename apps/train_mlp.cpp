@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -151,6 +152,7 @@ int leave(const ParseResult& parsed) {
 
 int main(int argc, char** argv) {
   using brigade::dist::MpiSession;
+  std::signal(SIGPIPE, SIG_IGN);  // `train_mlp | head` must not end a training
   const auto parsed = brigade::apps::parse_options(argc, argv);
   if (!parsed.options) {
     return brigade::apps::leave(parsed);

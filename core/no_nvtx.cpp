@@ -4,6 +4,6 @@
 namespace brigade {
 
 TraceScope::TraceScope(const char* /*name*/) {}
-TraceScope::~TraceScope() = default;
+TraceScope::~TraceScope() {}
 
 }  // namespace brigade
