@@ -38,7 +38,8 @@ void leaf_finished(GradState& leaf) {
     Engine::Destination destination = into_grad(leaf);
     ops::axpby(seen, destination.scale, destination.place);
   }
-  for (const GradState::Listener& entry : leaf.listeners) {
+  // A copy: a listener may detach itself or others.
+  for (const GradState::Listener& entry : std::vector(leaf.listeners)) {
     entry.listener->on_grad_ready(entry.index);
   }
 }

@@ -24,7 +24,7 @@ struct BackwardOptions {
 /// backward starts clean.
 void backward(const Variable& root, BackwardOptions options = {});
 
-/// One backward pass. Only Gradients (node.h) talks to it.
+/// One backward pass; backward() makes one, Gradients (node.h) reports to it.
 class Engine {
  public:
   void run(GradState& root, const BackwardOptions& options);

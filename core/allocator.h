@@ -25,7 +25,7 @@ struct MemoryStats {
 /// one free list per rounded size and a block is only ever reused whole. On a GPU a freed block may
 /// still be read by kernels in flight: reuse is safe because all tensors are written by the one
 /// compute stream of this rank, in order; what a communication stream reads (gradient buckets)
-/// lives as long as its communicator. Thread-safe.
+/// is only freed after the compute stream was ordered behind the collective. Thread-safe.
 class CachingAllocator {
  public:
   static constexpr std::size_t kAlignment = 256;

@@ -46,6 +46,7 @@ DataParallel::DataParallel(std::vector<autograd::Variable> parameters, Communica
 DataParallel::~DataParallel() {
   for (const autograd::Variable& parameter : parameters_) {
     parameter.grad_state()->leaf_scale = 1.0;
+    parameter.grad_state()->carry = 1.0;
   }
 }
 
@@ -65,7 +66,9 @@ void DataParallel::on_backward_begin() {
 }
 
 void DataParallel::on_grad_ready(std::size_t index) {
-  parameters_[index].grad_state()->synchronized = syncing_;
+  // True again only when the sum has been ordered before the optimizer, in on_backward_end: an
+  // optimizer step after a backward that failed in between is refused.
+  parameters_[index].grad_state()->synchronized = false;
   if (syncing_) {
     sync_->on_grad_ready(index);
   }
@@ -74,6 +77,9 @@ void DataParallel::on_grad_ready(std::size_t index) {
 void DataParallel::on_backward_end() {
   if (syncing_) {
     sync_->on_backward_end();
+    for (const autograd::Variable& parameter : parameters_) {
+      parameter.grad_state()->synchronized = true;
+    }
   }
 }
 

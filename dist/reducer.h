@@ -12,8 +12,8 @@ class Reducer final : public GradSync {
  public:
   explicit Reducer(SyncTargets targets);
 
-  /// Told by AccumulateGrad that parameter `index` has received its last contribution of this
-  /// backward.
+  /// Told by autograd/accumulate_grad.cpp that parameter `index` has received its last contribution
+  /// of this backward.
   ///
   /// This only counts: the gradient already lies in its slice of the bucket. When a bucket is full,
   /// it and any full ones right behind it are launched, in bucket order and not in order of

@@ -75,6 +75,14 @@ void Optimizer::step() {
                   "' was never synchronised over the "
                   "ranks: every backward since zero_grad ran inside no_sync()");
   }
+  for (const FlatSpan& span : spans_) {
+    const autograd::Variable& first = parameters_[span.members.front()];
+    BRIGADE_CHECK(first.data().bytes() == span.data.bytes() &&
+                      first.grad_state()->grad.bytes() == span.grad.bytes(),
+                  "optimizer: parameter '", first.name(),
+                  "' has moved in memory since the optimizer was made; make the optimizer after "
+                  "DataParallel");
+  }
   ++steps_done_;
   for (std::size_t i = 0; i < spans_.size(); ++i) {
     update(i, spans_[i]);

@@ -159,6 +159,28 @@ TEST(DataParallel, NamesAParameterUnusedInBackwardInTheSameStep) {
   });
 }
 
+TEST(DataParallel, RefusesAnOptimizerStepAfterABackwardThatFailed) {
+  SingleProcessCommunicator comm(kCpu);
+  const auto model = test::make_mlp({2, 2});
+  std::vector<autograd::Variable> parameters = model->parameters();
+  parameters.emplace_back(Tensor::zeros({3}), true, "never_used");
+  const DataParallel parallel(parameters, comm, {});
+  optim::SGD optimizer(model->parameters(), {.lr = 0.1});
+  EXPECT_THROW(test::backward_once(*model, 2, 2), Error);
+  EXPECT_THAT([&] { optimizer.step(); },
+              ThrowsMessage<Error>(HasSubstr("never synchronised over the ranks")));
+}
+
+TEST(DataParallel, RefusesAnOptimizerThatWasMadeBeforeIt) {
+  SingleProcessCommunicator comm(kCpu);
+  const auto model = test::make_mlp({2, 2});
+  optim::SGD optimizer(model->parameters(), {.lr = 0.1});
+  const DataParallel parallel(model->parameters(), comm, {});
+  test::backward_once(*model, 2, 2);
+  EXPECT_THAT([&] { optimizer.step(); },
+              ThrowsMessage<Error>(HasSubstr("make the optimizer after DataParallel")));
+}
+
 TEST(DataParallel, RefusesToWrapAParameterTwice) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({2, 2});
