@@ -144,6 +144,10 @@ DataSplits load_fashion_mnist(const std::filesystem::path& dir, std::int64_t tra
   splits.name = "fashion-mnist";
   splits.train = std::make_unique<ImageDataset>(dir / kNames[0], dir / kNames[1],
                                                 train_samples == 0 ? kAll : train_samples);
+  if (splits.train->size() < train_samples) {
+    throw UsageError(concat("--train-samples: expected at most ", splits.train->size(),
+                            ", the images in ", dir.string(), ", got ", train_samples));
+  }
   splits.test = std::make_unique<ImageDataset>(dir / kNames[2], dir / kNames[3], kAll);
   if (splits.train->input_width() != splits.test->input_width()) {
     refuse(dir / kNames[2], "expected images of ", splits.train->input_width(),

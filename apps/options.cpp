@@ -113,7 +113,7 @@ void declare_model(FlagTable& flags, Options& o, ShapeFlags& shape) {
   flags.group("Optimizer");
   flags.choice("--optimizer", o.optimizer, {"sgd", "adam", "adamw"}, "sgd | adam | adamw (sgd)");
   flags.number("--lr", o.lr, kAboveZero, kNoLimit, "learning rate (sgd 0.1, adam 0.001)");
-  flags.number("--momentum", o.momentum, 0.0, kNoLimit, "of sgd (0)");
+  flags.number("--momentum", o.momentum, 0.0, kNoLimit, "of sgd; adam has its own (0)");
   flags.toggle("--nesterov", "Nesterov momentum", [&o] { o.nesterov = true; });
   flags.number("--weight-decay", o.weight_decay, 0.0, kNoLimit, "decoupled with adamw (0)");
   flags.number("--seed", o.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
@@ -130,7 +130,7 @@ void declare_running(FlagTable& flags, Options& o) {
   flags.group("Output");
   flags.count("--log-every", o.log_every, 1, "steps between progress lines (20 lines)");
   flags.count("--eval-every", o.eval_every, 0, "epochs between tests (1); 0: at the end only");
-  flags.count("--warmup", o.warmup, 0, "first steps left out of the medians (5)");
+  flags.count("--warmup", o.warmup, 0, "first steps left out of the medians (5, <= 1/4)");
   flags.text("--out", "DIR", o.out, "for metrics.jsonl and summary.json (runs/<n>)");
   flags.choice("--color", o.color, {"auto", "always", "never"}, "auto | always | never (auto)");
   flags.toggle("--json", "stdout is the summary alone", [&o] { o.json = true; });
@@ -169,6 +169,9 @@ void resolve(Options& o) {
     throw UsageError(
         "--nesterov: expected --momentum greater than 0, got 0; add for instance --momentum 0.9");
   }
+  if (o.nesterov && o.optimizer != "sgd") {
+    throw UsageError(concat("--nesterov: expected --optimizer sgd, got ", o.optimizer));
+  }
   if (o.lr == 0.0) {
     o.lr = o.optimizer == "sgd" ? 0.1 : 0.001;
   }
@@ -206,6 +209,41 @@ dist::DataParallelOptions Options::data_parallel() const {
   result.bucket_bytes = static_cast<std::size_t>(std::min(bucket_mb, kMostMib) * 0x1p20);
   result.init_sync = init_sync == "verify" ? dist::InitSync::verify : dist::InitSync::broadcast;
   return result;
+}
+
+std::vector<std::string> Options::agreement() const {
+  const auto flag = [](const char* name, const auto&... value) {
+    return concat("--", name, ' ', value...);
+  };
+  std::string widths;
+  for (const std::int64_t width : hidden) {
+    widths += concat(widths.empty() ? "" : ",", width);
+  }
+  return {flag("mode", mode),
+          flag("accum", accum),
+          flag("bucket-mb", bucket_mb),
+          flag("init-sync", init_sync),
+          flag("data", data),
+          flag("train-samples", train_samples),
+          flag("no-shuffle", shuffle ? "off" : "on"),
+          flag("batch", batch),
+          flag("epochs", epochs),
+          flag("steps", steps),
+          flag("hidden", widths),
+          flag("width", synthetic_in, " -> ", synthetic_out),
+          flag("no-bias", bias ? "off" : "on"),
+          flag("loss", loss),
+          flag("optimizer", optimizer),
+          flag("lr", lr),
+          flag("momentum", momentum),
+          flag("nesterov", nesterov ? "on" : "off"),
+          flag("weight-decay", weight_decay),
+          flag("seed", seed),
+          flag("device", device),
+          flag("comm", comm),
+          flag("log-every", log_every),
+          flag("eval-every", eval_every),
+          flag("warmup", warmup)};
 }
 
 ParseResult parse_options(int argc, const char* const* argv) {

@@ -60,6 +60,9 @@ struct Options {
   /// With --mode no_sync the first K-1 micro-batches run inside DataParallel::no_sync().
   bool deferred_sync() const { return mode == "no_sync"; }
   dist::DataParallelOptions data_parallel() const;
+  /// One line per flag that all ranks must have alike: with another --accum or --steps on one of
+  /// them the others would wait for it for ever.
+  std::vector<std::string> agreement() const;
 };
 
 /// The outcome of parsing: options, or what to print and which code to exit with (--help: 0,

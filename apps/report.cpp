@@ -137,11 +137,10 @@ void print_first_screen(const Console& console, const RunInfo& info) {
 void print_progress(const Console& console, const RunInfo& info, const Progress& progress) {
   const std::int64_t epoch = (progress.step - 1) / info.steps_per_epoch + 1;
   const std::int64_t epochs = (info.steps - 1) / info.steps_per_epoch + 1;
-  const double rate = 1e3 * static_cast<double>(info.geometry.global_batch()) / progress.times.step;
-  std::string text =
-      fmt::format("epoch {}/{}  step {:>{}}/{}  loss {:.5f}  {:.2f} ms/step  {} samples/s", epoch,
-                  epochs, progress.step, std::to_string(info.steps).size(), info.steps,
-                  progress.loss, progress.times.step, grouped(static_cast<std::int64_t>(rate)));
+  std::string text = fmt::format(
+      "epoch {}/{}  step {:>{}}/{}  loss {:.5f}  {:.2f} ms/step  {} samples/s", epoch, epochs,
+      progress.step, std::to_string(info.steps).size(), info.steps, progress.loss,
+      progress.times.step, grouped(static_cast<std::int64_t>(progress.samples_per_second)));
   if (progress.step < info.steps) {
     text += "  ETA " + duration(progress.eta_seconds);
   }
@@ -167,9 +166,10 @@ void print_result(const Console& console, const RunInfo& info, const RunResult& 
       t.communicates ? fmt::format("waiting for gradients {:.2f}, ", t.median.wait) : "";
   console.line(fmt::format(
       "step {:.2f} ms (p95 {:.2f}): forward {:.2f}, backward {:.2f}, {}optimizer {:.2f}; {} "
-      "samples/s",
+      "samples/s ({} with loading and reports)",
       t.step, t.step_p95, t.median.forward, t.median.backward, waiting, t.median.optimizer,
-      grouped(static_cast<std::int64_t>(result.samples_per_second(info)))));
+      grouped(static_cast<std::int64_t>(t.samples_per_second)),
+      grouped(static_cast<std::int64_t>(result.samples_per_second_overall))));
   if (t.communicates) {
     console.line(fmt::format(
         "communication {:.2f} ms per step, hidden behind computation: {:.0f} %; {:g} collectives, "

@@ -42,10 +42,11 @@ struct RunInfo {
 
 /// One logged step.
 struct Progress {
-  std::int64_t step = 0;  ///< steps done
-  double loss = 0.0;      ///< of the last of them
-  StepTimes times;        ///< rank 0's medians since the last report
-  double seconds = 0.0;   ///< since training began, tests included
+  std::int64_t step = 0;            ///< steps done
+  double loss = 0.0;                ///< of the last of them
+  StepTimes times;                  ///< rank 0's medians since the last report
+  double samples_per_second = 0.0;  ///< of all ranks, in such a step
+  double seconds = 0.0;             ///< since training began, tests included
   double eta_seconds = 0.0;
 };
 
@@ -60,13 +61,9 @@ struct RunResult {
   double collectives_per_step = 0.0;
   double bytes_reduced_per_step = 0.0;
   std::uint64_t params_hash = 0;
+  double samples_per_second_overall = 0.0;  ///< loading, barriers and reports included, tests not
   bool params_equal = false;
   std::uint64_t peak_memory_bytes = 0;
-
-  double samples_per_second(const RunInfo& info) const {
-    return timing.step > 0.0 ? 1e3 * static_cast<double>(info.geometry.global_batch()) / timing.step
-                             : 0.0;
-  }
 };
 
 }  // namespace brigade::apps

@@ -32,6 +32,7 @@ class RunLoop {
     const std::uint64_t bytes = comm.bytes_reduced();
     for (std::int64_t step = 0; step < info_.steps; ++step) {
       trainer_.step(step);
+      samples_ += trainer_.history().samples().back();
       const bool test = is_test_due(step + 1);
       if (test || (step + 1) % info_.log_every == 0 || step == 0) {
         report(step + 1, test);
@@ -41,6 +42,7 @@ class RunLoop {
     result_.collectives_per_step = static_cast<double>(comm.collectives() - collectives) / steps;
     result_.bytes_reduced_per_step = static_cast<double>(comm.bytes_reduced() - bytes) / steps;
     result_.seconds = seconds_since(begin_);
+    result_.samples_per_second_overall = samples_ / (result_.seconds - test_seconds_);
     result_.timing =
         summarize(trainer_.history(), static_cast<std::size_t>(info_.options.warmup), comm);
     return result_;
@@ -62,7 +64,11 @@ class RunLoop {
     Progress progress;
     progress.step = done;
     progress.loss = losses.back();
-    progress.times = median_times(std::span(trainer_.history().steps).last(losses.size()));
+    const TimingHistory& history = trainer_.history();
+    const std::size_t window = std::min(losses.size(), history.steps().size());
+    progress.times = median_times(history.steps().last(window));
+    progress.samples_per_second =
+        samples_per_second(history.samples().last(window), progress.times.step);
     progress.seconds = seconds_since(begin_);
     progress.eta_seconds =
         progress.seconds / static_cast<double>(done) * static_cast<double>(info_.steps - done);
@@ -70,9 +76,11 @@ class RunLoop {
 
     std::optional<Evaluation> evaluation;
     if (test) {
+      const Clock::time_point begin = Clock::now();
       evaluation =
           evaluate(parts_.model, parts_.loss, test_data_, std::max(info_.options.batch, kTestBatch),
                    parts_.data_parallel.communicator(), info_.device);
+      test_seconds_ += seconds_since(begin);
       result_.test = *evaluation;
       result_.best_accuracy = std::max(result_.best_accuracy, evaluation->accuracy.value_or(0.0));
       print_evaluation(outputs_.console, info_, done, *evaluation);
@@ -88,6 +96,8 @@ class RunLoop {
   RunOutputs outputs_;
   Trainer trainer_;
   RunResult result_;
+  double samples_ = 0.0;
+  double test_seconds_ = 0.0;
   Clock::time_point begin_ = Clock::now();
 };
 

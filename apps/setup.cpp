@@ -5,6 +5,8 @@
 #include "apps/fashion_mnist.h"
 #include "apps/synthetic.h"
 #include "core/cpu/threads.h"
+#include "core/error.h"
+#include "dist/replica_check.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 
@@ -29,6 +31,7 @@ std::vector<BucketInfo> describe_buckets(const dist::DataParallel& data_parallel
 Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
                          const Console& console) {
   const auto control = dist::make_communicator("auto", kCpu);
+  dist::check_same_lines("train_mlp", options.agreement(), *control);
   std::string note;
   Workplace place;
   place.device = dist::choose_device(options.device, ranks, *control, note);
@@ -52,6 +55,14 @@ DataSplits load_data(const Options& options, std::int64_t global_batch) {
   return make_synthetic(synthetic, options.train_samples > 0
                                        ? options.train_samples
                                        : std::max(kUsualSamples, global_batch));
+}
+
+void check_same_data(const DataSplits& data, dist::Communicator& comm) {
+  dist::check_same_lines(
+      "data",
+      {concat(data.train->size(), " training samples"), concat(data.test->size(), " test samples"),
+       concat(data.train->input_width(), " numbers per sample")},
+      comm);
 }
 
 MlpShape shape_of(const Options& options, const Dataset& data) {

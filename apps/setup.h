@@ -19,12 +19,17 @@ struct Workplace {
   std::unique_ptr<dist::Communicator> comm;
 };
 
-/// Chooses the device and connects the ranks; says once if a GPU was hoped for in vain. Collective.
+/// Compares the ranks' flags, chooses the device and connects the ranks; says once if a GPU was
+/// hoped for in vain. Collective.
 Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
                          const Console& console);
 
 /// Synthetic data has 8192 training samples, or one global batch if that is more.
 DataSplits load_data(const Options& options, std::int64_t global_batch);
+
+/// VerificationError unless the data sets of all ranks have the same sizes. Hosts may have
+/// different files, and a rank with one step more would wait for the others for ever. Collective.
+void check_same_data(const DataSplits& data, dist::Communicator& comm);
 
 MlpShape shape_of(const Options& options, const Dataset& data);
 

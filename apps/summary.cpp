@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
@@ -39,7 +41,7 @@ Json config_json(const RunInfo& info) {
           {"loss", o.loss},
           {"optimizer", o.optimizer},
           {"lr", o.lr},
-          {"momentum", o.momentum},
+          {"momentum", known(o.optimizer == "sgd", o.momentum)},
           {"nesterov", o.nesterov},
           {"weight_decay", o.weight_decay},
           {"seed", o.seed},
@@ -97,7 +99,8 @@ std::string summary_json(const RunInfo& info, const RunResult& result) {
             {"accuracy", accuracy_of(result.test)},
             {"accuracy_best", known(result.test.accuracy.has_value(), result.best_accuracy)},
             {"seconds", result.seconds},
-            {"samples_per_second", result.samples_per_second(info)},
+            {"samples_per_second", t.samples_per_second},
+            {"samples_per_second_overall", result.samples_per_second_overall},
             {"collectives_per_step", counted(result.collectives_per_step)},
             {"bytes_reduced_per_step", counted(result.bytes_reduced_per_step)},
             {"params_hash", fmt::format("{:016x}", result.params_hash)},
@@ -124,7 +127,11 @@ std::string summary_json(const RunInfo& info, const RunResult& result) {
 }
 
 MetricsFile::MetricsFile(const std::filesystem::path& path)
-    : path_(path), file_(path, std::ios::trunc) {}
+    : path_(path), file_(path, std::ios::trunc) {
+  if (!file_) {
+    throw UsageError(concat("--out: cannot write ", path.string(), ": ", std::strerror(errno)));
+  }
+}
 
 void MetricsFile::write(const RunInfo& info, const Progress& progress,
                         const std::optional<Evaluation>& evaluation) {
@@ -140,7 +147,7 @@ void MetricsFile::write(const RunInfo& info, const Progress& progress,
       {"optimizer_ms", t.optimizer},
       {"comm_ms", t.comm},
       {"exposed_ms", t.exposed},
-      {"samples_per_second", 1e3 * static_cast<double>(info.geometry.global_batch()) / t.step}};
+      {"samples_per_second", progress.samples_per_second}};
   if (evaluation) {
     json["test_loss"] = evaluation->loss;
     json["accuracy"] = accuracy_of(*evaluation);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <numeric>
 
 #include "apps/gather.h"
 
@@ -42,6 +43,25 @@ double median_hidden_fraction(std::span<const StepTimes> steps) {
 
 }  // namespace
 
+void TimingHistory::add(const StepTimes& times, std::vector<CollectiveTimes> collectives,
+                        double samples) {
+  if (steps_.size() == 2 * kKept) {
+    const auto kept = static_cast<std::ptrdiff_t>(kKept);
+    steps_.erase(steps_.begin(), steps_.end() - kept);
+    collectives_.erase(collectives_.begin(), collectives_.end() - kept);
+    samples_.erase(samples_.begin(), samples_.end() - kept);
+    forgotten_ += kKept;
+  }
+  steps_.push_back(times);
+  collectives_.push_back(std::move(collectives));
+  samples_.push_back(samples);
+}
+
+double samples_per_second(std::span<const double> samples, double step_ms) {
+  const double all = std::accumulate(samples.begin(), samples.end(), 0.0);
+  return step_ms > 0.0 ? 1e3 * all / static_cast<double>(samples.size()) / step_ms : 0.0;
+}
+
 double quantile(std::vector<double> values, double fraction) {
   if (values.empty()) {
     return 0.0;
@@ -68,8 +88,9 @@ StepTimes median_times(std::span<const StepTimes> steps) {
 
 TimingSummary summarize(const TimingHistory& history, std::size_t warmup,
                         dist::Communicator& comm) {
-  const std::size_t skipped = std::min(warmup, history.steps.size() / 4);
-  const std::span<const StepTimes> steps = std::span(history.steps).subspan(skipped);
+  const std::size_t warm = std::min(warmup, (history.forgotten() + history.steps().size()) / 4);
+  const std::size_t skipped = warm - std::min(warm, history.forgotten());
+  const std::span<const StepTimes> steps = history.steps().subspan(skipped);
   std::vector<double> slowest;
   std::vector<double> rank_medians;
   for (const std::vector<StepTimes>& one :
@@ -84,6 +105,7 @@ TimingSummary summarize(const TimingHistory& history, std::size_t warmup,
   TimingSummary summary;
   summary.measured_steps = steps.size();
   summary.step = quantile(slowest, 0.5);
+  summary.samples_per_second = samples_per_second(history.samples().subspan(skipped), summary.step);
   summary.step_p10 = quantile(slowest, 0.1);
   summary.step_p90 = quantile(slowest, 0.9);
   summary.step_p95 = quantile(slowest, 0.95);
@@ -97,7 +119,7 @@ TimingSummary summarize(const TimingHistory& history, std::size_t warmup,
       gather_vectors(comm, std::vector{median_hidden_fraction(steps)})[root].front();
   // All ranks execute the same collectives, so these vectors have equal lengths too.
   const auto collectives =
-      gather_vectors(comm, median_collectives(std::span(history.collectives).subspan(skipped)));
+      gather_vectors(comm, median_collectives(history.collectives().subspan(skipped)));
   summary.collectives = collectives[root];
   return summary;
 }

@@ -9,10 +9,25 @@
 
 namespace brigade::apps {
 
-/// The measured steps of this rank.
-struct TimingHistory {
-  std::vector<StepTimes> steps;
-  std::vector<std::vector<CollectiveTimes>> collectives;  ///< of each step
+/// What the latest steps of this rank took. Long runs forget: at least the last kKept steps are
+/// here, at most twice as many.
+class TimingHistory {
+ public:
+  static constexpr std::size_t kKept = 1000;
+
+  /// `samples`: of this step, on all ranks together.
+  void add(const StepTimes& times, std::vector<CollectiveTimes> collectives, double samples);
+
+  std::span<const StepTimes> steps() const { return steps_; }
+  std::span<const std::vector<CollectiveTimes>> collectives() const { return collectives_; }
+  std::span<const double> samples() const { return samples_; }
+  std::size_t forgotten() const { return forgotten_; }
+
+ private:
+  std::vector<StepTimes> steps_;
+  std::vector<std::vector<CollectiveTimes>> collectives_;  // of each step
+  std::vector<double> samples_;                            // of each step
+  std::size_t forgotten_ = 0;
 };
 
 /// What a run's steps took. A step takes as long as its slowest rank: `step` is the median over the
@@ -22,6 +37,7 @@ struct TimingSummary {
   std::size_t measured_steps = 0;  ///< without warm-up
   int slowest_rank = 0;
   double step = 0.0, step_p10 = 0.0, step_p90 = 0.0, step_p95 = 0.0;
+  double samples_per_second = 0.0;  ///< mean samples of these steps / `step`
   StepTimes median;
   bool communicates = false;
   double hidden_fraction = 0.0;  ///< median of hidden / comm; meaningful if `communicates`
@@ -31,6 +47,9 @@ struct TimingSummary {
 
 /// Leaves out the first `warmup` steps, but never more than a quarter of them. Collective.
 TimingSummary summarize(const TimingHistory& history, std::size_t warmup, dist::Communicator& comm);
+
+/// How many samples all ranks process per second when a step takes `step_ms`.
+double samples_per_second(std::span<const double> samples, double step_ms);
 
 /// The median of each part of the steps.
 StepTimes median_times(std::span<const StepTimes> steps);

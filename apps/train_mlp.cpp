@@ -82,12 +82,14 @@ int train(const Options& options, const dist::RankInfo& ranks) {
   const dist::BatchGeometry geometry{
       .batch = options.batch, .accum = options.accum, .ranks = comm.size(), .rank = comm.rank()};
   const DataSplits data = load_data(options, geometry.global_batch());
+  check_same_data(data, comm);
   const auto model = make_mlp(shape_of(options, *data.train), options.seed, place.device);
   if (!options.init.empty()) {
     load_weights(options.init, model->parameters());
   }
-  check_save_place(options.save);
-
+  if (comm.rank() == 0) {
+    check_save_place(options.save);
+  }
   dist::DataParallel data_parallel(model->parameters(), comm, options.data_parallel());
   const auto loss = make_loss(options.loss);
   const auto optimizer = make_optimizer(options, data_parallel.parameters());
@@ -121,22 +123,8 @@ int train(const Options& options, const dist::RankInfo& ranks) {
   return 0;
 }
 
-/// Most mistakes, such as a missing file, hit all ranks alike, and one report is enough. The other
-/// ranks hold theirs back for as long as rank 0 needs to end the job; a rank that is alone with its
-/// mistake still reports it.
-int train_reporting_once(const Options& options, const dist::RankInfo& ranks) {
-  try {
-    return train(options, ranks);
-  } catch (const UsageError&) {
-    if (ranks.rank != 0) {
-      std::this_thread::sleep_for(std::chrono::seconds(1));
-    }
-    throw;
-  }
-}
-
-/// The same for --help and mistakes in the flags, before there is any MPI: rank 0 prints and
-/// leaves, which makes mpirun end the others.
+/// --help and mistakes in the flags, before there is any MPI: rank 0 prints and leaves, which makes
+/// mpirun end the others.
 int leave(const ParseResult& parsed) {
   if (dist::launcher_rank() == 0) {
     write_all(parsed.exit_code == 0 ? STDOUT_FILENO : STDERR_FILENO, parsed.text);
@@ -158,6 +146,6 @@ int main(int argc, char** argv) {
     return brigade::apps::leave(parsed);
   }
   return brigade::dist::run_main([&parsed](const MpiSession& session) {
-    return brigade::apps::train_reporting_once(*parsed.options, session.info());
+    return brigade::apps::train(*parsed.options, session.info());
   });
 }

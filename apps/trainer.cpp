@@ -57,8 +57,7 @@ void Trainer::step(std::int64_t step) {
   }
   StepSpans spans = clock_.finish();
 
-  history_.steps.push_back(times_of(spans));
-  history_.collectives.push_back(std::move(spans.collectives));
+  history_.add(times_of(spans), std::move(spans.collectives), samples);
   global_samples_.push_back(samples);
   add_losses(batches);
   next_step_ = step + 1;

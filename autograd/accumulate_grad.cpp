@@ -8,7 +8,10 @@
 namespace brigade::autograd {
 namespace {
 
-/// The place in `grad` and the factors for one contribution to it.
+/// The place in `grad` and the factors for one contribution to it:
+///   grad = leaf_scale · contribution + beta · grad
+/// with beta = 0 right after zero_grad (no fill), `carry` for the first contribution of a backward
+/// to an older value, 1 for further ones of the same backward.
 Engine::Destination into_grad(GradState& leaf) {
   if (!leaf.grad.defined()) {
     leaf.grad = Tensor::empty(leaf.shape, leaf.dtype, leaf.device);
@@ -21,9 +24,12 @@ Engine::Destination into_grad(GradState& leaf) {
 }  // namespace
 
 Engine::Destination leaf_destination(GradState& leaf) {
+  // The usual case: the GEMM writes straight into the gradient, which may be a slice of a bucket.
   if (leaf.hooks.empty()) {
     return into_grad(leaf);
   }
+  // A hook must see the sum of this backward alone, neither averaged nor added to older gradients,
+  // so the contributions are collected beside `grad` first.
   const bool first = !leaf.staging.defined();
   if (first) {
     leaf.staging = Tensor::empty(leaf.shape, leaf.dtype, leaf.device);

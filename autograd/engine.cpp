@@ -27,6 +27,18 @@ void backward(const Variable& root, BackwardOptions options) {
   Engine().run(*root.grad_state(), options);
 }
 
+// Backward is a topological walk over GradStates (values) and Nodes (functions), from the root to
+// the leaves:
+//
+//   1. discover() counts, for every value the root depends on, how many gradients it will receive:
+//      one per use of it in forward.
+//   2. The root receives the seed.
+//   3. A value that has received its last contribution is complete. If it was computed by a node,
+//      it goes into `ready_`. If it is a leaf, nothing else depends on it and its listeners hear of
+//      it at once, inside the node's backward: queued behind the nodes still to run, the news would
+//      reach the network many kernels late and the overlap would silently vanish.
+//   4. Of the ready values, the one whose node was recorded last is taken, and its node computes
+//      the gradients of its inputs from it. Again from 3.
 void Engine::run(GradState& root, const BackwardOptions& options) {
   try {
     discover(root);
@@ -74,6 +86,7 @@ void Engine::discover(GradState& root) {
   while (!frontier.empty()) {
     GradState* state = frontier.back();
     frontier.pop_back();
+    // Few listeners, often one for all parameters: a linear search is the fastest set.
     for (const GradState::Listener& entry : state->listeners) {
       if (std::find(listeners_.begin(), listeners_.end(), entry.listener) == listeners_.end()) {
         listeners_.push_back(entry.listener);
@@ -98,6 +111,8 @@ Engine::Destination Engine::destination(GradState& state) {
   if (state.is_leaf()) {
     return leaf_destination(state);
   }
+  // The first contribution overwrites, the others add: beta of the GEMM instead of a zero-filled
+  // buffer and an add kernel.
   if (!state.filled) {
     state.grad = Tensor::empty(state.shape, state.dtype, state.device);
   }
@@ -123,6 +138,8 @@ void Engine::delivered(GradState& state) {
 void Engine::run_node(GradState& output, bool retain_graph) {
   Node& node = *output.producer;
   const TraceScope scope(node.name());
+  // Taken out of the state: once backward below has read it, the memory is free for the next
+  // activation's gradient.
   Tensor dy = std::exchange(output.grad, Tensor());
   output.filled = false;
   apply_hooks(output, dy);
@@ -135,12 +152,15 @@ void Engine::run_node(GradState& output, bool retain_graph) {
   node.backward(dy, gradients);
   BRIGADE_CHECK(gradients.written() == expected, "backward: ", node.name(), " owes ", expected,
                 " gradients and wrote ", gradients.written());
+  // Saved activations go as soon as they have been used, so memory falls while backward runs.
   if (!retain_graph) {
     node.release();
     node.released = true;
   }
 }
 
+// Also after an exception in the middle: whatever this pass has touched is as it was before, except
+// the leaves' gradients. Graph states that live on (retain_graph) must not remember it.
 void Engine::reset() noexcept {
   for (GradState* state : reached_) {
     state->pending = 0;

@@ -27,7 +27,8 @@ class GradListener {
   /// All nodes have run.
   virtual void on_backward_end() {}
 
-  /// The backward ended with an exception, which is rethrown after this.
+  /// The backward ended with an exception, which is rethrown after this. May come without a begin,
+  /// when another listener's begin threw.
   virtual void on_backward_abort() noexcept {}
 };
 

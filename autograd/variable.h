@@ -33,15 +33,25 @@ struct GradState {
   /// Leaf: the gradient the optimizer reads, kept across steps (possibly a slice of a bucket).
   /// Otherwise: the sum of the contributions so far, alive only during backward.
   Tensor grad;
-  bool filled = false;  ///< `grad` holds a value: the next contribution adds (beta = 1) instead of
-                        ///< overwriting
-  double leaf_scale =
-      1.0;  ///< factor on every contribution to a leaf: 1 / ranks, folded into the dW GEMM
-  double carry =
-      1.0;  ///< leaf: factor on the value present when this backward's first contribution arrives
-  bool synchronized =
-      true;  ///< false after a backward inside no_sync(): the optimizer refuses such a gradient
-  Tensor staging;  ///< leaf with tensor hooks: this backward's sum, before the hooks have seen it
+  /// `grad` holds a value: the next contribution adds to it (beta = 1) instead of overwriting it.
+  bool filled = false;
+  /// Leaf with tensor hooks: this backward's sum, before the hooks have seen it.
+  Tensor staging;
+
+  /// @name How the dist layer steers a leaf. With R ranks and gradients g_r:
+  ///
+  ///   situation                   leaf_scale   carry   synchronized, grad afterwards
+  ///   no DataParallel             1            1       true    Σ of all backwards since zero_grad
+  ///   backward, nothing before    1/R          -       true    (Σ_r g_r) / R
+  ///   ... after a no_sync one     1/R          1       true    both backwards' averages added
+  ///   ... after a reduced one     1/R          1/R     true    likewise: the sum over R ranks of
+  ///                                                            average / R is the average
+  ///   inside no_sync()            1/R          as above  false   g_r / R, different on every rank
+  /// @{
+  double leaf_scale = 1.0;   ///< factor on every contribution: the alpha of the dW GEMM
+  double carry = 1.0;        ///< factor on what is there before this backward: its first beta
+  bool synchronized = true;  ///< the optimizer refuses a gradient that is not
+  /// @}
 
   std::size_t pending = 0;  ///< contributions still to come in this backward
   bool reached = false;     ///< this backward's graph contains it

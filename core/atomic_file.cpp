@@ -19,7 +19,8 @@ AtomicFile::AtomicFile(const fs::path& path) : path_(path) {
   // A rename onto /dev/null would replace the device.
   std::error_code absent;
   if (fs::exists(path, absent) && !fs::is_regular_file(path, absent)) {
-    fail("it exists and is not a regular file");
+    throw UsageError(
+        concat("cannot write ", path.string(), ": it exists and is not a regular file"));
   }
   // Beside `path`, because a rename is atomic only within one file system. The number passes over
   // what a killed process of the same id left behind.
@@ -31,7 +32,9 @@ AtomicFile::AtomicFile(const fs::path& path) : path_(path) {
       break;
     }
   }
-  require(fd_ >= 0);
+  if (fd_ < 0) {
+    throw UsageError(concat("cannot write ", path.string(), ": ", std::strerror(errno)));
+  }
 }
 
 AtomicFile::~AtomicFile() {
@@ -61,13 +64,9 @@ void AtomicFile::commit() {
   }
 }
 
-void AtomicFile::fail(const std::string& reason) const {
-  throw UsageError(concat("cannot write ", path_.string(), ": ", reason));
-}
-
 void AtomicFile::require(bool succeeded) const {
   if (!succeeded) {
-    fail(std::strerror(errno));
+    throw Error(concat("cannot write ", path_.string(), ": ", std::strerror(errno)));
   }
 }
 

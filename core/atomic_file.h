@@ -10,7 +10,8 @@ namespace brigade {
 /// A file that appears under its name complete or not at all: written beside it, fsynced, renamed.
 ///
 /// What is destroyed without commit() leaves no trace, and an older file of that name stays as it
-/// was. All errors are UsageErrors with the system's reason.
+/// was. Errors carry the system's reason: a place that cannot
+/// be written is a UsageError, a disk that fills up later an Error.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path);
@@ -24,8 +25,7 @@ class AtomicFile {
   void commit();
 
  private:
-  [[noreturn]] void fail(const std::string& reason) const;
-  void require(bool succeeded) const;  ///< else fails with errno's text
+  void require(bool succeeded) const;  ///< else an Error with errno's text
 
   std::filesystem::path path_;
   std::string temporary_;

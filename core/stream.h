@@ -66,8 +66,8 @@ class Stream {
   virtual Event record(Timing timing) = 0;
   Event record() { return record(Timing::off); }
 
-  /// Later work of this stream starts only after `event`. Blocks the caller on an InlineStream
-  /// alone.
+  /// Later work of this stream starts only after `event`. Returns at once, except where the stream
+  /// cannot wait by itself: an InlineStream, and a CUDA stream given a CPU stream's event.
   virtual void wait(const Event& event) = 0;
 
   /// Blocks the calling thread until everything enqueued so far is done; rethrows what it threw.

@@ -5,6 +5,12 @@
 
 namespace brigade::dist {
 
+// Two streams and two events. Nothing here waits; each line only adds to a queue:
+//
+//   compute   ... dW | record(ready) | dx of the next layer ...            | wait(end) | optimizer
+//                            |                                                  ^
+//   comm               wait(ready) | begin | sum over ranks | record(end) ------+
+//
 Work Communicator::all_reduce(const Tensor& tensor) {
   Stream& compute = compute_stream(tensor.device());
   Stream& comm = comm_stream();
@@ -12,7 +18,8 @@ Work Communicator::all_reduce(const Tensor& tensor) {
   const Event ready = compute.record(timing_);
   comm.wait(ready);
 
-  const Event begin = timing_ == Timing::on ? comm.record(timing_) : Event();
+  const Event begin = mark(comm);
+  // By value: the memory stays alive until the collective has run, whatever its owner does.
   comm.run([this, tensor] {
     const TraceScope scope("allreduce");
     sum(tensor);
@@ -29,13 +36,20 @@ Work Communicator::all_reduce(const Tensor& tensor) {
 
 void Communicator::wait(const Work& work, Device device) {
   Stream& compute = compute_stream(device);
-  if (timing_ == Timing::off) {
-    compute.wait(work.done());
-    return;
-  }
-  const Event begin = compute.record(timing_);
+  wait_since(mark(compute), work, compute);
+}
+
+void Communicator::blocking_all_reduce(const Tensor& tensor) {
+  Stream& compute = compute_stream(tensor.device());
+  const Event begin = mark(compute);
+  wait_since(begin, all_reduce(tensor), compute);
+}
+
+void Communicator::wait_since(const Event& begin, const Work& work, Stream& compute) {
   compute.wait(work.done());
-  wait_records_.push_back({begin, compute.record(timing_)});
+  if (timing_ == Timing::on) {
+    wait_records_.push_back({begin, mark(compute)});
+  }
 }
 
 }  // namespace brigade::dist

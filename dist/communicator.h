@@ -63,6 +63,10 @@ class Communicator {
   /// wait. Rethrows what a CPU collective threw.
   void wait(const Work& work, Device device);
 
+  /// all_reduce and wait in one: from here to the end of the collective the compute stream has
+  /// nothing to do, and the time in between counts as waiting.
+  void blocking_all_reduce(const Tensor& tensor);
+
   /// Host side, blocking.
   virtual void barrier() = 0;
   /// Concatenation over ranks of equally long byte strings, in rank order.
@@ -93,6 +97,10 @@ class Communicator {
   virtual void sum(const Tensor& tensor) = 0;
 
  private:
+  /// A point in time, if anybody wants to know.
+  Event mark(Stream& stream) { return timing_ == Timing::on ? stream.record(timing_) : Event(); }
+  void wait_since(const Event& begin, const Work& work, Stream& compute);
+
   int rank_;
   int size_;
   std::uint64_t collectives_ = 0;

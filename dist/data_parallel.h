@@ -15,9 +15,10 @@ namespace brigade::dist {
 
 /// What to do with the initial parameter values of the ranks.
 enum class InitSync {
-  verify,  ///< they must be equal; a difference is an error that names rank, parameter and largest
-           ///< difference
-  broadcast  ///< rank 0's values win
+  /// They must be equal; a difference is an error that names rank, parameter and how much.
+  verify,
+  /// Rank 0's values win.
+  broadcast
 };
 
 struct DataParallelOptions {

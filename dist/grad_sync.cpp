@@ -55,9 +55,8 @@ void throw_missing(const SyncTargets& targets, const std::vector<bool>& arrived)
   }
   names += missing > kShown ? ", ..." : "";
   throw Error(concat("data parallel: ", missing, " of ", arrived.size(),
-                     " parameters got no gradient in this backward on "
-                     "rank ",
-                     targets.comm.rank(), ": ", names,
+                     " parameters got no gradient in this backward on rank ", targets.comm.rank(),
+                     ": ", names,
                      "; the loss must depend on every parameter, on every rank (or do not wrap "
                      "those parameters)"));
 }

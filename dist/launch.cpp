@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -62,6 +63,15 @@ void write_line(const std::string& text) {
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
 }
 
+/// Most mistakes, such as a missing file or ranks that disagree, hit all ranks alike, and one
+/// report is enough: the lowest rank that failed prints and ends the job while those above still
+/// hold their lines back. A rank that is alone with its mistake reports it too, a little later.
+void let_lower_ranks_report(int rank) {
+  constexpr std::chrono::milliseconds kHeadStart{500};
+  constexpr int kLongest = 3;
+  std::this_thread::sleep_for(kHeadStart * std::min(rank, kLongest));
+}
+
 int exit_code(const std::exception& error) {
   if (dynamic_cast<const UsageError*>(&error) != nullptr) {
     return 2;
@@ -100,6 +110,7 @@ int run_main(const std::function<int(MpiSession&)>& body) {
     rank = session.info().rank;
     return body(session);
   } catch (const std::exception& error) {
+    let_lower_ranks_report(rank);
     write_line(concat("[rank ", rank, "] ", error.what()));
     const int code = exit_code(error);
     int initialized = 0;

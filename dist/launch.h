@@ -17,7 +17,7 @@ struct RankInfo {
   int local_size = 1;
   int hosts = 1;
   int threads =
-      1;  ///< cores this rank may use: its binding, shared among the ranks bound to the same cores
+      1;  ///< cores this rank may use: those it is bound to, at most its share of the host
   std::string host;
 };
 
@@ -57,9 +57,9 @@ Device choose_device(const std::string& request, const RankInfo& info, Communica
 std::unique_ptr<Communicator> make_communicator(const std::string& request, Device device);
 
 /// Runs `body` as the whole of a program between MPI's start and end. An exception on any rank is
-/// printed once as
-/// `[rank r] message` in one write, then the job is ended with MPI_Abort, so that no rank waits for
-/// a dead one. Exit codes: 1 run-time failure, 2 UsageError, 3 VerificationError.
+/// printed as `[rank r] message` in one write, then the job is ended with MPI_Abort, so that no
+/// rank waits for a dead one. When several ranks fail at once, the lowest of them speaks for all.
+/// Exit codes: 1 run-time failure, 2 UsageError, 3 VerificationError.
 int run_main(const std::function<int(MpiSession&)>& body);
 
 }  // namespace brigade::dist

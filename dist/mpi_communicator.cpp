@@ -43,8 +43,8 @@ struct MpiCommunicator::Handles {
     }
   }
   ~Handles() {
-    if (std::uncaught_exceptions() ==
-        0) {  // MPI_Comm_free is collective: on the way out of a failure it could hang
+    // MPI_Comm_free is collective: on the way out of a failure it could hang.
+    if (std::uncaught_exceptions() == 0) {
       MPI_Comm_free(&data);
       MPI_Comm_free(&control);
     }
@@ -62,6 +62,8 @@ MpiCommunicator::MpiCommunicator()
       stream_(make_comm_stream(kCpu)) {}
 
 MpiCommunicator::~MpiCommunicator() {
+  // The worker finishes its queue before it ends. When this rank is failing, its peers may never
+  // join the all-reduce at the head of that queue, so the worker is told to give up first.
   abandoned_ = std::uncaught_exceptions() > 0;
   stream_.reset();
 }
@@ -82,6 +84,8 @@ void MpiCommunicator::sum_on_host(const Tensor& tensor) {
   for (std::int64_t begin = 0; begin < tensor.numel(); begin += kLargestPiece) {
     const std::int64_t count = std::min(kLargestPiece, tensor.numel() - begin);
     void* values = tensor.flat_view(begin, {count}).bytes();
+    // Not MPI_Allreduce: Open MPI waits by spinning, and this thread's core is the one that is to
+    // compute the next gradient meanwhile. Between two looks at the request it sleeps.
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_CHECK(MPI_Iallreduce(MPI_IN_PLACE, values, static_cast<int>(count), type, MPI_SUM,
                              handles_->data, &request));

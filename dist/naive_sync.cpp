@@ -14,7 +14,7 @@ void NaiveSync::on_backward_end() {
     const Tensor grad = parameter.grad();
     Stream& compute = compute_stream(grad.device());
     compute.synchronize();
-    targets_.comm.wait(targets_.comm.all_reduce(grad), grad.device());
+    targets_.comm.blocking_all_reduce(grad);
     compute.synchronize();
   }
   reset();

@@ -131,8 +131,7 @@ class NcclCommunicator final : public Communicator {
     control_->broadcast(std::as_writable_bytes(std::span(&id, 1)), 0);
 
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking =
-        0;  // calls return at once, so that a missing rank becomes an error instead of a hang
+    config.blocking = 0;  // calls return at once: a missing rank becomes an error, not a hang
     if (shared_gpu_) {
       config.maxCTAs = 2;
     }

@@ -30,15 +30,18 @@ class Reducer final : public GradSync {
   /// parameters.
   void on_backward_end() override;
 
-  /// Forgets the backward. Buckets already launched stay in flight: after a failed backward the job
-  /// ends anyway, and waiting for a rank that failed as well would hang.
+  /// Forgets a backward that failed. Buckets already launched stay in flight, because waiting for a
+  /// rank that failed as well would hang. From then on the ranks' collectives no longer match, and
+  /// every later backward is refused.
   void reset() noexcept override;
 
  private:
   void launch_full_buckets();
+  void expect_next_backward() noexcept;
 
   SyncTargets targets_;
   std::vector<std::size_t> bucket_of_;  // parameter -> bucket
+  bool out_of_step_ = false;            // a failed backward has left all-reduces in flight
 
   // State of one backward.
   std::vector<bool> arrived_;         // parameter -> its gradient is final

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "core/error.h"
 
@@ -51,23 +52,18 @@ double largest_difference(const Tensor& mine, const Tensor& other) {
 
 }  // namespace
 
-void check_same_layout(const std::vector<autograd::Variable>& parameters,
-                       const DataParallelOptions& options, Communicator& comm) {
-  std::vector<std::string> lines{concat("mode ", to_string(options.mode), ", buckets of ",
-                                        options.bucket_bytes, " bytes, ", parameters.size(),
-                                        " parameters")};
-  std::string whole = lines[0];
-  for (const autograd::Variable& parameter : parameters) {
-    lines.push_back(layout_of(parameter));
-    whole += '\n' + lines.back();
+void check_same_lines(std::string_view subject, const std::vector<std::string>& lines,
+                      Communicator& comm) {
+  std::string whole;
+  for (const std::string& line : lines) {
+    whole += line + '\n';
   }
   const int other =
       first_different(all_gather_values(comm, hash_of(std::as_bytes(std::span(whole)))));
   if (other == 0) {
     return;
   }
-  // Find the first line that differs, so that the message can show both. Ranks may have different
-  // numbers of lines.
+  // Ranks may have different numbers of lines; all walk as many as the one with the fewest.
   const std::vector<std::size_t> counts = all_gather_values(comm, lines.size());
   const std::size_t shared = *std::min_element(counts.begin(), counts.end());
   for (std::size_t i = 0; i < shared; ++i) {
@@ -76,13 +72,23 @@ void check_same_layout(const std::vector<autograd::Variable>& parameters,
     if (rank > 0) {
       const std::string expected = text_of_rank(lines[i], 0, comm);
       const std::string got = text_of_rank(lines[i], rank, comm);
-      throw VerificationError(concat("data parallel: the ranks disagree: rank 0 has '", expected,
+      throw VerificationError(concat(subject, ": the ranks disagree: rank 0 has '", expected,
                                      "', rank ", rank, " has '", got,
                                      "'; start every rank with the same program and flags"));
     }
   }
-  throw VerificationError(
-      concat("data parallel: rank ", other, " has another number of parameters than rank 0"));
+  throw VerificationError(concat(subject, ": the ranks disagree: rank ", other, " has ",
+                                 counts[static_cast<std::size_t>(other)], " lines, rank 0 has ",
+                                 counts[0]));
+}
+
+void check_same_layout(const std::vector<autograd::Variable>& parameters,
+                       const DataParallelOptions& options, Communicator& comm) {
+  std::vector<std::string> lines{concat("mode ", to_string(options.mode), ", buckets of ",
+                                        options.bucket_bytes, " bytes, ", parameters.size(),
+                                        " parameters")};
+  std::transform(parameters.begin(), parameters.end(), std::back_inserter(lines), layout_of);
+  check_same_lines("data parallel", lines, comm);
 }
 
 void check_same_values(const std::vector<autograd::Variable>& parameters, Communicator& comm) {

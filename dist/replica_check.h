@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "autograd/variable.h"
@@ -7,6 +9,11 @@
 #include "dist/data_parallel.h"
 
 namespace brigade::dist {
+
+/// Collective. Throws VerificationError unless all ranks pass the same lines; shows the first line
+/// that differs, rank 0's and the other's. `subject` begins the message.
+void check_same_lines(std::string_view subject, const std::vector<std::string>& lines,
+                      Communicator& comm);
 
 /// Collective. Throws VerificationError unless all ranks agree on names, shapes, dtypes, mode and
 /// bucket size. Mismatched collectives are undefined behaviour in MPI: they hang, abort or silently

@@ -68,6 +68,9 @@ void ThreadCommunicator::broadcast(std::span<std::byte> bytes, int root) {
   group_->control.depart();
 }
 
+// Every rank publishes the address of its tensor, adds up all of them in rank order into a total of
+// its own, and overwrites its tensor only when everyone has finished reading. The same order of
+// additions on every rank gives the same bits.
 void ThreadCommunicator::sum(const Tensor& tensor) {
   Tensor mine = tensor;
   const std::vector<void*> offers = group_->data.arrive(rank(), &mine);

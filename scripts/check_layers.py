@@ -7,7 +7,8 @@
                       within core, only core/cuda/ sees CUDA
   one switch          no preprocessor conditional; core/config.h.in is where a build differs
   headers             no `using namespace`
-  sizes               a file has at most 350 lines, a folder's README.md at most 40, and each folder has one
+  sizes               a line has at most 100 characters (clang-format leaves comments alone), a file has
+                      at most 350 lines, a folder's README.md at most 40, and each folder has one
 
 Prints file:line: message for each violation and exits with 1 if there is any.
 """
@@ -28,6 +29,7 @@ MAY_INCLUDE = {
 HEADERS = {".h", ".cuh"}
 SOURCES = {".cpp", ".cu"}
 MAX_FILE_LINES = 350
+MAX_COLUMNS = 100
 MAX_README_LINES = 40
 
 INCLUDE = re.compile(r'\s*#\s*include\s*[<"]([^>"]+)[>"]')
@@ -117,6 +119,8 @@ def check_text(source):
     for number, line in enumerate(source.lines, 1):
         if CONDITIONAL.match(line):
             yield number, "preprocessor conditional; use `if constexpr` with core/config.h, or a no_x.cpp"
+        if len(line) > MAX_COLUMNS:
+            yield number, f"{len(line)} characters; a line has at most {MAX_COLUMNS}"
         if source.is_header and USING_NAMESPACE.match(line):
             yield number, "`using namespace` in a header"
     if len(source.lines) > MAX_FILE_LINES:

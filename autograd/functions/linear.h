@@ -4,8 +4,9 @@
 
 namespace brigade::autograd {
 
-/// y = x Wᵀ + b, one sample per row.      x: [N, in]   w: [out, in]   b: [out] or undefined   y:
-/// [N, out]
+/// y = x Wᵀ + b, one sample per row.
+///
+///   x: [N, in]   w: [out, in]   b: [out] or undefined   y: [N, out]
 ///
 /// W is stored [out, in] so that dW = dyᵀ x has W's own layout: the GEMM writes dW straight into
 /// W's slice of a gradient bucket (dist/bucket.h) and the all-reduce needs no copy. Backward needs

@@ -4,8 +4,9 @@
 
 namespace brigade::autograd {
 
-/// Mean of (x - target)² over all elements, as torch.nn.MSELoss.   x, target: equal shapes result:
-/// scalar
+/// Mean of (x - target)² over all elements, as torch.nn.MSELoss.
+///
+///   x, target: equal shapes   result: scalar   dx = 2 (x - target) / elements
 Variable mse_loss(const Variable& x, const Tensor& target);
 
 }  // namespace brigade::autograd

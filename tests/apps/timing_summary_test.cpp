@@ -7,6 +7,8 @@
 namespace brigade::apps {
 namespace {
 
+constexpr double kSamples = 6.0;
+
 /// `count` steps whose times are `first`, `first` + 1, ...
 TimingHistory history(double first, std::size_t count) {
   TimingHistory result;
@@ -16,8 +18,7 @@ TimingHistory history(double first, std::size_t count) {
     times.forward = first;
     times.comm = 4.0;
     times.hidden = 3.0;
-    result.steps.push_back(times);
-    result.collectives.push_back({{1, 2, first, 64}});
+    result.add(times, {{1, 2, first, 64}}, kSamples);
   }
   return result;
 }
@@ -32,8 +33,7 @@ TEST(Quantile, InterpolatesBetweenNeighbours) {
 
 TEST(TimingSummary, TakesTheSlowestRankAndLeavesOutWarmUp) {
   test::thread_world(2, [](dist::Communicator& comm) {
-    TimingHistory mine = history(comm.rank() == 0 ? 10.0 : 20.0, 20);
-    mine.steps[0].step = 1000.0;
+    const TimingHistory mine = history(comm.rank() == 0 ? 10.0 : 20.0, 20);
     const TimingSummary summary = summarize(mine, 1, comm);
     EXPECT_EQ(summary.measured_steps, 19U);
     EXPECT_EQ(summary.slowest_rank, 1);
@@ -41,6 +41,7 @@ TEST(TimingSummary, TakesTheSlowestRankAndLeavesOutWarmUp) {
     EXPECT_DOUBLE_EQ(summary.median.forward, 20.0);
     EXPECT_TRUE(summary.communicates);
     EXPECT_DOUBLE_EQ(summary.hidden_fraction, 0.75);
+    EXPECT_DOUBLE_EQ(summary.samples_per_second, 1e3 * kSamples / 30.0);
     ASSERT_EQ(summary.collectives.size(), 1U);
     EXPECT_DOUBLE_EQ(summary.collectives[0].end, 20.0);
   });
@@ -53,10 +54,26 @@ TEST(TimingSummary, WarmUpIsAtMostAQuarterOfAShortRun) {
   });
 }
 
+TEST(TimingHistory, ForgetsTheOldestStepsOfALongRun) {
+  const TimingHistory mine = history(0.0, 5 * TimingHistory::kKept / 2);
+  EXPECT_EQ(mine.steps().size(), 3 * TimingHistory::kKept / 2);
+  EXPECT_EQ(mine.collectives().size(), mine.steps().size());
+  EXPECT_DOUBLE_EQ(mine.steps().front().step, static_cast<double>(TimingHistory::kKept));
+  test::thread_world(1, [&](dist::Communicator& comm) {
+    EXPECT_EQ(summarize(mine, 5, comm).measured_steps, mine.steps().size())
+        << "the warm-up is among the forgotten ones";
+  });
+}
+
+TEST(SamplesPerSecond, CountsTheSamplesOfSmallerBatchesAsTheyAre) {
+  EXPECT_DOUBLE_EQ(samples_per_second(std::vector<double>{128, 128, 64}, 10.0), 320e3 / 3.0 / 10.0);
+  EXPECT_DOUBLE_EQ(samples_per_second(std::vector<double>{}, 0.0), 0.0);
+}
+
 TEST(TimingSummary, HasNoCollectivesWhenStepsDiffer) {
   test::thread_world(1, [](dist::Communicator& comm) {
     TimingHistory mine = history(1.0, 2);
-    mine.collectives[1].push_back({});
+    mine.add({}, {{}, {}}, kSamples);
     EXPECT_TRUE(summarize(mine, 0, comm).collectives.empty());
   });
 }

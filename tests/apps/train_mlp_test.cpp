@@ -75,6 +75,25 @@ TEST_F(TrainMlp, AnUnknownFlagIsReportedOnceForAllRanks) {
   EXPECT_EQ(count(outcome.err, "unknown flag --bacth; did you mean --batch?"), 1) << outcome.err;
 }
 
+TEST_F(TrainMlp, RanksWithDifferentFlagsAreRefusedInsteadOfWaitingForEver) {
+  const std::string second = std::string(" : -np 1 " BRIGADE_TRAIN_MLP " ") + kTiny;
+  const Outcome steps = run(kTiny + ("--steps 4" + second) + "--steps 5", 1);
+  EXPECT_EQ(steps.exit_code, 3);
+  EXPECT_EQ(count(steps.err, "rank 0 has '--steps 4', rank 1 has '--steps 5'"), 1) << steps.err;
+  EXPECT_LT(steps.seconds, 5.0);
+  const Outcome mode = run(kTiny + ("--accum 2 --mode no_sync" + second) + "--accum 2", 1);
+  EXPECT_EQ(count(mode.err, "rank 0 has '--mode no_sync', rank 1 has '--mode overlap'"), 1)
+      << mode.err;
+}
+
+TEST_F(TrainMlp, AnOutDirectoryThatCannotBeWrittenIsReportedOnceBeforeTraining) {
+  std::filesystem::create_directory(dir_ / "metrics.jsonl");
+  const Outcome outcome = run(std::string(kTiny) + "--out .", 2);
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(count(outcome.err, "metrics.jsonl: Is a directory"), 1) << outcome.err;
+  EXPECT_THAT(outcome.out, Not(HasSubstr("loss")));
+}
+
 TEST_F(TrainMlp, MissingDataNamesThePackageAndLeavesNothingBehind) {
   const Outcome outcome = run("--data fashion-mnist --data-dir nowhere --out result", 2);
   EXPECT_EQ(outcome.exit_code, 2);

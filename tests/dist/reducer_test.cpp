@@ -109,6 +109,14 @@ TEST_F(ReducerTest, StartsAfreshInTheNextBackward) {
   }
 }
 
+TEST_F(ReducerTest, RefusesToGoOnAfterABackwardThatFailedWithBucketsInFlight) {
+  reducer.on_grad_ready(5);
+  reducer.on_grad_ready(4);
+  reducer.reset();
+  EXPECT_THAT([&] { reducer.on_grad_ready(5); },
+              ThrowsMessage<Error>(HasSubstr("failed with all-reduces in flight")));
+}
+
 TEST_F(ReducerTest, ForgetsAnAbandonedBackward) {
   reducer.on_grad_ready(5);
   reducer.reset();

@@ -7,6 +7,8 @@ if(NOT code MATCHES "^[0-9]+$" OR code EQUAL 0)
 endif()
 if(HOW STREQUAL "die")
   set(expected "exited on signal 9")
+elseif(HOW STREQUAL "throw_on_all")
+  set(expected "\\[rank [0-9]+\\] [^\n]*broken on purpose") # one report for all
 else()
   set(expected "\\[rank 1\\] [^\n]*broken on purpose")
 endif()

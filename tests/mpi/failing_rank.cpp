@@ -16,6 +16,7 @@ using namespace brigade;
 int run(dist::MpiSession& session, const std::string& how) {
   dist::MpiCommunicator comm;
   const bool fails = session.info().rank == 1;
+  BRIGADE_CHECK(how != "throw_on_all", "broken on purpose");
   if (how == "throw_before_collectives") {
     BRIGADE_CHECK(!fails, "broken on purpose");
   }
@@ -27,11 +28,10 @@ int run(dist::MpiSession& session, const std::string& how) {
     const auto model = test::make_mlp({4, 4, 4});
     const dist::DataParallel parallel(model->parameters(), comm,
                                       {.mode = dist::SyncMode::per_param});
-    parallel.parameters()[2].grad_state()->hooks.push_back({99, [&](const Tensor&) {
-                                                              BRIGADE_CHECK(!fails,
-                                                                            "broken on purpose");
-                                                              return Tensor();
-                                                            }});
+    const autograd::HookHandle hook = parallel.parameters()[2].add_hook([&](const Tensor&) {
+      BRIGADE_CHECK(!fails, "broken on purpose");
+      return Tensor();
+    });
     test::backward_once(*model, 4, 4);
   }
   // The others are now in an all-reduce that rank 1 never joins.
