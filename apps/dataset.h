@@ -23,9 +23,9 @@ class Dataset {
   virtual bool classes() const = 0;
 
   /// Batches on the CPU, in the order of `samples`, which may be empty.
-  virtual Tensor inputs(std::span<const std::int64_t> samples) const = 0;  // f32 [n, input_width]
-  virtual Tensor targets(
-      std::span<const std::int64_t> samples) const = 0;  // i64 [n] or f32 [n, output_width]
+  ///   inputs: f32 [n, input_width]   targets: i64 [n] (classes) or f32 [n, output_width]
+  virtual Tensor inputs(std::span<const std::int64_t> samples) const = 0;
+  virtual Tensor targets(std::span<const std::int64_t> samples) const = 0;
 };
 
 /// What a network is trained on and what it is tested on.

@@ -27,9 +27,8 @@ struct Options {
   std::int64_t epochs = 2;
   std::int64_t steps = 0;  // 0: as many as the epochs have
 
-  std::vector<std::int64_t> hidden{
-      512, 512};  // widths between the Linear layers; --depth/--width also end up here
-  std::int64_t synthetic_in = 512;  // width of the synthetic data
+  std::vector<std::int64_t> hidden{512, 512};  // --depth and --width end up here too
+  std::int64_t synthetic_in = 512;             // width of the synthetic data
   std::int64_t synthetic_out = 512;
   bool bias = true;
   std::string loss = "mse";

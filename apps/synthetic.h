@@ -23,8 +23,8 @@ class SyntheticDataset final : public Dataset {
     std::int64_t out = 0;
     bool classes = false;
     std::uint64_t seed = 0;
-    std::int64_t first =
-        0;  ///< number of the first sample, a multiple of kChunk; keeps test from training samples
+    /// Number of the first sample, a multiple of kChunk; keeps test from training samples.
+    std::int64_t first = 0;
     std::int64_t size = 0;
   };
   static constexpr std::int64_t kChunk = 256;  ///< samples that share one Philox sequence

@@ -12,8 +12,8 @@ namespace brigade {
 
 /// What an allocator has done so far, in bytes and calls.
 struct MemoryStats {
-  std::uint64_t system_allocations =
-      0;                   ///< calls of malloc/cudaMalloc: 0 more of them in a steady step
+  /// Calls of malloc or cudaMalloc: 0 more of them in a steady step.
+  std::uint64_t system_allocations = 0;
   std::size_t in_use = 0;  ///< held by live tensors
   std::size_t peak_in_use = 0;
   std::size_t reserved = 0;  ///< obtained from the system: in_use plus what waits for reuse

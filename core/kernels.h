@@ -14,8 +14,8 @@ struct Scale {
   double beta = 0.0;
 };
 
-/// C = alpha op(A) op(B) + beta C, row-major and contiguous; op(A): [m, k], op(B): [k, n], C: [m,
-/// n].
+/// C = alpha op(A) op(B) + beta C, row-major and contiguous.
+///   op(A): [m, k]   op(B): [k, n]   C: [m, n]
 template <class T>
 struct GemmArgs {
   bool transpose_a = false;  ///< A is stored [k, m]

@@ -4,8 +4,8 @@ namespace brigade {
 namespace {
 
 constexpr unsigned kColumns = 32;  // per block: one warp reads 32 neighbours of a row at once
-constexpr unsigned kLanes =
-    32;  // per column: they walk the rows in turn and are added up at the end
+// Per column: they walk the rows in turn and are added up at the end.
+constexpr unsigned kLanes = 32;
 
 /// A block owns 32 columns, so no two blocks write one sum and no atomics are needed: the same bits
 /// every time. x: [rows, cols]   sums: [cols]

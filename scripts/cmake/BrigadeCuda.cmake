@@ -7,7 +7,8 @@ set(BRIGADE_NCCL_WHY "no CUDA")
 
 if(NOT BRIGADE_CUDA STREQUAL "OFF")
   # Must be set before enable_language(CUDA): CMake's own default is the oldest architecture it knows.
-  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  # -DCMAKE_CUDA_ARCHITECTURES and the environment's CUDAARCHS win.
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
     set(CMAKE_CUDA_ARCHITECTURES "80-real;90-real;100-real;100-virtual" CACHE STRING "GPU architectures")
   endif()
   include(CheckLanguage)

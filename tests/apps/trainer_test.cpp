@@ -8,7 +8,9 @@
 #include "apps/evaluate.h"
 #include "apps/model.h"
 #include "apps/synthetic.h"
+#include "core/context.h"
 #include "core/error.h"
+#include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/support/thread_world.h"
 
@@ -96,6 +98,31 @@ TEST(Trainer, MicroBatchesAddUpToTheBatchInEveryMode) {
     expect_near(train({.ranks = 2, .batch = 2, .accum = 3, .mode = mode}), alone);
   }
   expect_near(train({.ranks = 2, .batch = 2, .accum = 3, .deferred_sync = true}), alone);
+}
+
+TEST(Trainer, ASteadyStepAllocatesNothingInAnyMode) {
+  for (const dist::SyncMode mode : {dist::SyncMode::naive, dist::SyncMode::flat,
+                                    dist::SyncMode::per_param, dist::SyncMode::overlap}) {
+    test::thread_world(2, [&](dist::Communicator& comm) {
+      const DataSplits data = make_synthetic({.in = 5, .out = 3}, 64);
+      const auto model = make_mlp({{5, 8, 8, 3}, true}, 0, kCpu);
+      const auto loss = make_loss("mse");
+      dist::DataParallel data_parallel(model->parameters(), comm, {.mode = mode});
+      optim::Adam optimizer(data_parallel.parameters(), {});
+      dist::DistributedSampler sampler(64, {4, 2, comm.size(), comm.rank()}, 3, true);
+      Trainer trainer({*model, *loss, optimizer, data_parallel, sampler, *data.train, kCpu, true});
+      const auto allocator = Context::current().allocator(kCpu);
+      trainer.step(0);
+      trainer.step(1);
+      const MemoryStats before = allocator->stats();
+      for (std::int64_t step = 2; step < 6; ++step) {
+        trainer.step(step);
+      }
+      EXPECT_EQ(allocator->stats().system_allocations, before.system_allocations)
+          << dist::to_string(mode);
+      EXPECT_EQ(allocator->stats().in_use, before.in_use) << dist::to_string(mode);
+    });
+  }
 }
 
 TEST(Trainer, ALossThatIsNotFiniteEndsTheRun) {
