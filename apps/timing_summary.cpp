@@ -43,8 +43,7 @@ double median_hidden_fraction(std::span<const StepTimes> steps) {
 
 }  // namespace
 
-void TimingHistory::add(const StepTimes& times, std::vector<CollectiveTimes> collectives,
-                        double samples) {
+void TimingHistory::add(const StepSpans& spans, double samples) {
   if (steps_.size() == 2 * kKept) {
     const auto kept = static_cast<std::ptrdiff_t>(kKept);
     steps_.erase(steps_.begin(), steps_.end() - kept);
@@ -52,8 +51,8 @@ void TimingHistory::add(const StepTimes& times, std::vector<CollectiveTimes> col
     samples_.erase(samples_.begin(), samples_.end() - kept);
     forgotten_ += kKept;
   }
-  steps_.push_back(times);
-  collectives_.push_back(std::move(collectives));
+  steps_.push_back(times_of(spans));
+  collectives_.push_back(spans.collectives);
   samples_.push_back(samples);
 }
 

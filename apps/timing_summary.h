@@ -16,7 +16,7 @@ class TimingHistory {
   static constexpr std::size_t kKept = 1000;
 
   /// `samples`: of this step, on all ranks together.
-  void add(const StepTimes& times, std::vector<CollectiveTimes> collectives, double samples);
+  void add(const StepSpans& spans, double samples);
 
   std::span<const StepTimes> steps() const { return steps_; }
   std::span<const std::vector<CollectiveTimes>> collectives() const { return collectives_; }

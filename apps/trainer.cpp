@@ -57,7 +57,7 @@ void Trainer::step(std::int64_t step) {
   }
   StepSpans spans = clock_.finish();
 
-  history_.add(times_of(spans), std::move(spans.collectives), samples);
+  history_.add(spans, samples);
   global_samples_.push_back(samples);
   add_losses(batches);
   next_step_ = step + 1;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""torch_baseline.py --widths 512,512,10 [...]: times PyTorch eager on a Linear+ReLU network, one GPU.
+"""torch_baseline.py --widths 512,512,10 [...]: times PyTorch eager on a Linear+ReLU network, one GPU or CPU.
 
 The counterpart of `train_mlp --json` with one rank: same layers, loss, optimizer and batch, float32 without TF32.
 Prints one JSON object; step_ms is the median time from the start of forward to the end of the optimizer.
@@ -8,6 +8,7 @@ Prints one JSON object; step_ms is the median time from the start of forward to 
 import argparse
 import json
 import statistics
+import time
 
 
 def parse():
@@ -16,6 +17,8 @@ def parse():
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--no-bias", action="store_true")
     parser.add_argument("--momentum", type=float, default=0.0)
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument("--threads", type=int, default=1, help="of the CPU")
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--warmup", type=int, default=10)
     return parser.parse_args()
@@ -25,7 +28,29 @@ def build(torch, widths, bias):
     layers = []
     for inputs, outputs in zip(widths, widths[1:]):
         layers += [torch.nn.Linear(inputs, outputs, bias=bias), torch.nn.ReLU()]
-    return torch.nn.Sequential(*layers[:-1]).cuda()
+    return torch.nn.Sequential(*layers[:-1])
+
+
+def timer(torch, device):
+    """A function that gives a function that gives the milliseconds since it was made."""
+
+    def on_cpu():
+        begin = time.perf_counter()
+        return lambda: 1e3 * (time.perf_counter() - begin)
+
+    def on_gpu():
+        torch.cuda.synchronize()
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+
+        def elapsed():
+            end.record()
+            torch.cuda.synchronize()
+            return begin.elapsed_time(end)
+
+        return elapsed
+
+    return on_cpu if device == "cpu" else on_gpu
 
 
 def main():
@@ -33,25 +58,25 @@ def main():
     import torch
 
     torch.backends.cuda.matmul.allow_tf32 = False
+    torch.set_num_threads(args.threads)
+    start = timer(torch, args.device)
     widths = [int(width) for width in args.widths.split(",")]
-    model = build(torch, widths, not args.no_bias)
+    model = build(torch, widths, not args.no_bias).to(args.device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=args.momentum)
     loss_function = torch.nn.MSELoss()
-    x = torch.rand(args.batch, widths[0], device="cuda")
-    target = torch.rand(args.batch, widths[-1], device="cuda")
+    x = torch.rand(args.batch, widths[0], device=args.device)
+    target = torch.rand(args.batch, widths[-1], device=args.device)
     times = []
     for step in range(args.warmup + args.steps):
-        torch.cuda.synchronize()
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
+        elapsed = start()
         loss = loss_function(model(x), target)
         loss.backward()
         optimizer.step()
-        optimizer.zero_grad()
-        end.record()
-        torch.cuda.synchronize()
+        # On a CPU PyTorch is 10 % faster when it keeps the gradients' memory, against its default.
+        optimizer.zero_grad(set_to_none=args.device == "cuda")
+        taken = elapsed()
         if step >= args.warmup:
-            times.append(begin.elapsed_time(end))
+            times.append(taken)
     print(json.dumps({"torch": torch.__version__, "step_ms": statistics.median(times), "step_ms_min": min(times)}))
 
 

@@ -151,6 +151,27 @@ TEST_F(TrainMlp, JsonIsTheOnlyThingOnStdout) {
   EXPECT_THAT(outcome.err, HasSubstr("parameters equal on all ranks"));
 }
 
+TEST_F(TrainMlp, TheTimesOfACommunicatingRunBelongTogether) {
+  const std::string flags = "--hidden 256,256 --steps 20 --threads 1 --json --mode ";
+  for (const std::string mode : {"naive", "overlap"}) {
+    const Outcome outcome = run(flags + mode, 2);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    const nlohmann::json json = nlohmann::json::parse(outcome.out);
+    const double comm = json["comm_ms"];
+    const double hidden = json["hidden_ms"];
+    EXPECT_GT(comm, 0.0) << mode;
+    EXPECT_GE(json["step_ms"], comm) << mode;
+    EXPECT_GT(json["backward_ms"], json["optimizer_ms"]) << mode;
+    EXPECT_GT(json["samples_per_second"], json["samples_per_second_overall"]) << mode;
+    if (mode == "naive") {
+      EXPECT_EQ(hidden, 0.0) << "a blocking all-reduce hides nothing";
+    } else {
+      EXPECT_LE(hidden, comm);
+      EXPECT_LT(json["buckets"][0]["begin_ms"], json["buckets"][0]["end_ms"]);
+    }
+  }
+}
+
 TEST_F(TrainMlp, RunsAreNumberedAndLogged) {
   ASSERT_EQ(run(std::string(kTiny) + "--log-every 2").exit_code, 0);
   const Outcome second = run(std::string(kTiny) + "--log-every 2");

@@ -1,0 +1,149 @@
+// gemm_share [DEPTH WIDTH BATCH THREADS ROUNDS]: which share of a training step are its GEMMs?
+//
+// Alternates a full step (forward, backward, SGD; no communication) with the same step's GEMMs
+// alone: the same shapes and transpositions in the same order on as many different buffers, so that
+// what is in a cache for one is in it for the other. Prints medians over the rounds, in ms.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <vector>
+
+#include "autograd/engine.h"
+#include "autograd/functions/mse_loss.h"
+#include "core/context.h"
+#include "core/cpu/threads.h"
+#include "core/ops.h"
+#include "optim/sgd.h"
+#include "tests/support/small_model.h"
+
+namespace brigade {
+namespace {
+
+using ops::Trans;
+
+struct Sizes {
+  int depth = 8;
+  std::int64_t width = 1024;
+  std::int64_t batch = 128;
+  int threads = 1;
+  int rounds = 25;
+};
+
+double milliseconds(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+      .count();
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + std::ssize(values) / 2, values.end());
+  return values[values.size() / 2];
+}
+
+/// The 3 depth - 1 GEMMs of a step: the first layer has no dx.
+class GemmsAlone {
+ public:
+  explicit GemmsAlone(const Sizes& sizes) {
+    for (int layer = 0; layer < sizes.depth; ++layer) {
+      weights_.push_back(random({sizes.width, sizes.width}));
+      grads_.push_back(random({sizes.width, sizes.width}));
+      activations_.push_back(random({sizes.batch, sizes.width}));
+      deltas_.push_back(random({sizes.batch, sizes.width}));
+    }
+  }
+
+  void run() {
+    const std::size_t depth = weights_.size();
+    for (std::size_t i = 0; i < depth; ++i) {
+      ops::gemm(activations_[i], Trans::no, weights_[i], Trans::yes, {}, deltas_[i]);
+    }
+    for (std::size_t i = depth; i-- > 0;) {
+      ops::gemm(deltas_[i], Trans::yes, activations_[i], Trans::no, {}, grads_[i]);
+      if (i > 0) {
+        ops::gemm(deltas_[i], Trans::no, weights_[i], Trans::no, {}, deltas_[i - 1]);
+      }
+    }
+  }
+
+ private:
+  static Tensor random(const Shape& shape) {
+    Tensor values = Tensor::empty(shape);
+    ops::uniform({.low = -0.03, .high = 0.03}, values);
+    return values;
+  }
+
+  std::vector<Tensor> weights_;      // [width, width]
+  std::vector<Tensor> grads_;        // [width, width]
+  std::vector<Tensor> activations_;  // [batch, width]
+  std::vector<Tensor> deltas_;       // [batch, width]
+};
+
+class FullStep {
+ public:
+  explicit FullStep(const Sizes& sizes)
+      : model_(test::make_mlp(
+            std::vector<std::int64_t>(static_cast<std::size_t>(sizes.depth) + 1, sizes.width))),
+        optimizer_(model_->parameters(), {.lr = 0.01}),
+        x_(Tensor::empty({sizes.batch, sizes.width})),
+        target_(Tensor::zeros({sizes.batch, sizes.width})) {
+    ops::uniform({.low = -1.0, .high = 1.0}, x_);
+  }
+
+  void run() {
+    optimizer_.zero_grad();
+    autograd::backward(autograd::mse_loss(model_->forward(autograd::Variable(x_)), target_));
+    optimizer_.step();
+  }
+
+ private:
+  std::unique_ptr<nn::Sequential> model_;
+  optim::SGD optimizer_;
+  Tensor x_;
+  Tensor target_;
+};
+
+void measure(const Sizes& sizes) {
+  set_cpu_threads(sizes.threads);
+  GemmsAlone gemms(sizes);
+  FullStep step(sizes);
+  std::vector<double> gemm_ms;
+  std::vector<double> step_ms;
+  constexpr int kWarmUp = 3;
+  for (int round = -kWarmUp; round < sizes.rounds; ++round) {
+    const double full = milliseconds([&] { step.run(); });
+    const double alone = milliseconds([&] { gemms.run(); });
+    if (round >= 0) {
+      step_ms.push_back(full);
+      gemm_ms.push_back(alone);
+    }
+  }
+  std::printf(
+      "{\"depth\": %d, \"width\": %lld, \"batch\": %lld, \"threads\": %d, \"rounds\": %d, "
+      "\"step_ms\": %.3f, \"gemm_ms\": %.3f, \"gemm_share\": %.4f}\n",
+      sizes.depth, static_cast<long long>(sizes.width), static_cast<long long>(sizes.batch),
+      sizes.threads, sizes.rounds, median(step_ms), median(gemm_ms),
+      median(gemm_ms) / median(step_ms));
+}
+
+}  // namespace
+}  // namespace brigade
+
+int main(int argc, char** argv) {
+  const auto argument = [&](int index, int otherwise) {
+    const int value = index < argc ? std::atoi(argv[index]) : otherwise;
+    if (value < 1) {
+      std::fprintf(stderr,
+                   "gemm_share: expected DEPTH WIDTH BATCH THREADS ROUNDS, all at least 1\n");
+      std::exit(2);
+    }
+    return value;
+  };
+  brigade::measure({.depth = argument(1, 8),
+                    .width = argument(2, 1024),
+                    .batch = argument(3, 128),
+                    .threads = argument(4, 1),
+                    .rounds = argument(5, 25)});
+}
