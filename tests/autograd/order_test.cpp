@@ -60,6 +60,19 @@ TEST(BackwardOrder, AnnouncesParametersBeforeAnyOtherNodeInWhateverOrderANodeLis
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
+TEST(BackwardOrder, LinearMakesWhatTheNetworkWaitsForBeforeWhatOnlyThisRankWaitsFor) {
+  EventLog log;
+  LoggingListener listener(log);
+  const Variable x(Tensor::zeros({2, 3}), true);
+  const Variable w(Tensor::zeros({1, 3}), true);
+  const Variable b(Tensor::zeros({1}), true);
+  const HookHandle hx = x.attach_listener(listener, 0);
+  const HookHandle hw = w.attach_listener(listener, 1);
+  const HookHandle hb = b.attach_listener(listener, 2);
+  backward(mse_loss(linear(x, w, b), Tensor::zeros({2, 1})));
+  EXPECT_THAT(log, ElementsAre("begin", "ready 1", "ready 2", "ready 0", "end"));
+}
+
 TEST(BackwardOrder, AnnouncesEveryWeightOfA40LayerMlpBeforeTheFollowingNodeRuns) {
   constexpr std::size_t kLayers = 40;
   constexpr std::int64_t kWidth = 3;
