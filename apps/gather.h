@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "dist/communicator.h"
@@ -22,6 +24,19 @@ std::vector<std::vector<T>> gather_vectors(dist::Communicator& comm, const std::
     }
   }
   return all;
+}
+
+/// The texts of all ranks, in rank order, of any lengths. Collective.
+inline std::vector<std::string> gather_texts(dist::Communicator& comm, std::string mine) {
+  const std::vector<std::size_t> lengths = dist::all_gather_values(comm, mine.size());
+  const std::size_t longest = *std::max_element(lengths.begin(), lengths.end());
+  mine.resize(longest);
+  const std::vector<std::byte> bytes = comm.all_gather(std::as_bytes(std::span(mine)));
+  std::vector<std::string> texts;
+  for (std::size_t rank = 0; rank < lengths.size(); ++rank) {
+    texts.emplace_back(reinterpret_cast<const char*>(bytes.data()) + rank * longest, lengths[rank]);
+  }
+  return texts;
 }
 
 }  // namespace brigade::apps

@@ -31,12 +31,33 @@ StepTimes times_of(const StepSpans& spans) {
 }
 
 StepClock::StepClock(Device device, dist::Communicator& comm)
-    : stream_(compute_stream(device)), comm_(comm) {
+    : device_(device), stream_(compute_stream(device)), comm_(comm), log_(stream_) {
   comm_.set_timing(true);
+  set_epoch();
+}
+
+StepClock::~StepClock() {
+  set_recording(false);
+  comm_.set_timing(false);
+}
+
+void StepClock::set_epoch() {
+  epoch_event_ = stream_.record(Timing::on);
+  epoch_event_.synchronize();
+  epoch_ = std::chrono::steady_clock::now();
+}
+
+void StepClock::set_recording(bool on) {
+  if (on && !recording_) {
+    set_epoch();  // a GPU's event times are floats: far from the epoch they would lose microseconds
+  }
+  recording_ = on;
+  Context::current().set_span_log(on ? &log_ : nullptr);
 }
 
 void StepClock::start() {
   marks_.clear();
+  memory_.clear();
   mark();
 }
 
@@ -47,6 +68,9 @@ void StepClock::backward_done() {
   mark();
 }
 void StepClock::mark() {
+  if (recording_) {
+    memory_.push_back(Context::current().allocator(device_)->stats().in_use);
+  }
   marks_.push_back(stream_.record(Timing::on));
 }
 
@@ -61,6 +85,7 @@ StepSpans StepClock::finish() {
                 "StepClock: expected pairs of forward and backward, got ", marks_.size() - 2,
                 " marks");
   StepSpans spans;
+  spans.start = elapsed_ms(epoch_event_, start);
   for (std::size_t i = 1; i + 1 < marks_.size(); i += 2) {
     spans.forwards.push_back({ms(marks_[i - 1]), ms(marks_[i])});
     spans.backwards.push_back({ms(marks_[i]), ms(marks_[i + 1])});
@@ -70,7 +95,14 @@ StepSpans StepClock::finish() {
     spans.waits.push_back({ms(wait.begin), ms(wait.end)});
   }
   for (const dist::CollectiveRecord& record : comm_.take_collectives()) {
+    spans.labels.push_back(record.label);
     spans.collectives.push_back({ms(record.ready), ms(record.begin), ms(record.end), record.bytes});
+  }
+  for (const SpanLog::Span& scope : log_.take()) {
+    spans.scopes.push_back({scope.name, scope.lane, scope.depth, ms(scope.begin), ms(scope.end)});
+  }
+  for (std::size_t i = 0; i < memory_.size(); ++i) {
+    spans.memory.push_back({ms(marks_[i]), memory_[i]});
   }
   return spans;
 }

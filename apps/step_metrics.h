@@ -1,9 +1,12 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "apps/intervals.h"
+#include "core/trace.h"
 #include "dist/communicator.h"
 
 namespace brigade::apps {
@@ -36,13 +39,32 @@ struct CollectiveTimes {
   std::size_t bytes = 0;
 };
 
+/// A TraceScope in ms after the start of the step; negative while its data was loaded.
+struct ScopeTimes {
+  std::string name;
+  Lane lane = Lane::compute;
+  int depth = 0;
+  double begin = 0.0;
+  double end = 0.0;
+};
+
+/// Bytes in live tensors at one moment.
+struct MemorySample {
+  double at = 0.0;
+  std::size_t bytes = 0;
+};
+
 /// The raw times of a step, all in ms after its start.
 struct StepSpans {
+  double start = 0.0;               ///< of the step itself, in ms after StepClock::epoch()
   std::vector<Interval> forwards;   ///< one per micro-batch
   std::vector<Interval> backwards;  ///< one per micro-batch
   Interval optimizer;
   std::vector<Interval> waits;
   std::vector<CollectiveTimes> collectives;
+  std::vector<std::string> labels;   ///< of the collectives
+  std::vector<ScopeTimes> scopes;    ///< while recording
+  std::vector<MemorySample> memory;  ///< while recording
 };
 
 StepTimes times_of(const StepSpans& spans);
@@ -53,9 +75,15 @@ class StepClock {
  public:
   /// Switches the communicator's timing on until destroyed.
   StepClock(Device device, dist::Communicator& comm);
-  ~StepClock() { comm_.set_timing(false); }
+  ~StepClock();
   StepClock(const StepClock&) = delete;
   StepClock& operator=(const StepClock&) = delete;
+
+  /// Whether the coming steps' TraceScopes and memory are recorded as well.
+  void set_recording(bool on);
+
+  /// What step starts are counted from, on this host's std::chrono::steady_clock.
+  std::chrono::steady_clock::time_point epoch() const { return epoch_; }
 
   void start();
   void forward_done();
@@ -65,10 +93,17 @@ class StepClock {
 
  private:
   void mark();
+  void set_epoch();
 
+  Device device_;
   Stream& stream_;
   dist::Communicator& comm_;
+  SpanLog log_;
+  bool recording_ = false;
+  Event epoch_event_;
+  std::chrono::steady_clock::time_point epoch_;
   std::vector<Event> marks_;  // start, then ends of: forward, backward, forward, ..., optimizer
+  std::vector<std::size_t> memory_;  // in use at each mark, while recording
 };
 
 }  // namespace brigade::apps

@@ -8,6 +8,8 @@
 
 namespace brigade {
 
+class SpanLog;
+
 /// What one rank computes with: a compute stream and a caching allocator per device.
 ///
 /// There is one Context per thread, not per process, because in tests ranks are threads: two of
@@ -24,6 +26,10 @@ class Context {
   /// ended.
   const std::shared_ptr<CachingAllocator>& allocator(Device device);
 
+  /// Where this thread's TraceScopes go; null, as at first: nowhere. The log must outlive its use.
+  SpanLog* span_log() const { return span_log_; }
+  void set_span_log(SpanLog* log) { span_log_ = log; }
+
  private:
   struct PerDevice {
     std::unique_ptr<Stream> stream;
@@ -33,6 +39,7 @@ class Context {
 
   PerDevice cpu_;
   std::map<int, PerDevice> gpus_;
+  SpanLog* span_log_ = nullptr;
 };
 
 /// Short for Context::current().compute_stream(device).

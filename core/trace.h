@@ -1,16 +1,80 @@
 #pragma once
 
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/stream.h"
+
 namespace brigade {
 
-/// Names what the enclosing scope does, for profilers: an NVTX range in CUDA builds (free without a
-/// profiler), nothing in CPU builds. Never synchronises a device. `name` must be a literal or
-/// outlive the scope.
+/// What a span occupies: a lane of the time line.
+enum class Lane : std::uint8_t { compute, optimizer, data, host };
+std::string_view to_string(Lane lane);
+
+/// What one rank did and when, while somebody looks (Context::set_span_log). Spans nest as the
+/// scopes do. Times are events on the stream given here, so on a GPU they are the GPU's times, and
+/// recording never waits for it.
+class SpanLog {
+ public:
+  struct Span {
+    std::string name;
+    Lane lane = Lane::compute;
+    int depth = 0;  ///< number of spans around this one
+    Event begin;
+    Event end;
+  };
+
+  explicit SpanLog(Stream& stream) : stream_(stream) {}
+
+  std::size_t open(std::string name, Lane lane);
+  void close(std::size_t span);
+
+  /// All spans since the last call, in the order in which they were opened. None may be open.
+  std::vector<Span> take() { return std::exchange(spans_, {}); }
+
+ private:
+  Stream& stream_;
+  std::vector<Span> spans_;
+  int depth_ = 0;
+};
+
+/// Names what the enclosing scope does: a span of this thread's SpanLog, if it has one, and an NVTX
+/// range in CUDA builds. Costs two loads when nobody looks. Never synchronises a device. `name`
+/// must be a literal or outlive the scope.
 class TraceScope {
  public:
-  explicit TraceScope(const char* name);
-  ~TraceScope();
+  explicit TraceScope(const char* name, Lane lane = Lane::compute)
+      : TraceScope(
+            name, [] { return std::string(); }, lane) {}
+
+  /// `detail` is appended to the name; called only if somebody looks.
+  template <std::invocable Detail>
+  TraceScope(const char* name, Detail&& detail, Lane lane = Lane::compute) : log_(active_log()) {
+    push_range(name);
+    if (log_ != nullptr) {
+      span_ = log_->open(name + std::string(detail()), lane);
+    }
+  }
+
+  ~TraceScope() {
+    if (log_ != nullptr) {
+      log_->close(span_);
+    }
+    pop_range();
+  }
   TraceScope(const TraceScope&) = delete;
   TraceScope& operator=(const TraceScope&) = delete;
+
+ private:
+  static SpanLog* active_log();
+  static void push_range(const char* name);  // nvtx.cpp or no_nvtx.cpp
+  static void pop_range();
+
+  SpanLog* log_;
+  std::size_t span_ = 0;
 };
 
 }  // namespace brigade

@@ -44,7 +44,9 @@ std::vector<Bucket> make_buckets(std::span<const autograd::Variable> parameters,
     const Shape flat{static_cast<std::int64_t>(bytes / size_of(first.dtype()))};
     Bucket bucket{.members = members,
                   .data = Tensor::zeros(flat, first.dtype(), first.device()),
-                  .grads = Tensor::zeros(flat, first.dtype(), first.device())};
+                  .grads = Tensor::zeros(flat, first.dtype(), first.device()),
+                  .label = members.size() == 1 ? parameters[members.front()].name()
+                                               : concat("bucket_", buckets.size())};
     std::int64_t offset = 0;
     for (const std::size_t i : members) {
       const autograd::Variable& parameter = parameters[i];

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "autograd/variable.h"
@@ -33,6 +34,7 @@ struct Bucket {
   std::vector<std::size_t> members;  ///< indices into the parameter list, in slice order
   Tensor data;                       ///< the weights
   Tensor grads;                      ///< the gradients: what is all-reduced, without any copy
+  std::string label;                 ///< "bucket_2", or the name of the only parameter in it
 };
 
 /// Allocates the buckets of `plan` and moves the parameters' data and gradients into them.

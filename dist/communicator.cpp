@@ -11,7 +11,7 @@ namespace brigade::dist {
 //                            |                                                  ^
 //   comm               wait(ready) | begin | sum over ranks | record(end) ------+
 //
-Work Communicator::all_reduce(const Tensor& tensor) {
+Work Communicator::all_reduce(const Tensor& tensor, std::string_view label) {
   Stream& compute = compute_stream(tensor.device());
   Stream& comm = comm_stream();
   // Without these two lines the collective could read a gradient that a kernel is still writing.
@@ -29,7 +29,7 @@ Work Communicator::all_reduce(const Tensor& tensor) {
   ++collectives_;
   bytes_reduced_ += tensor.nbytes();
   if (timing_ == Timing::on) {
-    collective_records_.push_back({tensor.nbytes(), ready, begin, end});
+    collective_records_.push_back({std::string(label), tensor.nbytes(), ready, begin, end});
   }
   return Work(end);
 }
@@ -39,10 +39,10 @@ void Communicator::wait(const Work& work, Device device) {
   wait_since(mark(compute), work, compute);
 }
 
-void Communicator::blocking_all_reduce(const Tensor& tensor) {
+void Communicator::blocking_all_reduce(const Tensor& tensor, std::string_view label) {
   Stream& compute = compute_stream(tensor.device());
   const Event begin = mark(compute);
-  wait_since(begin, all_reduce(tensor), compute);
+  wait_since(begin, all_reduce(tensor, label), compute);
 }
 
 void Communicator::wait_since(const Event& begin, const Work& work, Stream& compute) {

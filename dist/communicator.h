@@ -5,6 +5,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@ namespace brigade::dist {
 
 /// When one collective or wait happened, on the device's own clock. Kept while timing is on.
 struct CollectiveRecord {
+  std::string label;  ///< as given to all_reduce
   std::size_t bytes = 0;
   Event ready;  ///< compute stream: the data was final
   Event begin;  ///< communication stream: the collective started
@@ -56,8 +58,8 @@ class Communicator {
 
   /// Starts `tensor` := sum over ranks, in place, once everything enqueued so far on this thread's
   /// compute stream is done. Returns at once; the caller must not touch `tensor` before wait(work).
-  /// Every rank ends with the same bits.
-  Work all_reduce(const Tensor& tensor);
+  /// Every rank ends with the same bits. `label` says in a time line what it was.
+  Work all_reduce(const Tensor& tensor, std::string_view label = {});
 
   /// Makes this thread's compute stream on `device` wait for `work`. On a GPU the host does not
   /// wait. Rethrows what a CPU collective threw.
@@ -65,7 +67,7 @@ class Communicator {
 
   /// all_reduce and wait in one: from here to the end of the collective the compute stream has
   /// nothing to do, and the time in between counts as waiting.
-  void blocking_all_reduce(const Tensor& tensor);
+  void blocking_all_reduce(const Tensor& tensor, std::string_view label = {});
 
   /// Host side, blocking.
   virtual void barrier() = 0;

@@ -10,7 +10,7 @@ void FlatSync::on_backward_end() {
   }
   std::vector<Work> works;
   for (const Bucket& bucket : targets_.buckets) {
-    works.push_back(targets_.comm.all_reduce(bucket.grads));
+    works.push_back(targets_.comm.all_reduce(bucket.grads, bucket.label));
   }
   for (std::size_t i = 0; i < works.size(); ++i) {
     targets_.comm.wait(works[i], targets_.buckets[i].grads.device());

@@ -14,7 +14,7 @@ void NaiveSync::on_backward_end() {
     const Tensor grad = parameter.grad();
     Stream& compute = compute_stream(grad.device());
     compute.synchronize();
-    targets_.comm.blocking_all_reduce(grad);
+    targets_.comm.blocking_all_reduce(grad, parameter.name());
     compute.synchronize();
   }
   reset();

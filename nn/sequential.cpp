@@ -1,11 +1,15 @@
 #include "nn/sequential.h"
 
+#include "core/error.h"
+#include "core/trace.h"
+
 namespace brigade::nn {
 
 Variable Sequential::forward(const Variable& x) {
   Variable y = x;
-  for (const std::unique_ptr<Module>& module : modules_) {
-    y = module->forward(y);
+  for (std::size_t i = 0; i < modules_.size(); ++i) {
+    const TraceScope scope("layer ", [&] { return concat(i, " ", modules_[i]->description()); });
+    y = modules_[i]->forward(y);
   }
   return y;
 }

@@ -5,10 +5,10 @@
 namespace brigade {
 
 // Without a profiler attached each of these is a load and a branch.
-TraceScope::TraceScope(const char* name) {
+void TraceScope::push_range(const char* name) {
   nvtxRangePushA(name);
 }
-TraceScope::~TraceScope() {
+void TraceScope::pop_range() {
   nvtxRangePop();
 }
 

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "apps/step_metrics.h"
+#include "dist/clock_alignment.h"
+
+/// What all ranks did during a few steps, on one common clock.
+namespace brigade::apps {
+
+struct StepTrace {
+  std::int64_t step = 0;  ///< counted from 1
+  StepSpans spans;        ///< spans.start: ms after the first recorded step of rank 0 began
+};
+
+struct RankTrace {
+  int rank = 0;
+  std::string host;
+  double clock_error_ms = 0.0;  ///< of this rank's clock against rank 0's
+  std::vector<StepTrace> steps;
+};
+
+/// All ranks, the same steps of each.
+struct RunTrace {
+  std::string title;    ///< "overlap, 2 ranks"
+  std::string device;   ///< "cpu", or the GPU's name
+  std::string comm;     ///< what carried the gradients
+  std::string caption;  ///< one more line for people: model, batch, an emulated link
+  std::vector<RankTrace> ranks;
+};
+
+/// Which steps are recorded: `skip` pass unseen, of which the last runs with recording on but is
+/// thrown away, because the first recorded step pays for memory that the later ones reuse.
+struct TraceSchedule {
+  std::int64_t skip = 5;
+  std::int64_t steps = 3;
+
+  bool records(std::int64_t step) const { return step + 1 >= skip && step < skip + steps; }
+  bool keeps(std::int64_t step) const { return step >= skip && step < skip + steps; }
+};
+
+/// Time a rank's collective spent waiting for the last rank to start it, and moving data, in ms.
+struct CollectiveSplit {
+  double waiting = 0.0;
+  double transfer = 0.0;
+};
+
+/// Splits collective number `index` of step number `step` (both positions in the vectors) of rank
+/// number `rank`. Data can move only once the last rank has begun.
+CollectiveSplit split_collective(const RunTrace& trace, std::size_t rank, std::size_t step,
+                                 std::size_t index);
+
+/// Brings the ranks' recordings to rank 0, on its clock; the other ranks get an empty trace.
+/// `epoch` is what their step starts are counted from (StepClock::epoch()); the offsets were
+/// measured before the first and after the last recorded step. Collective.
+std::vector<RankTrace> gather_traces(dist::Communicator& comm, const std::string& host,
+                                     std::vector<StepTrace> steps,
+                                     std::chrono::steady_clock::time_point epoch,
+                                     const dist::ClockOffset& before,
+                                     const dist::ClockOffset& after);
+
+}  // namespace brigade::apps
