@@ -131,6 +131,10 @@ void declare_running(FlagTable& flags, Options& o) {
   flags.count("--log-every", o.log_every, 1, "steps between progress lines (20 lines)");
   flags.count("--eval-every", o.eval_every, 0, "epochs between tests (1); 0: at the end only");
   flags.count("--warmup", o.warmup, 0, "first steps left out of the medians (5, <= 1/4)");
+  flags.toggle("--trace", "write trace.json.gz (Perfetto) and timeline.html",
+               [&o] { o.trace = true; });
+  flags.count("--trace-steps", o.trace_steps, 1, "steps to record (3)");
+  flags.count("--trace-skip", o.trace_skip, 1, "steps before them, the last as warm-up (5)");
   flags.text("--out", "DIR", o.out, "for metrics.jsonl and summary.json (runs/<n>)");
   flags.choice("--color", o.color, {"auto", "always", "never"}, "auto | always | never (auto)");
   flags.toggle("--json", "stdout is the summary alone", [&o] { o.json = true; });
@@ -243,7 +247,10 @@ std::vector<std::string> Options::agreement() const {
           flag("comm", comm),
           flag("log-every", log_every),
           flag("eval-every", eval_every),
-          flag("warmup", warmup)};
+          flag("warmup", warmup),
+          flag("trace", trace ? "on" : "off"),
+          flag("trace-steps", trace_steps),
+          flag("trace-skip", trace_skip)};
 }
 
 ParseResult parse_options(int argc, const char* const* argv) {

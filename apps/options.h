@@ -49,6 +49,9 @@ struct Options {
   std::int64_t log_every = 0;   // 0: about 20 lines
   std::int64_t eval_every = 1;  // epochs; 0: only at the end
   std::int64_t warmup = 5;
+  bool trace = false;
+  std::int64_t trace_skip = 5;
+  std::int64_t trace_steps = 3;
   std::string out;  // empty: runs/<n>
   std::string color = "auto";
   bool json = false;
@@ -58,6 +61,8 @@ struct Options {
   bool classification() const { return loss == "cross_entropy" || data == "fashion-mnist"; }
   /// With --mode no_sync the first K-1 micro-batches run inside DataParallel::no_sync().
   bool deferred_sync() const { return mode == "no_sync"; }
+  /// Whether all-reduces run during backward.
+  bool overlaps() const { return mode != "naive" && mode != "flat"; }
   dist::DataParallelOptions data_parallel() const;
   /// One line per flag that all ranks must have alike: with another --accum or --steps on one of
   /// them the others would wait for it for ever.

@@ -98,6 +98,40 @@ std::string test_text(const Evaluation& test) {
              : fmt::format("loss {:.5f}", test.loss);
 }
 
+/// What people know from profilers: which share of the step did what.
+void print_execution_summary(const Console& console, const RunResult& result) {
+  const TimingSummary& t = result.timing;
+  const auto share = [&t](double ms) {
+    return fmt::format("{:.0f} %", t.median.step > 0.0 ? 100.0 * ms / t.median.step : 0.0);
+  };
+  std::string text =
+      fmt::format("utilisation {} of the step computes", share(t.median.step - t.median.wait));
+  if (t.communicates) {
+    text += fmt::format("; communication {}, exposed {}", share(t.median.comm),
+                        share(t.median.exposed));
+  }
+  console.line(fmt::format("{}; peak memory {:.1f} MiB", text,
+                           static_cast<double>(result.peak_memory_bytes) / 0x1p20));
+  constexpr std::size_t kShown = 5;
+  double total = 0.0;
+  for (const OperationTime& operation : result.operations) {
+    total += operation.ms;
+  }
+  std::vector<std::string> top;
+  for (const OperationTime& operation : result.operations) {
+    if (top.size() < kShown) {
+      top.push_back(fmt::format("{} {:.2f} ms ({:.0f} %)", operation.name, operation.ms,
+                                100.0 * operation.ms / total));
+    }
+  }
+  if (!top.empty()) {
+    console.line(
+        fmt::format("top operations in {}: {}",
+                    plural(static_cast<std::int64_t>(result.recorded_steps), "recorded step"),
+                    fmt::join(top, ", ")));
+  }
+}
+
 }  // namespace
 
 void print_first_screen(const Console& console, const RunInfo& info) {
@@ -177,6 +211,7 @@ void print_result(const Console& console, const RunInfo& info, const RunResult& 
         t.median.comm, 100.0 * t.hidden_fraction, result.collectives_per_step,
         result.bytes_reduced_per_step / 0x1p20));
   }
+  print_execution_summary(console, result);
   if (result.params_equal) {
     console.line(
         console.good(fmt::format("parameters equal on all ranks: {:016x}", result.params_hash)));

@@ -7,6 +7,7 @@
 #include "apps/evaluate.h"
 #include "apps/model.h"
 #include "apps/options.h"
+#include "apps/step_recorder.h"
 #include "apps/timing_summary.h"
 #include "dist/launch.h"
 #include "dist/sampler.h"
@@ -60,6 +61,9 @@ struct RunResult {
   TimingSummary timing;
   double collectives_per_step = 0.0;
   double bytes_reduced_per_step = 0.0;
+  std::vector<OperationTime> operations;  ///< of rank 0, in the recorded steps
+  std::size_t recorded_steps = 0;
+  RunTrace trace;  ///< with --trace, on rank 0
   std::uint64_t params_hash = 0;
   double samples_per_second_overall = 0.0;  ///< loading, barriers and reports included, tests not
   bool params_equal = false;

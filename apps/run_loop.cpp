@@ -5,6 +5,7 @@
 #include <span>
 
 #include "apps/report.h"
+#include "core/error.h"
 
 namespace brigade::apps {
 
@@ -45,10 +46,25 @@ class RunLoop {
     result_.samples_per_second_overall = samples_ / (result_.seconds - test_seconds_);
     result_.timing =
         summarize(trainer_.history(), static_cast<std::size_t>(info_.options.warmup), comm);
+    record();
     return result_;
   }
 
  private:
+  void record() {
+    const StepRecorder& recorder = trainer_.recorder();
+    result_.recorded_steps = recorder.steps().size();
+    result_.operations = operation_times(recorder.steps());
+    if (info_.options.trace) {
+      result_.trace = {.title = concat(info_.options.mode, ", ", info_.ranks.size, " ranks"),
+                       .device = info_.device_name,
+                       .comm = info_.comm,
+                       .caption = concat(info_.shape.description(), ", batch ", info_.options.batch,
+                                         " per rank"),
+                       .ranks = recorder.gather(info_.ranks.host)};
+    }
+  }
+
   bool is_test_due(std::int64_t done) const {
     const std::int64_t every = info_.options.eval_every * info_.steps_per_epoch;
     return done == info_.steps || (every > 0 && done % every == 0);

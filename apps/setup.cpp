@@ -90,6 +90,11 @@ std::unique_ptr<optim::Optimizer> make_optimizer(
   return std::make_unique<optim::Adam>(parameters, adam);
 }
 
+TraceSchedule trace_schedule(const RunInfo& info) {
+  const std::int64_t steps = std::min(info.options.trace_steps, info.steps);
+  return {.skip = std::min(info.options.trace_skip, info.steps - steps), .steps = steps};
+}
+
 std::int64_t threads_of(const Options& options, const dist::RankInfo& ranks) {
   return options.threads > 0 ? options.threads : ranks.threads;
 }

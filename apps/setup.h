@@ -36,6 +36,9 @@ MlpShape shape_of(const Options& options, const Dataset& data);
 std::unique_ptr<optim::Optimizer> make_optimizer(const Options& options,
                                                  const std::vector<autograd::Variable>& parameters);
 
+/// Which steps are recorded: as asked, but in a short run early enough that there is something.
+TraceSchedule trace_schedule(const RunInfo& info);
+
 /// CPU threads per rank.
 std::int64_t threads_of(const Options& options, const dist::RankInfo& ranks);
 

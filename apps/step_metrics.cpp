@@ -33,7 +33,7 @@ StepTimes times_of(const StepSpans& spans) {
 StepClock::StepClock(Device device, dist::Communicator& comm)
     : device_(device), stream_(compute_stream(device)), comm_(comm), log_(stream_) {
   comm_.set_timing(true);
-  set_epoch();
+  restart();
 }
 
 StepClock::~StepClock() {
@@ -41,16 +41,13 @@ StepClock::~StepClock() {
   comm_.set_timing(false);
 }
 
-void StepClock::set_epoch() {
+void StepClock::restart() {
   epoch_event_ = stream_.record(Timing::on);
   epoch_event_.synchronize();
   epoch_ = std::chrono::steady_clock::now();
 }
 
 void StepClock::set_recording(bool on) {
-  if (on && !recording_) {
-    set_epoch();  // a GPU's event times are floats: far from the epoch they would lose microseconds
-  }
   recording_ = on;
   Context::current().set_span_log(on ? &log_ : nullptr);
 }

@@ -79,6 +79,10 @@ class StepClock {
   StepClock(const StepClock&) = delete;
   StepClock& operator=(const StepClock&) = delete;
 
+  /// From now on epoch() is now. Waits for the device. A GPU's event times are floats: far from the
+  /// epoch they would lose microseconds.
+  void restart();
+
   /// Whether the coming steps' TraceScopes and memory are recorded as well.
   void set_recording(bool on);
 
@@ -93,7 +97,6 @@ class StepClock {
 
  private:
   void mark();
-  void set_epoch();
 
   Device device_;
   Stream& stream_;

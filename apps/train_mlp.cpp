@@ -9,6 +9,7 @@
 #include <span>
 #include <thread>
 
+#include "apps/chrome_trace.h"
 #include "apps/report.h"
 #include "apps/run_loop.h"
 #include "apps/setup.h"
@@ -67,6 +68,10 @@ void write_results(const Console& console, const RunInfo& info, const RunResult&
     save_weights(info.options.save, parameters);
     files.push_back(info.options.save);
   }
+  if (info.options.trace) {
+    files.push_back(directory / "trace.json.gz");
+    write_chrome_trace(files.back(), result.trace);
+  }
   print_result(console, info, result, files);
   if (info.options.json) {
     console.result(summary);
@@ -110,7 +115,9 @@ int train(const Options& options, const dist::RankInfo& ranks) {
                                 .sampler = sampler,
                                 .data = *data.train,
                                 .device = place.device,
-                                .deferred_sync = options.deferred_sync()},
+                                .deferred_sync = options.deferred_sync(),
+                                .overlaps = options.overlaps(),
+                                .trace = trace_schedule(info)},
                                *data.test, {console, metrics ? &*metrics : nullptr});
   compare_ranks(result, data_parallel, place.device);
   if (comm.rank() == 0) {

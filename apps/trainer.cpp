@@ -19,6 +19,7 @@ Trainer::Trainer(const TrainerParts& parts)
     : parts_(parts),
       comm_(parts.data_parallel.communicator()),
       clock_(parts.device, comm_),
+      recorder_(parts.trace, clock_, comm_),
       device_losses_(Tensor::zeros({kLossWindow}, DType::f32, parts.device)) {}
 
 void Trainer::step(std::int64_t step) {
@@ -27,51 +28,71 @@ void Trainer::step(std::int64_t step) {
   if (in_epoch == 0) {
     sampler.set_epoch(static_cast<std::uint32_t>(step / sampler.steps_per_epoch()));
   }
-  const std::int64_t accum = sampler.geometry().accum;
-  std::vector<Batch> batches;
-  for (std::int64_t micro = 0; micro < accum; ++micro) {
-    batches.push_back(load_batch(parts_.data, sampler.micro_batch(in_epoch, micro), parts_.device));
-  }
+  recorder_.before_step(step);
+  const std::vector<Batch> batches = load(in_epoch);
   const auto samples = static_cast<double>(sampler.global_samples(in_epoch));
   parts_.optimizer.zero_grad();
-  // The data is there and all ranks start together: neither loading nor a late rank counts as part
-  // of the step.
-  compute_stream(parts_.device).synchronize();
-  if (comm_.size() > 1) {
-    comm_.barrier();
-  }
+  start_together();
 
   clock_.start();
-  for (std::int64_t micro = 0; micro < accum; ++micro) {
-    const Batch& batch = batches[static_cast<std::size_t>(micro)];
-    if (parts_.deferred_sync && micro + 1 < accum) {
+  for (std::size_t micro = 0; micro < batches.size(); ++micro) {
+    if (parts_.deferred_sync && micro + 1 < batches.size()) {
       const auto scope = parts_.data_parallel.no_sync();
-      run_micro_batch(batch, samples);
+      run_micro_batch(batches[micro], samples, "backward_COMPUTE_ONLY");
     } else {
-      run_micro_batch(batch, samples);
+      run_micro_batch(batches[micro], samples,
+                      parts_.overlaps ? "backward_WITH_OVERLAP" : "backward_COMPUTE_ONLY");
     }
   }
   {
-    const TraceScope trace("optimizer");
+    const TraceScope trace("optimizer", Lane::optimizer);
     parts_.optimizer.step();
   }
   StepSpans spans = clock_.finish();
 
   history_.add(spans, samples);
+  recorder_.after_step(step, std::move(spans));
   global_samples_.push_back(samples);
   add_losses(batches);
   next_step_ = step + 1;
 }
 
-void Trainer::run_micro_batch(const Batch& batch, double global_samples) {
-  autograd::Variable loss;
+std::vector<Batch> Trainer::load(std::int64_t in_epoch) {
+  const TraceScope trace("load batch", Lane::data);
+  std::vector<Batch> batches;
+  for (std::int64_t micro = 0; micro < parts_.sampler.geometry().accum; ++micro) {
+    batches.push_back(
+        load_batch(parts_.data, parts_.sampler.micro_batch(in_epoch, micro), parts_.device));
+  }
+  return batches;
+}
+
+/// The data is there and all ranks begin at the same time: neither loading nor a late rank counts
+/// as part of the step.
+void Trainer::start_together() {
+  const TraceScope trace("barrier", Lane::host);
+  compute_stream(parts_.device).synchronize();
+  if (comm_.size() > 1) {
+    comm_.barrier();
+  }
+}
+
+autograd::Variable Trainer::forward(const Batch& batch) {
+  autograd::Variable prediction;
   {
     const TraceScope trace("forward");
-    loss = parts_.loss(parts_.model.forward(autograd::Variable(batch.inputs)), batch.targets);
+    prediction = parts_.model.forward(autograd::Variable(batch.inputs));
   }
+  const TraceScope trace("loss");
+  return parts_.loss(prediction, batch.targets);
+}
+
+void Trainer::run_micro_batch(const Batch& batch, double global_samples,
+                              const char* backward_name) {
+  const autograd::Variable loss = forward(batch);
   clock_.forward_done();
   {
-    const TraceScope trace("backward");
+    const TraceScope trace(backward_name);
     const double share = static_cast<double>(batch.size()) * comm_.size() / global_samples;
     autograd::backward(loss, {.seed = share});
   }

@@ -5,6 +5,7 @@
 
 #include "apps/dataset.h"
 #include "apps/step_metrics.h"
+#include "apps/step_recorder.h"
 #include "apps/timing_summary.h"
 #include "dist/data_parallel.h"
 #include "dist/sampler.h"
@@ -24,6 +25,8 @@ struct TrainerParts {
   const Dataset& data;
   Device device;
   bool deferred_sync = false;  ///< all micro-batches of a step but the last run inside no_sync()
+  bool overlaps = true;        ///< all-reduces run during backward; for the names in a trace
+  TraceSchedule trace = {};
 };
 
 /// Executes optimizer steps, one after the other, and keeps what they cost.
@@ -46,15 +49,20 @@ class Trainer {
   std::vector<double> take_losses();
 
   const TimingHistory& history() const { return history_; }
+  const StepRecorder& recorder() const { return recorder_; }
 
  private:
-  void run_micro_batch(const Batch& batch, double global_samples);
+  std::vector<Batch> load(std::int64_t in_epoch);
+  void start_together();
+  autograd::Variable forward(const Batch& batch);
+  void run_micro_batch(const Batch& batch, double global_samples, const char* backward_name);
   void add_losses(const std::vector<Batch>& batches);
   void flush_losses();
 
   TrainerParts parts_;
   dist::Communicator& comm_;
   StepClock clock_;
+  StepRecorder recorder_;
   TimingHistory history_;
   std::int64_t next_step_ = 0;
 

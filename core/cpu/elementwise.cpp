@@ -65,7 +65,11 @@ void CpuKernels::relu(Stream& /*s*/, std::int64_t n, const T* x, T* y) {
 template <class T>
 void CpuKernels::relu_backward(Stream& /*s*/, std::int64_t n, const T* dy, const T* y, Scale scale,
                                T* dx) {
-  write_scaled(n, scale, dx, [dy, y](std::int64_t i) { return y[i] > T{0} ? dy[i] : T{0}; });
+  // dy is read in any case: a load under a condition would keep the compiler from vectorising.
+  write_scaled(n, scale, dx, [dy, y](std::int64_t i) {
+    const T gradient = dy[i];
+    return y[i] > T{0} ? gradient : T{0};
+  });
 }
 
 template void CpuKernels::fill(Stream&, std::int64_t, float, float*);

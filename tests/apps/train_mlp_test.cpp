@@ -172,6 +172,58 @@ TEST_F(TrainMlp, TheTimesOfACommunicatingRunBelongTogether) {
   }
 }
 
+/// Hidden share of communication in each step of one rank, from nothing but the trace file.
+std::vector<double> hidden_fractions(const nlohmann::json& trace, int rank) {
+  using Spans = std::vector<std::pair<double, double>>;
+  Spans steps;
+  Spans comm;
+  Spans waits;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] != "X" || event["pid"] != rank) {
+      continue;
+    }
+    const double begin = event["ts"];
+    const std::pair<double, double> span{begin, begin + event["dur"].get<double>()};
+    const std::string category = event["cat"];
+    (category == "step" ? steps : category == "wait" ? waits : comm).push_back(span);
+    if (category != "step" && category != "wait" && category != "communication") {
+      comm.pop_back();
+    }
+  }
+  const auto overlap = [](std::pair<double, double> a, std::pair<double, double> b) {
+    return std::max(0.0, std::min(a.second, b.second) - std::max(a.first, b.first));
+  };
+  std::vector<double> fractions;
+  for (const auto& step : steps) {
+    double total = 0.0;
+    double exposed = 0.0;
+    for (const auto& span : comm) {  // one communication stream: they never overlap each other
+      total += overlap(span, step);
+      for (const auto& wait : waits) {
+        exposed += overlap(span, wait) * (overlap(span, step) > 0.0 ? 1.0 : 0.0);
+      }
+    }
+    fractions.push_back((total - exposed) / total);
+  }
+  return fractions;
+}
+
+TEST_F(TrainMlp, TheTraceFileContainsTheHiddenFractionOfTheSummary) {
+  const Outcome outcome = run(
+      "--hidden 256,256 --bucket-mb 0.3 --threads 1 --json --out run --steps 24 --warmup 6 --trace "
+      "--trace-skip 6 --trace-steps 18",
+      2);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const nlohmann::json summary = nlohmann::json::parse(outcome.out);
+  ASSERT_EQ(summary["measured_steps"], 18);
+  ASSERT_EQ(std::system(("gunzip -f " + (dir_ / "run" / "trace.json.gz").string()).c_str()), 0);
+  const nlohmann::json trace = nlohmann::json::parse(read(dir_ / "run" / "trace.json"));
+  std::vector<double> fractions = hidden_fractions(trace, summary["slowest_rank"]);
+  ASSERT_EQ(fractions.size(), 18U);
+  std::sort(fractions.begin(), fractions.end());
+  EXPECT_NEAR((fractions[8] + fractions[9]) / 2.0, summary["hidden_fraction"].get<double>(), 1e-3);
+}
+
 TEST_F(TrainMlp, RunsAreNumberedAndLogged) {
   ASSERT_EQ(run(std::string(kTiny) + "--log-every 2").exit_code, 0);
   const Outcome second = run(std::string(kTiny) + "--log-every 2");

@@ -1,0 +1,88 @@
+#include "apps/step_recorder.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace brigade::apps {
+
+namespace {
+
+constexpr int kClockRounds = 50;
+
+/// The kind of a scope: "layer 3 Linear(512, 10)" -> "Linear", "linear 4.weight" -> "linear".
+std::string kind_of(const std::string& name) {
+  constexpr std::string_view kLayer = "layer ";
+  std::string rest = name;
+  if (rest.rfind(kLayer, 0) == 0) {
+    rest = rest.substr(std::min(rest.find(' ', kLayer.size()), rest.size() - 1) + 1);
+  }
+  return rest.substr(0, rest.find_first_of(" ("));
+}
+
+/// "backward_WITH_OVERLAP" -> "backward"
+std::string phase_of(const std::string& name) {
+  return name.substr(0, name.find('_'));
+}
+
+}  // namespace
+
+void StepRecorder::before_step(std::int64_t step) {
+  if (!schedule_.records(step)) {
+    return;
+  }
+  if (!before_) {
+    before_ = dist::measure_clock_offset(comm_, kClockRounds);
+    clock_.restart();
+  }
+  clock_.set_recording(true);
+}
+
+void StepRecorder::after_step(std::int64_t step, StepSpans spans) {
+  clock_.set_recording(false);  // between steps there may be a test, which is no part of any
+  if (!schedule_.keeps(step)) {
+    return;
+  }
+  steps_.push_back({step + 1, std::move(spans)});
+  if (!schedule_.records(step + 1)) {
+    after_ = dist::measure_clock_offset(comm_, kClockRounds);
+  }
+}
+
+std::vector<RankTrace> StepRecorder::gather(const std::string& host) const {
+  return gather_traces(comm_, host, steps_, clock_.epoch(), before_.value_or(after_), after_);
+}
+
+std::vector<OperationTime> operation_times(const std::vector<StepTrace>& steps) {
+  std::map<std::string, double> totals;
+  for (const StepTrace& step : steps) {
+    std::vector<std::string> open;  // names of the scopes around the current one
+    for (const ScopeTimes& scope : step.spans.scopes) {
+      open.resize(std::min(open.size(), static_cast<std::size_t>(scope.depth)));
+      if (scope.lane != Lane::compute && scope.lane != Lane::optimizer) {
+        continue;
+      }
+      const std::string name =
+          open.empty() ? phase_of(scope.name) : phase_of(open.front()) + " " + kind_of(scope.name);
+      const double length = scope.end - scope.begin;
+      totals[name] += length;
+      if (!open.empty()) {
+        totals[open.back()] -= length;  // only what is not inside an inner scope is its own
+      }
+      open.push_back(name);
+    }
+    for (const Interval& wait : step.spans.waits) {  // at the end of backward, in no inner scope
+      totals["backward"] -= wait.end - wait.begin;
+      totals["waiting for gradients"] += wait.end - wait.begin;
+    }
+  }
+  std::vector<OperationTime> times;
+  for (const auto& [name, ms] : totals) {
+    times.push_back({name, ms / static_cast<double>(steps.size())});
+  }
+  std::sort(times.begin(), times.end(),
+            [](const OperationTime& a, const OperationTime& b) { return a.ms > b.ms; });
+  return times;
+}
+
+}  // namespace brigade::apps

@@ -1,0 +1,191 @@
+#include "apps/run_trace.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "apps/chrome_trace.h"
+#include "apps/step_recorder.h"
+#include "core/context.h"
+#include "tests/support/thread_world.h"
+
+namespace brigade::apps {
+namespace {
+
+using testing::DoubleNear;
+using testing::HasSubstr;
+
+/// One step of two ranks; rank 1 begins its only collective 2 ms later.
+RunTrace two_ranks() {
+  RunTrace trace{
+      .title = "overlap, 2 ranks", .device = "cpu", .comm = "MPI", .caption = "", .ranks = {}};
+  for (int rank = 0; rank < 2; ++rank) {
+    StepSpans spans;
+    spans.start = rank == 0 ? 0.0 : 1.0;
+    const double begin = rank == 0 ? 5.0 : 6.0;  // on the common clock 5 and 7
+    spans.optimizer = {12, 13};
+    spans.collectives = {{.ready = 4, .begin = begin, .end = 10, .bytes = 1U << 20U}};
+    spans.labels = {"bucket_0"};
+    spans.waits = {{9, 10}};
+    spans.scopes = {{"forward", Lane::compute, 0, 0, 3},
+                    {"layer 0 ReLU()", Lane::compute, 1, 1, 2}};
+    spans.memory = {{0, 2U << 20U}};
+    trace.ranks.push_back({.rank = rank, .host = "here", .clock_error_ms = 0, .steps = {}});
+    trace.ranks.back().steps.push_back({7, spans});
+  }
+  return trace;
+}
+
+TEST(SplitCollective, WaitsUntilTheLastRankHasBegun) {
+  const RunTrace trace = two_ranks();
+  const CollectiveSplit first = split_collective(trace, 0, 0, 0);
+  EXPECT_DOUBLE_EQ(first.waiting, 2.0);
+  EXPECT_DOUBLE_EQ(first.transfer, 3.0);
+  const CollectiveSplit last = split_collective(trace, 1, 0, 0);
+  EXPECT_DOUBLE_EQ(last.waiting, 0.0);
+  EXPECT_DOUBLE_EQ(last.transfer, 4.0);
+}
+
+TEST(ChromeTrace, HasALanePerKindAndAnArrowFromReadyOverLaunchToDone) {
+  const auto json = nlohmann::json::parse(chrome_trace_json(two_ranks()));
+  std::string arrows;
+  int comm_spans = 0;
+  for (const auto& event : json["traceEvents"]) {
+    if (event["pid"] != 1) {
+      continue;
+    }
+    if (event["ph"] == "s" || event["ph"] == "t" || event["ph"] == "f") {
+      arrows += concat(event["ph"].get<std::string>(), event["ts"].get<double>(), " ");
+    }
+    if (event["name"] == "allreduce_bucket_0" && event["ph"] == "X") {
+      ++comm_spans;
+      EXPECT_DOUBLE_EQ(event["ts"], 7000.0);
+      EXPECT_DOUBLE_EQ(event["dur"], 4000.0);
+      EXPECT_DOUBLE_EQ(event["args"]["MiB"], 1.0);
+      EXPECT_GE(event["tid"], 10);
+    }
+    if (event["name"] == "forward") {
+      EXPECT_EQ(event["tid"], 0);
+      EXPECT_DOUBLE_EQ(event["ts"], 1000.0);
+    }
+  }
+  EXPECT_EQ(arrows, "s5000 t7000 f11000 ");
+  EXPECT_EQ(comm_spans, 1);
+}
+
+TEST(ChromeTrace, GivesCollectivesInFlightTogetherLanesOfTheirOwn) {
+  RunTrace trace = two_ranks();
+  StepSpans& spans = trace.ranks[0].steps[0].spans;
+  spans.collectives.push_back({.ready = 6, .begin = 10, .end = 12, .bytes = 4});
+  spans.collectives.push_back({.ready = 10, .begin = 12, .end = 13, .bytes = 4});
+  spans.labels = {"a", "b", "c"};
+  const auto json = nlohmann::json::parse(chrome_trace_json(trace));
+  std::map<std::string, int> lanes;
+  for (const auto& event : json["traceEvents"]) {
+    if (event["ph"] == "X" && event["cat"] == "communication") {
+      lanes.emplace(event["name"], event["tid"]);
+    }
+  }
+  EXPECT_EQ(lanes["allreduce_a"], 10);
+  EXPECT_EQ(lanes["allreduce_b"], 11) << "b waits while a is in flight";
+  EXPECT_EQ(lanes["allreduce_c"], 10) << "a is done when c is ready";
+}
+
+TEST(OperationTimes, AreWithoutTheOperationsInside) {
+  StepSpans spans;
+  spans.scopes = {{"load batch", Lane::data, 0, -3, -1},
+                  {"forward", Lane::compute, 0, 0, 10},
+                  {"layer 0 Linear(4, 4)", Lane::compute, 1, 1, 7},
+                  {"layer 1 ReLU()", Lane::compute, 1, 7, 8},
+                  {"backward_WITH_OVERLAP", Lane::compute, 0, 10, 30},
+                  {"linear 0.weight", Lane::compute, 1, 11, 25},
+                  {"optimizer", Lane::optimizer, 0, 30, 32}};
+  spans.waits = {{25, 29}};
+  std::map<std::string, double> found;
+  for (const OperationTime& operation : operation_times({{1, spans}, {2, spans}})) {
+    found.emplace(operation.name, operation.ms);
+  }
+  const std::map<std::string, double> expected{
+      {"forward", 3},  {"forward Linear", 6},        {"forward ReLU", 1}, {"backward linear", 14},
+      {"backward", 2}, {"waiting for gradients", 4}, {"optimizer", 2}};
+  EXPECT_EQ(found, expected);
+}
+
+TEST(ClockOffset, LiesWithinItsErrorAndTheErrorIsSmall) {
+  test::thread_world(3, [](dist::Communicator& comm) {
+    const dist::ClockOffset offset = dist::measure_clock_offset(comm, 30);
+    EXPECT_LE(std::abs(offset.ms), offset.error_ms) << "threads of a process share one clock";
+    EXPECT_LT(offset.error_ms, 50.0);
+  });
+}
+
+TEST(ClockOffset, DriftsEvenlyBetweenTwoMeasurements) {
+  using std::chrono::milliseconds;
+  const std::chrono::steady_clock::time_point start;
+  const dist::ClockOffset before{start, 10.0, 0.1};
+  const dist::ClockOffset after{start + milliseconds(100), 20.0, 0.1};
+  EXPECT_DOUBLE_EQ(dist::interpolate_ms(before, after, start + milliseconds(25)), 12.5);
+  EXPECT_DOUBLE_EQ(dist::interpolate_ms(before, after, start + milliseconds(900)), 20.0);
+}
+
+TEST(GatherTraces, PutsAllRanksOnTheClockOfRank0) {
+  test::thread_world(3, [](dist::Communicator& comm) {
+    // Rank r's clock is r seconds ahead; all steps really begin 5 ms after the same moment.
+    const auto epoch =
+        std::chrono::steady_clock::time_point(std::chrono::seconds(100 + comm.rank()));
+    const dist::ClockOffset offset{epoch, 1e3 * comm.rank(), 0.25};
+    StepSpans spans;
+    spans.start = 5.0;
+    spans.labels = {"bucket_0"};
+    const std::vector<RankTrace> ranks =
+        gather_traces(comm, "host", {{3, spans}}, epoch, offset, offset);
+    if (comm.rank() != 0) {
+      EXPECT_TRUE(ranks.empty());
+      return;
+    }
+    ASSERT_EQ(ranks.size(), 3U);
+    for (int rank = 0; rank < 3; ++rank) {
+      const RankTrace& trace = ranks[static_cast<std::size_t>(rank)];
+      EXPECT_EQ(trace.rank, rank);
+      EXPECT_EQ(trace.steps.at(0).step, 3);
+      EXPECT_THAT(trace.steps[0].spans.start, DoubleNear(0.0, 1e-6));
+      EXPECT_EQ(trace.steps[0].spans.labels.at(0), "bucket_0");
+      EXPECT_DOUBLE_EQ(trace.clock_error_ms, 0.25);
+    }
+  });
+}
+
+TEST(TraceSchedule, SkipsRunsOneStepWarmAndKeepsTheNext) {
+  const TraceSchedule schedule{.skip = 5, .steps = 3};
+  std::string seen;
+  for (std::int64_t step = 0; step < 10; ++step) {
+    seen += schedule.keeps(step) ? 'k' : schedule.records(step) ? 'w' : '.';
+  }
+  EXPECT_EQ(seen, "....wkkk..");
+}
+
+TEST(SpanLog, NestsAndCostsNothingWhenNobodyLooks) {
+  int details = 0;
+  const auto detail = [&details] { return std::to_string(++details); };
+  { const TraceScope unseen("unseen ", detail); }
+  EXPECT_EQ(details, 0) << "the detail was put together for nobody";
+  SpanLog log(compute_stream(kCpu));
+  Context::current().set_span_log(&log);
+  {
+    const TraceScope outer("outer");
+    const TraceScope inner("inner ", detail, Lane::data);
+  }
+  Context::current().set_span_log(nullptr);
+  const std::vector<SpanLog::Span> spans = log.take();
+  ASSERT_EQ(spans.size(), 2U);
+  EXPECT_EQ(spans[0].name, "outer");
+  EXPECT_EQ(spans[1].name, "inner 1");
+  EXPECT_EQ(spans[1].depth, 1);
+  EXPECT_EQ(spans[1].lane, Lane::data);
+  EXPECT_GE(elapsed_ms(spans[0].begin, spans[1].begin), 0.0);
+  EXPECT_GE(elapsed_ms(spans[1].end, spans[0].end), 0.0);
+}
+
+}  // namespace
+}  // namespace brigade::apps
