@@ -34,6 +34,16 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
   return row[b.size()];
 }
 
+std::vector<std::string> split_at_commas(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', begin), text.size());
+    parts.push_back(text.substr(begin, comma - begin));
+    begin = comma + 1;
+  }
+  return parts;
+}
+
 }  // namespace
 
 template <class T>
@@ -71,13 +81,23 @@ std::vector<std::int64_t> parse_widths(const std::string& flag, const std::strin
   if (text == "none") {
     return widths;
   }
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t comma = std::min(text.find(',', begin), text.size());
-    const std::string part = text.substr(begin, comma - begin);
+  for (const std::string& part : split_at_commas(text)) {
     widths.push_back(parse_number<std::int64_t>(flag, part, 1, kWidestLayer));
-    begin = comma + 1;
   }
   return widths;
+}
+
+std::vector<std::string> parse_list(const std::string& flag, const std::string& text,
+                                    const std::vector<std::string>& allowed) {
+  std::vector<std::string> list;
+  for (const std::string& part : split_at_commas(text)) {
+    check_choice(flag, part, allowed);
+    if (std::find(list.begin(), list.end(), part) != list.end()) {
+      throw UsageError(concat(flag, ": expected each once, got \"", part, "\" twice"));
+    }
+    list.push_back(part);
+  }
+  return list;
 }
 
 void check_choice(const std::string& flag, const std::string& text,

@@ -19,6 +19,10 @@ T parse_number(const std::string& flag, const std::string& text, T least, T most
 /// "512,256" or "none".
 std::vector<std::int64_t> parse_widths(const std::string& flag, const std::string& text);
 
+/// "naive,overlap": values of `allowed`, each at most once.
+std::vector<std::string> parse_list(const std::string& flag, const std::string& text,
+                                    const std::vector<std::string>& allowed);
+
 /// Refuses what is not one of `allowed`, with the likeliest meant.
 void check_choice(const std::string& flag, const std::string& text,
                   const std::vector<std::string>& allowed);

@@ -2,10 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <functional>
 #include <limits>
 
-#include "apps/flag_values.h"
+#include "apps/flag_table.h"
 #include "core/config.h"
 #include "core/error.h"
 
@@ -13,64 +12,20 @@ namespace brigade::apps {
 
 namespace {
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kTrainExamples = R"(Examples:
   mpirun -np 2 train_mlp --data fashion-mnist --lr 0.1 --momentum 0.9
   mpirun -np 4 train_mlp --mode naive --depth 8 --width 1024 --steps 50
   train_mlp --data fashion-mnist --loss cross_entropy --optimizer adam --save weights.safetensors)";
 
-constexpr std::int64_t kMany = 1'000'000'000;
+constexpr const char* kCompareExamples = R"(Examples:
+  mpirun -np 2 compare_modes --depth 8 --width 1024 --batch 128
+  mpirun -np 2 compare_modes --modes overlap,no_sync --accum 4 --bucket-mb 1
+  scripts/netlab.sh run --hosts 2 --rate 2gbit -- build/cpu-release/bin/compare_modes --bucket-mb 4)";
+
+const std::vector<std::string> kModes{"naive", "flat", "per_param", "overlap", "no_sync"};
+
 constexpr std::int64_t kLargeBatch = 1'000'000;
 constexpr double kNoLimit = std::numeric_limits<double>::max();
-
-/// Declares flags, each in the current group. CLI11 hands over text; flag_values.h converts it.
-class FlagTable {
- public:
-  explicit FlagTable(CLI::App& app) : app_(app) {}
-
-  void group(const char* name) { group_ = name; }
-
-  void text(const char* flag, const char* type, std::string& target, const char* help) {
-    option(flag, type, help, [&target](const std::string& value) { target = value; });
-  }
-
-  void toggle(const char* flag, const char* help, std::function<void()> set) {
-    app_.add_flag_callback(flag, std::move(set), help)->group(group_);
-  }
-
-  void choice(const char* flag, std::string& target, const std::vector<std::string>& allowed,
-              const char* help) {
-    option(flag, "NAME", help, [flag, &target, allowed](const std::string& value) {
-      check_choice(flag, value, allowed);
-      target = value;
-    });
-  }
-
-  template <class T>
-  void number(const char* flag, T& target, T least, T most, const char* help) {
-    option(flag, std::is_floating_point_v<T> ? "X" : "N", help,
-           [flag, &target, least, most](const std::string& value) {
-             target = parse_number(flag, value, least, most);
-           });
-  }
-
-  void count(const char* flag, std::int64_t& target, std::int64_t least, const char* help) {
-    number(flag, target, least, kMany, help);
-  }
-
-  void widths(const char* flag, std::vector<std::int64_t>& target, const char* help) {
-    option(flag, "A,B,..", help,
-           [flag, &target](const std::string& value) { target = parse_widths(flag, value); });
-  }
-
- private:
-  void option(const char* flag, const char* type, const char* help,
-              const std::function<void(const std::string&)>& assign) {
-    app_.add_option_function<std::string>(flag, assign, help)->group(group_)->type_name(type);
-  }
-
-  CLI::App& app_;
-  std::string group_;
-};
 
 /// How the flags describe the network's shape.
 struct ShapeFlags {
@@ -79,15 +34,28 @@ struct ShapeFlags {
   std::int64_t width = 0;
 };
 
-void declare_sync_and_data(FlagTable& flags, Options& o) {
+void declare_comparison(FlagTable& flags, Options& o) {
+  flags.group("Comparison");
+  flags.list("--modes", o.modes, kModes, "which, in which order (all; no_sync needs --accum)");
+  flags.count("--rounds", o.rounds, 1, "turns each mode has; the order rotates (5)");
+  flags.count("--steps", o.steps, 2, "steps of a turn; the first is not timed (10)");
+}
+
+void declare_sync(FlagTable& flags, Options& o, Program program) {
   flags.group("Synchronisation");
-  flags.choice("--mode", o.mode, {"naive", "flat", "per_param", "overlap", "no_sync"},
-               "naive | flat | per_param | overlap | no_sync (overlap)");
+  if (program == Program::train_mlp) {
+    flags.choice("--mode", o.mode, kModes,
+                 "naive | flat | per_param | overlap | no_sync (overlap)");
+  }
   flags.number("--accum", o.accum, std::int64_t{1}, kLargeBatch, "micro-batches per step (1)");
   flags.number("--bucket-mb", o.bucket_mb, 0.0, kNoLimit, "bucket capacity in MiB (25)");
-  flags.choice("--init-sync", o.init_sync, {"verify", "broadcast"},
-               "initial weights: verify | broadcast rank 0's (verify)");
+  if (program == Program::train_mlp) {
+    flags.choice("--init-sync", o.init_sync, {"verify", "broadcast"},
+                 "initial weights: verify | broadcast rank 0's (verify)");
+  }
+}
 
+void declare_data(FlagTable& flags, Options& o, Program program) {
   flags.group("Data");
   flags.choice("--data", o.data, {"synthetic", "fashion-mnist"},
                "synthetic | fashion-mnist (synthetic)");
@@ -96,11 +64,13 @@ void declare_sync_and_data(FlagTable& flags, Options& o) {
   flags.toggle("--no-shuffle", "file order in every epoch", [&o] { o.shuffle = false; });
   flags.number("--batch", o.batch, std::int64_t{1}, kLargeBatch,
                "samples per rank and micro-batch (64)");
-  flags.count("--epochs", o.epochs, 1, "passes over the data (2)");
-  flags.count("--steps", o.steps, 1, "optimizer steps; overrides --epochs");
+  if (program == Program::train_mlp) {
+    flags.count("--epochs", o.epochs, 1, "passes over the data (2)");
+    flags.count("--steps", o.steps, 1, "optimizer steps; overrides --epochs");
+  }
 }
 
-void declare_model(FlagTable& flags, Options& o, ShapeFlags& shape) {
+void declare_model(FlagTable& flags, Options& o, ShapeFlags& shape, Program program) {
   flags.group("Model");
   flags.widths("--hidden", shape.hidden, "widths of the hidden layers, or none (512,512)");
   flags.count("--depth", shape.depth, 1, "instead of --hidden: D Linear layers ...");
@@ -108,8 +78,12 @@ void declare_model(FlagTable& flags, Options& o, ShapeFlags& shape) {
   flags.toggle("--no-bias", "Linear layers without bias", [&o] { o.bias = false; });
   flags.choice("--loss", o.loss, {"mse", "cross_entropy"}, "mse | cross_entropy (mse)");
   flags.text("--init", "FILE", o.init, "start from these .safetensors weights");
-  flags.text("--save", "FILE", o.save, "write the trained weights, PyTorch names");
+  if (program == Program::train_mlp) {
+    flags.text("--save", "FILE", o.save, "write the trained weights, PyTorch names");
+  }
+}
 
+void declare_optimizer(FlagTable& flags, Options& o) {
   flags.group("Optimizer");
   flags.choice("--optimizer", o.optimizer, {"sgd", "adam", "adamw"}, "sgd | adam | adamw (sgd)");
   flags.number("--lr", o.lr, kAboveZero, kNoLimit, "learning rate (sgd 0.1, adam 0.001)");
@@ -120,13 +94,15 @@ void declare_model(FlagTable& flags, Options& o, ShapeFlags& shape) {
                "of weights, sample order, synthetic data (0)");
 }
 
-void declare_running(FlagTable& flags, Options& o) {
+void declare_machine(FlagTable& flags, Options& o) {
   flags.group("Machine");
   flags.choice("--device", o.device, {"auto", "cpu", "cuda"}, "auto | cpu | cuda (auto)");
   flags.choice("--comm", o.comm, {"auto", "mpi", "nccl"}, "auto | mpi | nccl (auto)");
   flags.number("--threads", o.threads, std::int64_t{1}, std::int64_t{4096},
                "per rank (the cores it is bound to)");
+}
 
+void declare_logging(FlagTable& flags, Options& o) {
   flags.group("Output");
   flags.count("--log-every", o.log_every, 1, "steps between progress lines (20 lines)");
   flags.count("--eval-every", o.eval_every, 0, "epochs between tests (1); 0: at the end only");
@@ -135,9 +111,31 @@ void declare_running(FlagTable& flags, Options& o) {
                [&o] { o.trace = true; });
   flags.count("--trace-steps", o.trace_steps, 1, "steps to record (3)");
   flags.count("--trace-skip", o.trace_skip, 1, "steps before them, the last as warm-up (5)");
-  flags.text("--out", "DIR", o.out, "for metrics.jsonl and summary.json (runs/<n>)");
+}
+
+void declare_output(FlagTable& flags, Options& o, const char* files) {
+  flags.group("Output");
+  flags.text("--out", "DIR", o.out, files);
   flags.choice("--color", o.color, {"auto", "always", "never"}, "auto | always | never (auto)");
   flags.toggle("--json", "stdout is the summary alone", [&o] { o.json = true; });
+}
+
+void declare(FlagTable& flags, Options& o, ShapeFlags& shape, Program program) {
+  const bool compares = program == Program::compare_modes;
+  if (compares) {
+    declare_comparison(flags, o);
+  }
+  declare_sync(flags, o, program);
+  declare_data(flags, o, program);
+  declare_model(flags, o, shape, program);
+  declare_optimizer(flags, o);
+  declare_machine(flags, o);
+  if (!compares) {
+    declare_logging(flags, o);
+  }
+  declare_output(flags, o,
+                 compares ? "for compare.html and compare.json (runs/<n>)"
+                          : "for metrics.jsonl and summary.json (runs/<n>)");
 }
 
 /// --hidden and --depth/--width are two ways to say one thing. Scripts put their defaults before
@@ -163,10 +161,23 @@ void resolve_shape(const CLI::App& app, const ShapeFlags& shape, Options& o) {
   }
 }
 
+/// What to compare and how long.
+void resolve_comparison(Options& o) {
+  constexpr std::int64_t kUsualSteps = 10;
+  o.steps = o.steps > 0 ? o.steps : kUsualSteps;
+  if (o.modes.empty()) {
+    o.modes = kModes;
+    if (o.accum == 1) {
+      o.modes.pop_back();  // no_sync, the last: there is nothing to leave out
+    }
+  }
+  o.mode = std::count(o.modes.begin(), o.modes.end(), "no_sync") > 0 ? "no_sync" : o.modes.front();
+}
+
 void resolve(Options& o) {
   if (o.mode == "no_sync" && o.accum == 1) {
     throw UsageError(
-        "--mode no_sync: expected --accum K with K > 1, got 1: with one micro-batch per step there "
+        "no_sync: expected --accum K with K > 1, got 1: with one micro-batch per step there "
         "is no synchronisation to leave out; add for instance --accum 4");
   }
   if (o.nesterov && o.optimizer == "sgd" && o.momentum == 0.0) {
@@ -223,7 +234,13 @@ std::vector<std::string> Options::agreement() const {
   for (const std::int64_t width : hidden) {
     widths += concat(widths.empty() ? "" : ",", width);
   }
+  std::string compared;
+  for (const std::string& one : modes) {
+    compared += one + ' ';
+  }
   return {flag("mode", mode),
+          flag("modes", compared),
+          flag("rounds", rounds),
           flag("accum", accum),
           flag("bucket-mb", bucket_mb),
           flag("init-sync", init_sync),
@@ -253,31 +270,36 @@ std::vector<std::string> Options::agreement() const {
           flag("trace-skip", trace_skip)};
 }
 
-ParseResult parse_options(int argc, const char* const* argv) {
-  CLI::App app("Trains a multilayer perceptron, data parallel over the ranks that mpirun starts.",
-               "train_mlp");
+ParseResult parse_options(int argc, const char* const* argv, Program program) {
+  const bool compares = program == Program::compare_modes;
+  const std::string name = compares ? "compare_modes" : "train_mlp";
+  CLI::App app(compares ? "Times the synchronisation modes against each other, on the same work."
+                        : "Trains a multilayer perceptron, data parallel over the ranks that "
+                          "mpirun starts.",
+               name);
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.allow_extras();
-  app.footer(kExamples);
+  app.footer(compares ? kCompareExamples : kTrainExamples);
   app.get_formatter()->column_width(26);
-  app.set_version_flag("--version", std::string("train_mlp (Brigade) ") + kVersion);
+  app.set_version_flag("--version", name + " (Brigade) " + kVersion);
   Options options;
   ShapeFlags shape;
   FlagTable flags(app);
-  declare_sync_and_data(flags, options);
-  declare_model(flags, options, shape);
-  declare_running(flags, options);
+  declare(flags, options, shape, program);
   try {
     app.parse(argc, argv);
     reject_unknown(app);
     resolve_shape(app, shape, options);
+    if (compares) {
+      resolve_comparison(options);
+    }
     resolve(options);
   } catch (const CLI::CallForHelp&) {
     return {.options = {}, .text = without_double_blank_lines(app.help()), .exit_code = 0};
   } catch (const CLI::CallForVersion& version) {
     return {.options = {}, .text = std::string(version.what()) + "\n", .exit_code = 0};
   } catch (const std::exception& error) {
-    return {.options = {}, .text = concat("train_mlp: ", error.what(), "\n"), .exit_code = 2};
+    return {.options = {}, .text = concat(name, ": ", error.what(), "\n"), .exit_code = 2};
   }
   for (int i = 0; i < argc; ++i) {
     options.command_line += (i == 0 ? "" : " ") + std::string(argv[i]);

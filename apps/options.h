@@ -10,11 +10,16 @@
 
 namespace brigade::apps {
 
-/// What the user asked for; `train_mlp --help` explains each. Complete and consistent once parsed:
+/// Whose flags: the programs share most of them.
+enum class Program : bool { train_mlp, compare_modes };
+
+/// What the user asked for; --help of the program explains each. Complete and consistent once parsed:
 /// defaults that depend on other flags are filled in, except for those that need the data set (0 =
 /// decide later).
 struct Options {
   std::string mode = "overlap";
+  std::vector<std::string> modes;  // compare_modes: what to compare
+  std::int64_t rounds = 5;         // compare_modes: times each mode has its turn
   std::int64_t accum = 1;
   double bucket_mb = 25.0;
   std::string init_sync = "verify";
@@ -76,6 +81,6 @@ struct ParseResult {
   std::string text;
   int exit_code = 0;
 };
-ParseResult parse_options(int argc, const char* const* argv);
+ParseResult parse_options(int argc, const char* const* argv, Program program = Program::train_mlp);
 
 }  // namespace brigade::apps

@@ -2,14 +2,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <optional>
-#include <span>
-#include <thread>
 
 #include "apps/chrome_trace.h"
+#include "apps/program.h"
 #include "apps/report.h"
 #include "apps/run_loop.h"
 #include "apps/setup.h"
@@ -32,16 +29,6 @@ void check_save_place(const std::string& file) {
     throw UsageError(
         concat("--save ", file, ": expected a file in a directory that can be written"));
   }
-}
-
-/// Rank 0 makes the directory and tells the others. Only now, when nothing can be wrong any more
-/// but the training itself, does a run leave something on the disk.
-std::filesystem::path agree_on_directory(const Options& options, dist::Communicator& comm) {
-  constexpr std::size_t kLongestPath = 4096;
-  std::string path = comm.rank() == 0 ? make_run_directory(options.out).string() : "";
-  path.resize(kLongestPath);
-  comm.broadcast(std::as_writable_bytes(std::span(path)), 0);
-  return path.c_str();
 }
 
 /// Compares the ranks' weights and collects what only the ranks together know.
@@ -130,29 +117,11 @@ int train(const Options& options, const dist::RankInfo& ranks) {
   return 0;
 }
 
-/// --help and mistakes in the flags, before there is any MPI: rank 0 prints and leaves, which makes
-/// mpirun end the others.
-int leave(const ParseResult& parsed) {
-  if (dist::launcher_rank() == 0) {
-    write_all(parsed.exit_code == 0 ? STDOUT_FILENO : STDERR_FILENO, parsed.text);
-  } else if (parsed.exit_code != 0) {
-    std::this_thread::sleep_for(std::chrono::seconds(1));
-  }
-  return parsed.exit_code;
-}
-
 }  // namespace
 
 }  // namespace brigade::apps
 
 int main(int argc, char** argv) {
-  using brigade::dist::MpiSession;
-  std::signal(SIGPIPE, SIG_IGN);  // `train_mlp | head` must not end a training
-  const auto parsed = brigade::apps::parse_options(argc, argv);
-  if (!parsed.options) {
-    return brigade::apps::leave(parsed);
-  }
-  return brigade::dist::run_main([&parsed](const MpiSession& session) {
-    return brigade::apps::train(*parsed.options, session.info());
-  });
+  return brigade::apps::run_program(argc, argv, brigade::apps::Program::train_mlp,
+                                    brigade::apps::train);
 }

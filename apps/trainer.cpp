@@ -22,7 +22,7 @@ Trainer::Trainer(const TrainerParts& parts)
       recorder_(parts.trace, clock_, comm_),
       device_losses_(Tensor::zeros({kLossWindow}, DType::f32, parts.device)) {}
 
-void Trainer::step(std::int64_t step) {
+void Trainer::step(std::int64_t step, Timed timed) {
   dist::DistributedSampler& sampler = parts_.sampler;
   const std::int64_t in_epoch = step % sampler.steps_per_epoch();
   if (in_epoch == 0) {
@@ -50,7 +50,9 @@ void Trainer::step(std::int64_t step) {
   }
   StepSpans spans = clock_.finish();
 
-  history_.add(spans, samples);
+  if (timed == Timed::yes) {
+    history_.add(spans, samples);
+  }
   recorder_.after_step(step, std::move(spans));
   global_samples_.push_back(samples);
   add_losses(batches);

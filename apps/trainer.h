@@ -40,9 +40,12 @@ class Trainer {
  public:
   explicit Trainer(const TrainerParts& parts);
 
+  /// Whether a step counts in history().
+  enum class Timed : bool { no, yes };
+
   /// Step number `step`, counted from 0 through all epochs; to be called in order. Returns when it
   /// is done. Collective.
-  void step(std::int64_t step);
+  void step(std::int64_t step, Timed timed = Timed::yes);
 
   /// Mean loss over the global batch for each step since the last call. Collective. Error when one
   /// is not finite.

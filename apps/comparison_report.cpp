@@ -1,0 +1,270 @@
+#include "apps/comparison_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/config.h"
+
+namespace brigade::apps {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double speed_up(const Comparison& result, const ModeResult& mode) {
+  return mode.timing.step > 0.0 ? result.modes.front().timing.step / mode.timing.step : 0.0;
+}
+
+void print_mode(const Console& console, const Comparison& result, const ModeResult& mode) {
+  const TimingSummary& t = mode.timing;
+  const std::string name = mode.mode == result.ideal.mode ? "(none)" : mode.mode;
+  std::string line =
+      fmt::format("  {:<10} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f}", name, t.step, t.step_p10,
+                  t.step_p90, t.median.forward, t.median.backward);
+  if (mode.bytes_per_step > 0.0 && t.communicates && &mode != &result.ideal) {
+    line += fmt::format(" {:>8.2f} {:>8.2f} {:>7.0f} {:>6g} {:>8.2f}", t.median.comm,
+                        t.median.exposed, 100.0 * t.hidden_fraction, mode.collectives_per_step,
+                        mode.bytes_per_step / 0x1p20);
+  } else {
+    line += fmt::format(" {:>8} {:>8} {:>7} {:>6} {:>8}", "-", "-", "-", "-", "-");
+  }
+  console.line(
+      fmt::format("{} {:>10.0f} {:>8.2f}", line, t.samples_per_second, speed_up(result, mode)));
+}
+
+std::string check_text(const Comparison& result) {
+  const bool ranks_equal = std::all_of(result.modes.begin(), result.modes.end(),
+                                       [](const ModeResult& mode) { return mode.ranks_equal; });
+  double between = 0.0;
+  double one_rank = 0.0;
+  for (const ModeResult& mode : result.modes) {
+    between = std::max(between, mode.against_first);
+    one_rank = std::max(one_rank, mode.against_one_rank);
+  }
+  return fmt::format(
+      "after {} steps: ranks {}; modes {}; all ranks together and one rank alone {}",
+      result.checked_steps, ranks_equal ? "bit-equal" : "DIFFER",
+      between == 0.0 ? "bit-equal" : fmt::format("differ by {:.1e} (relative L2)", between),
+      one_rank == 0.0 ? "bit-equal" : fmt::format("differ by {:.1e}", one_rank));
+}
+
+/// When backward would be over without communication, in ms after the start of the step.
+double backward_end(const Comparison& result) {
+  return result.ideal.timing.median.forward + result.ideal.timing.median.backward;
+}
+
+/// Whether the times of a mode are spread so far that medians say little.
+bool unsteady(const Comparison& result) {
+  return std::any_of(result.modes.begin(), result.modes.end(), [](const ModeResult& mode) {
+    return mode.timing.step_p90 > 1.5 * mode.timing.step_p10;
+  });
+}
+
+std::string about_exposure(const Comparison& result, const ModeResult& overlap) {
+  const TimingSummary& t = overlap.timing;
+  std::string text = fmt::format(
+      "overlap hides {:.0f} % of its {:.2f} ms of communication; {:.2f} ms per step stay exposed.",
+      100.0 * t.hidden_fraction, t.median.comm, t.median.exposed);
+  if (t.collectives.empty() || overlap.trace.ranks.empty() ||
+      t.median.exposed < 0.02 * t.median.step) {
+    return text;
+  }
+  const std::size_t last = t.collectives.size() - 1;
+  const CollectiveTimes& tail = t.collectives[last];
+  const std::vector<std::string>& labels = overlap.trace.ranks[0].steps[0].spans.labels;
+  text += fmt::format(
+      " The last to arrive is {} ({:.2f} MiB): ready at {:.2f} ms, sent at {:.2f}, there at "
+      "{:.2f}, while backward alone would be over at {:.2f}.",
+      labels.at(last), static_cast<double>(tail.bytes) / 0x1p20, tail.ready, tail.begin, tail.end,
+      backward_end(result));
+  const double queued = tail.begin - tail.ready;
+  if (queued > std::max(0.5 * (tail.end - tail.begin), 0.02 * t.median.step)) {
+    text += fmt::format(
+        " It waited {:.2f} ms for the buckets before it: the link is the limit, and no order "
+        "of buckets hides more. Fewer bytes would (--accum K with no_sync).",
+        queued);
+  } else if (last > 0 || tail.bytes > (1U << 20U)) {
+    text += " A smaller --bucket-mb leaves less to send after the last gradient.";
+  }
+  return text;
+}
+
+std::string about_per_param(const ModeResult& overlap, const ModeResult& per_param) {
+  const double extra = per_param.timing.step - overlap.timing.step;
+  return fmt::format(
+      "per_param sends {:g} messages where overlap sends {:g} and is {:.2f} ms {}: {}",
+      per_param.collectives_per_step, overlap.collectives_per_step, std::abs(extra),
+      extra >= 0.0 ? "slower" : "faster",
+      extra >= 0.0 ? "each message costs its latency."
+                   : "small messages start earlier, and latency is cheap here.");
+}
+
+}  // namespace
+
+void print_comparison_start(const Console& console, const ComparisonInfo& info) {
+  const Options& o = info.options;
+  console.line(console.strong(fmt::format("Brigade {} compare_modes", kVersion)));
+  console.line(fmt::format("  ranks     {} on {} host{}, {} CPU thread{} each", info.ranks.size,
+                           info.ranks.hosts, info.ranks.hosts == 1 ? "" : "s", info.threads,
+                           info.threads == 1 ? "" : "s"));
+  console.line(fmt::format("  device    {}; {}", info.libraries, info.comm));
+  console.line(fmt::format("  model     {}, {} parameters, {:.2f} MiB of gradients",
+                           info.shape.description(), info.parameters,
+                           static_cast<double>(info.parameters) * sizeof(float) / 0x1p20));
+  console.line(fmt::format("  batch     {} per rank x {} micro-batch{} x {} ranks = {}", o.batch,
+                           o.accum, o.accum == 1 ? "" : "es", info.ranks.size,
+                           o.batch * o.accum * info.ranks.size));
+  console.line(fmt::format("  turns     {} of {} steps for each of {}; the order rotates", o.rounds,
+                           o.steps, fmt::join(o.modes, ", ")));
+  console.line();
+}
+
+double bound_ms(const ComparisonInfo& info, const Comparison& result) {
+  const ModeResult* flat = result.find("flat");
+  const std::vector<CollectiveTimes>& ready = result.ideal.timing.collectives;
+  if (flat == nullptr || info.options.accum > 1 ||
+      flat->timing.collectives.size() != ready.size()) {
+    return 0.0;
+  }
+  double end = 0.0;
+  for (std::size_t i = 0; i < ready.size(); ++i) {
+    const CollectiveTimes& sent = flat->timing.collectives[i];
+    end = std::max(ready[i].ready, end) + (sent.end - sent.begin);
+  }
+  return std::max(backward_end(result), end) + result.ideal.timing.median.optimizer;
+}
+
+void print_comparison(const Console& console, const ComparisonInfo& info,
+                      const Comparison& result) {
+  console.line(fmt::format(
+      "  {:<10} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6} {:>8} {:>10} {:>8}", "mode",
+      "step ms", "p10", "p90", "forward", "backward", "comm", "exposed", "hidden%", "colls",
+      "MiB/rank", "samples/s", "speed-up"));
+  for (const ModeResult& mode : result.modes) {
+    print_mode(console, result, mode);
+  }
+  print_mode(console, result, result.ideal);
+  console.line();
+  console.line(fmt::format(
+      "{} timed steps per mode, medians of the slowest rank; speed-up against {}; (none): "
+      "the same work without communication",
+      result.timed_steps, result.modes.front().mode));
+  console.line(result.equal ? console.good("equal: " + check_text(result))
+                            : "NOT EQUAL: " + check_text(result));
+  console.line();
+  for (const std::string& sentence : reading(info, result)) {
+    console.line("- " + sentence);
+  }
+}
+
+std::vector<std::string> reading(const ComparisonInfo& info, const Comparison& result) {
+  std::vector<std::string> lines;
+  const ModeResult* overlap = result.find("overlap");
+  const ModeResult* naive = result.find("naive");
+  const ModeResult* per_param = result.find("per_param");
+  const ModeResult* no_sync = result.find("no_sync");
+  if (info.ranks.size == 1) {
+    lines.emplace_back("One rank has nobody to communicate with; start several with mpirun -np N.");
+    return lines;
+  }
+  if (overlap != nullptr) {
+    lines.push_back(about_exposure(result, *overlap));
+    const double slower =
+        overlap->timing.median.backward / result.ideal.timing.median.backward - 1.0;
+    lines.push_back(fmt::format(
+        "While gradients travelled, backward computed {:.0f} % {} than without communication.",
+        100.0 * std::abs(slower), slower >= 0.0 ? "slower" : "faster"));
+  }
+  const double bound = bound_ms(info, result);
+  if (unsteady(result)) {
+    lines.emplace_back(
+        "The steps of one mode differ by more than half: something else runs on this machine, and "
+        "differences "
+        "between the modes mean little.");
+  }
+  if (overlap != nullptr && naive != nullptr && bound > 0.0 && naive->timing.step > 1.02 * bound) {
+    lines.push_back(fmt::format(
+        "A perfect reducer would need {:.2f} ms: overlap reaches {:.0f} % of what naive leaves to "
+        "gain.",
+        bound, 100.0 * (naive->timing.step - overlap->timing.step) / (naive->timing.step - bound)));
+  }
+  if (overlap != nullptr && per_param != nullptr) {
+    lines.push_back(about_per_param(*overlap, *per_param));
+  }
+  if (overlap != nullptr && no_sync != nullptr) {
+    lines.push_back(fmt::format(
+        "no_sync sends {:.2f} MiB per step instead of {:.2f} and is {:.2f} times as fast.",
+        no_sync->bytes_per_step / 0x1p20, overlap->bytes_per_step / 0x1p20,
+        overlap->timing.step / no_sync->timing.step));
+  }
+  if (info.ranks.hosts == 1 && !info.device.is_cuda() &&
+      info.comm.find("emulated") == std::string::npos) {
+    lines.emplace_back(
+        "The ranks share this host's memory: an all-reduce is copying by the very cores that "
+        "compute, which "
+        "cannot be hidden. scripts/netlab.sh or --emulate-link show what overlap does between "
+        "hosts.");
+  }
+  const auto best = std::max_element(
+      result.modes.begin(), result.modes.end(), [](const ModeResult& a, const ModeResult& b) {
+        return a.timing.samples_per_second < b.timing.samples_per_second;
+      });
+  lines.push_back(fmt::format(
+      "One rank alone: {:.0f} samples/s. {} ranks ({}): {:.0f} samples/s, {:.2f} times as many.",
+      result.alone_samples_per_second, info.ranks.size, best->mode, best->timing.samples_per_second,
+      best->timing.samples_per_second / result.alone_samples_per_second));
+  return lines;
+}
+
+std::string comparison_json(const ComparisonInfo& info, const Comparison& result) {
+  const auto mode_json = [&result](const ModeResult& mode) {
+    const TimingSummary& t = mode.timing;
+    return Json{{"mode", mode.mode},
+                {"step_ms", t.step},
+                {"step_ms_p10", t.step_p10},
+                {"step_ms_p90", t.step_p90},
+                {"forward_ms", t.median.forward},
+                {"backward_ms", t.median.backward},
+                {"optimizer_ms", t.median.optimizer},
+                {"wait_ms", t.median.wait},
+                {"comm_ms", t.median.comm},
+                {"exposed_ms", t.median.exposed},
+                {"hidden_fraction", t.hidden_fraction},
+                {"collectives_per_step", mode.collectives_per_step},
+                {"bytes_per_step", mode.bytes_per_step},
+                {"samples_per_second", t.samples_per_second},
+                {"speed_up", speed_up(result, mode)},
+                {"params_hash", fmt::format("{:016x}", mode.hash)},
+                {"ranks_equal", mode.ranks_equal},
+                {"difference_to_first_mode", mode.against_first},
+                {"difference_to_one_rank", mode.against_one_rank}};
+  };
+  Json json{{"version", kVersion},
+            {"world_size", info.ranks.size},
+            {"hosts", info.ranks.hosts},
+            {"device", info.device.is_cuda() ? "cuda" : "cpu"},
+            {"comm", info.comm},
+            {"libraries", info.libraries},
+            {"widths", info.shape.widths},
+            {"parameters", info.parameters},
+            {"batch", info.options.batch},
+            {"accum", info.options.accum},
+            {"bucket_mb", info.options.bucket_mb},
+            {"rounds", info.options.rounds},
+            {"steps", info.options.steps},
+            {"timed_steps", result.timed_steps},
+            {"equal", result.equal},
+            {"one_rank_samples_per_second", result.alone_samples_per_second},
+            {"bound_ms", bound_ms(info, result)},
+            {"reading", reading(info, result)}};
+  for (const ModeResult& mode : result.modes) {
+    json["modes"].push_back(mode_json(mode));
+  }
+  json["ideal"] = mode_json(result.ideal);
+  json["flags"] = info.options.command_line;
+  return json.dump(2) + "\n";
+}
+
+}  // namespace brigade::apps

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "apps/comparison.h"
+#include "apps/console.h"
+
+/// What people and programs read of a comparison.
+namespace brigade::apps {
+
+/// What stays the same in a comparison.
+struct ComparisonInfo {
+  Options options;
+  dist::RankInfo ranks;
+  Device device;
+  std::string comm;
+  std::string libraries;
+  MlpShape shape;
+  std::int64_t parameters = 0;
+  std::int64_t threads = 1;
+};
+
+void print_comparison_start(const Console& console, const ComparisonInfo& info);
+void print_comparison(const Console& console, const ComparisonInfo& info, const Comparison& result);
+
+/// The step a perfect reducer would reach with the measured parts, in ms: bucket b starts when its
+/// gradients are ready and bucket b-1 has arrived, and takes as long as in mode flat, where nothing
+/// disturbs it. 0 if flat was not measured, and with several micro-batches.
+///
+///   start_b = max(ready_b, end_(b-1))   end_b = start_b + T_b   ready_b: without communication
+///   step = max(end of backward, end_last) + optimizer
+double bound_ms(const ComparisonInfo& info, const Comparison& result);
+
+/// The figures in plain words, one sentence or two each: what is exposed and why, and what to try.
+std::vector<std::string> reading(const ComparisonInfo& info, const Comparison& result);
+
+/// compare.json
+std::string comparison_json(const ComparisonInfo& info, const Comparison& result);
+
+}  // namespace brigade::apps

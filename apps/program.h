@@ -1,0 +1,23 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+
+#include "apps/options.h"
+#include "dist/communicator.h"
+#include "dist/launch.h"
+
+/// What all programs do before and after their own work.
+namespace brigade::apps {
+
+/// The whole of main(): parses the flags before MPI starts, runs `body` on every rank, and turns
+/// whatever goes wrong into one line and an exit code (dist::run_main).
+int run_program(int argc, char** argv, Program program,
+                const std::function<int(const Options&, const dist::RankInfo&)>& body);
+
+/// Makes the directory for a run's files on rank 0 and tells the others its name. To be called when
+/// nothing can be wrong any more but the run itself: only now it leaves something on the disk.
+/// Collective.
+std::filesystem::path agree_on_directory(const Options& options, dist::Communicator& comm);
+
+}  // namespace brigade::apps
