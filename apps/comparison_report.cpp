@@ -264,7 +264,7 @@ std::string comparison_json(const ComparisonInfo& info, const Comparison& result
   }
   json["ideal"] = mode_json(result.ideal);
   json["flags"] = info.options.command_line;
-  return json.dump(2) + "\n";
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace brigade::apps

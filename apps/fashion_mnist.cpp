@@ -26,6 +26,9 @@ using GzFile = std::unique_ptr<gzFile_s, CloseGz>;
 /// Everything in the file, unpacked. gzread checks the checksum and reports a file that ends too
 /// early.
 std::vector<std::uint8_t> unpack(const std::filesystem::path& path) {
+  if (std::filesystem::exists(path) && !std::filesystem::is_regular_file(path)) {
+    refuse(path, "expected a file");  // to open a pipe is to wait for somebody who writes into it
+  }
   const GzFile file(gzopen(path.c_str(), "rb"));
   if (!file) {
     refuse(path, "cannot open: ", std::generic_category().message(errno));
@@ -78,7 +81,10 @@ IdxFile read_idx(const std::filesystem::path& path, std::size_t dimensions) {
     for (std::size_t i = 0; i < 4; ++i) {
       extent = extent << 8U | bytes[at + i];
     }
-    if (extent != 0 && total > std::numeric_limits<std::uint64_t>::max() / extent) {
+    if (extent == 0) {
+      refuse(path, "expected extents above 0, got 0");
+    }
+    if (total > std::numeric_limits<std::uint64_t>::max() / extent) {
       refuse(path, "its extents multiply to more than a file can hold");
     }
     total *= extent;

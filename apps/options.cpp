@@ -20,10 +20,11 @@ constexpr const char* kTrainExamples = R"(Examples:
 constexpr const char* kCompareExamples = R"(Examples:
   mpirun -np 2 compare_modes --depth 8 --width 1024 --batch 128
   mpirun -np 2 compare_modes --modes overlap,no_sync --accum 4 --bucket-mb 1
-  scripts/netlab.sh run --hosts 2 --rate 2gbit -- build/cpu-release/bin/compare_modes --bucket-mb 4)";
+  sudo scripts/netlab.sh run --rate 2gbit -- build/cpu-release/bin/compare_modes --bucket-mb 4)";
 
 const std::vector<std::string> kModes{"naive", "flat", "per_param", "overlap", "no_sync"};
 
+constexpr std::int64_t kDeepest = 100'000;
 constexpr std::int64_t kLargeBatch = 1'000'000;
 constexpr double kNoLimit = std::numeric_limits<double>::max();
 
@@ -73,7 +74,8 @@ void declare_data(FlagTable& flags, Options& o, Program program) {
 void declare_model(FlagTable& flags, Options& o, ShapeFlags& shape, Program program) {
   flags.group("Model");
   flags.widths("--hidden", shape.hidden, "widths of the hidden layers, or none (512,512)");
-  flags.count("--depth", shape.depth, 1, "instead of --hidden: D Linear layers ...");
+  flags.number("--depth", shape.depth, std::int64_t{1}, kDeepest,
+               "instead of --hidden: D Linear layers ...");
   flags.count("--width", shape.width, 1, "... this wide; the last of these flags wins");
   flags.toggle("--no-bias", "Linear layers without bias", [&o] { o.bias = false; });
   flags.choice("--loss", o.loss, {"mse", "cross_entropy"}, "mse | cross_entropy (mse)");

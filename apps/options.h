@@ -13,9 +13,9 @@ namespace brigade::apps {
 /// Whose flags: the programs share most of them.
 enum class Program : bool { train_mlp, compare_modes };
 
-/// What the user asked for; --help of the program explains each. Complete and consistent once parsed:
-/// defaults that depend on other flags are filled in, except for those that need the data set (0 =
-/// decide later).
+/// What the user asked for; --help of the program explains each. Complete and consistent once
+/// parsed: defaults that depend on other flags are filled in, except for those that need the data
+/// set (0 = decide later).
 struct Options {
   std::string mode = "overlap";
   std::vector<std::string> modes;  // compare_modes: what to compare

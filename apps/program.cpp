@@ -9,18 +9,22 @@
 
 #include "apps/console.h"
 #include "apps/summary.h"
+#include "core/error.h"
 
 namespace brigade::apps {
 
 namespace {
 
 /// --help and mistakes in the flags, before there is any MPI: rank 0 prints and leaves, which makes
-/// mpirun end the others.
+/// mpirun end the others before they print the same.
 int leave(const ParseResult& parsed) {
-  if (dist::launcher_rank() == 0) {
+  const int rank = dist::launcher_rank();
+  if (parsed.exit_code != 0 && rank > 0) {
+    // Still there after two seconds: rank 0 has no complaint, so this is a mistake of this rank alone.
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    write_all(STDERR_FILENO, concat("[rank ", rank, "] ", parsed.text));
+  } else if (rank == 0) {
     write_all(parsed.exit_code == 0 ? STDOUT_FILENO : STDERR_FILENO, parsed.text);
-  } else if (parsed.exit_code != 0) {
-    std::this_thread::sleep_for(std::chrono::seconds(1));
   }
   return parsed.exit_code;
 }

@@ -123,7 +123,8 @@ std::string summary_json(const RunInfo& info, const RunResult& result) {
   json["config"] = config_json(info);
   json["flags"] = info.options.command_line;
   json["buckets"] = buckets_json(info, t);
-  return json.dump(2) + "\n";
+  // A path among the flags may be any bytes; JSON must be UTF-8.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 MetricsFile::MetricsFile(const std::filesystem::path& path)

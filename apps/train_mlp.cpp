@@ -19,15 +19,15 @@ namespace brigade::apps {
 
 namespace {
 
-/// Refuses a --save that would only fail after hours of training.
-void check_save_place(const std::string& file) {
-  if (file.empty()) {
-    return;
-  }
-  const std::filesystem::path parent = std::filesystem::absolute(file).parent_path();
-  if (::access(parent.c_str(), W_OK | X_OK) != 0 || std::filesystem::is_directory(file)) {
-    throw UsageError(
-        concat("--save ", file, ": expected a file in a directory that can be written"));
+/// Refuses places that would only turn out to be no files after hours of training.
+void check_output_files(const std::vector<std::filesystem::path>& files) {
+  for (const std::filesystem::path& file : files) {
+    const std::filesystem::path parent = std::filesystem::absolute(file).parent_path();
+    const bool occupied = std::filesystem::exists(file) && !std::filesystem::is_regular_file(file);
+    if (occupied || ::access(parent.c_str(), W_OK | X_OK) != 0) {
+      throw UsageError(concat("cannot write ", file.string(),
+                              ": expected a file in a directory that can be written"));
+    }
   }
 }
 
@@ -44,22 +44,40 @@ void compare_ranks(RunResult& result, const dist::DataParallel& data_parallel, D
   result.peak_memory_bytes = *std::max_element(peaks.begin(), peaks.end());
 }
 
+/// The weights first: they are what a run is for.
+std::vector<std::filesystem::path> output_files(const Options& options,
+                                                const std::filesystem::path& directory) {
+  std::vector<std::filesystem::path> files;
+  if (!options.save.empty()) {
+    files.emplace_back(options.save);
+  }
+  files.push_back(directory / "summary.json");
+  if (options.trace) {
+    files.push_back(directory / "trace.json.gz");
+  }
+  return files;
+}
+
 /// Writes weights and summary, says how it went. Only rank 0 calls it.
 void write_results(const Console& console, const RunInfo& info, const RunResult& result,
                    const std::filesystem::path& directory,
                    const std::vector<autograd::Variable>& parameters) {
-  std::vector<std::string> files{directory / "summary.json", directory / "metrics.jsonl"};
   const std::string summary = summary_json(info, result);
-  write_file_atomically(files.front(), summary);
-  if (!info.options.save.empty() && result.params_equal) {
-    save_weights(info.options.save, parameters);
-    files.push_back(info.options.save);
+  std::vector<std::string> written{directory / "metrics.jsonl"};
+  for (const std::filesystem::path& file : output_files(info.options, directory)) {
+    if (file == info.options.save) {
+      if (!result.params_equal) {
+        continue;  // whose weights would they be?
+      }
+      save_weights(file, parameters);
+    } else if (file.filename() == "summary.json") {
+      write_file_atomically(file, summary);
+    } else {
+      write_chrome_trace(file, result.trace);
+    }
+    written.push_back(file);
   }
-  if (info.options.trace) {
-    files.push_back(directory / "trace.json.gz");
-    write_chrome_trace(files.back(), result.trace);
-  }
-  print_result(console, info, result, files);
+  print_result(console, info, result, written);
   if (info.options.json) {
     console.result(summary);
   }
@@ -79,9 +97,6 @@ int train(const Options& options, const dist::RankInfo& ranks) {
   if (!options.init.empty()) {
     load_weights(options.init, model->parameters());
   }
-  if (comm.rank() == 0) {
-    check_save_place(options.save);
-  }
   dist::DataParallel data_parallel(model->parameters(), comm, options.data_parallel());
   const auto loss = make_loss(options.loss);
   const auto optimizer = make_optimizer(options, data_parallel.parameters());
@@ -90,6 +105,7 @@ int train(const Options& options, const dist::RankInfo& ranks) {
   const std::filesystem::path directory = agree_on_directory(options, comm);
   std::optional<MetricsFile> metrics;
   if (comm.rank() == 0) {
+    check_output_files(output_files(options, directory));
     metrics.emplace(directory / "metrics.jsonl");
   }
 

@@ -16,7 +16,10 @@ Engine::Destination into_grad(GradState& leaf) {
   if (!leaf.grad.defined()) {
     leaf.grad = Tensor::empty(leaf.shape, leaf.dtype, leaf.device);
   }
-  const double beta = leaf.filled ? std::exchange(leaf.carry, 1.0) : 0.0;
+  // Used up by this backward's first contribution even if there was nothing to carry: the second
+  // one of a weight used twice must find 1 here.
+  const double carry = std::exchange(leaf.carry, 1.0);
+  const double beta = leaf.filled ? carry : 0.0;
   leaf.filled = true;
   return {leaf.grad, {.alpha = leaf.leaf_scale, .beta = beta}};
 }

@@ -7,11 +7,7 @@
 namespace brigade {
 
 CachingAllocator::~CachingAllocator() {
-  for (const auto& [size, blocks] : free_) {
-    for (void* block : blocks) {
-      dispatch(device_, [&]<class K>(K) { K::deallocate(device_.index, block); });
-    }
-  }
+  give_back_unused();
 }
 
 std::size_t CachingAllocator::rounded(std::size_t bytes) {
@@ -27,8 +23,11 @@ void* CachingAllocator::allocate(std::size_t bytes) {
   std::vector<void*>& blocks = free_[size];
   void* block = nullptr;
   if (blocks.empty()) {
-    block =
-        dispatch(device_, [&]<class K>(K) { return K::allocate(device_.index, size, kAlignment); });
+    block = obtain(size);
+    if (block == nullptr) {  // what is kept for reuse has other sizes; the system can join them
+      give_back_unused();
+      block = obtain(size);
+    }
     BRIGADE_CHECK(block != nullptr, "allocator: ", device_, " is out of memory: asked for ", size,
                   " bytes, ", stats_.in_use, " in use; use a smaller --batch or model");
     ++stats_.system_allocations;
@@ -40,6 +39,21 @@ void* CachingAllocator::allocate(std::size_t bytes) {
   stats_.in_use += size;
   stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.in_use);
   return block;
+}
+
+void* CachingAllocator::obtain(std::size_t size) const {
+  return dispatch(device_,
+                  [&]<class K>(K) { return K::allocate(device_.index, size, kAlignment); });
+}
+
+void CachingAllocator::give_back_unused() noexcept {
+  for (auto& [size, blocks] : free_) {
+    for (void* block : blocks) {
+      dispatch(device_, [&, block]<class K>(K) { K::deallocate(device_.index, block); });
+      stats_.reserved -= size;
+    }
+    blocks.clear();
+  }
 }
 
 void CachingAllocator::release(void* block, std::size_t bytes) noexcept {

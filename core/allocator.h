@@ -45,6 +45,8 @@ class CachingAllocator {
 
  private:
   static std::size_t rounded(std::size_t bytes);
+  void* obtain(std::size_t size) const;
+  void give_back_unused() noexcept;
 
   Device device_;
   mutable std::mutex mutex_;

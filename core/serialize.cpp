@@ -57,11 +57,15 @@ std::string make_header(const NamedTensors& tensors,
 /// Reads one file; every fault becomes a UsageError that names it.
 class Reader {
  public:
-  explicit Reader(const fs::path& path) : path_(path), file_(path, std::ios::binary) {
+  explicit Reader(const fs::path& path) : path_(path) {
+    std::error_code absent;
+    // Before opening: to open a pipe is to wait for somebody who writes into it.
+    require(!fs::exists(path, absent) || fs::is_regular_file(path, absent),
+            "it is not a regular file");
+    file_.open(path, std::ios::binary);
     if (!file_) {
       fail(std::strerror(errno));
     }
-    require(fs::is_regular_file(path), "it is not a regular file");
     size_ = fs::file_size(path);
   }
 

@@ -2,6 +2,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,7 +61,9 @@ class TraceScope {
   }
 
   ~TraceScope() {
-    if (log_ != nullptr) {
+    // On the way out of a failure the span stays open: the device may be what failed, and a record
+    // that throws here would end the program without its message.
+    if (log_ != nullptr && std::uncaught_exceptions() == exceptions_at_start_) {
       log_->close(span_);
     }
     pop_range();
@@ -75,6 +78,7 @@ class TraceScope {
 
   SpanLog* log_;
   std::size_t span_ = 0;
+  int exceptions_at_start_ = std::uncaught_exceptions();
 };
 
 }  // namespace brigade

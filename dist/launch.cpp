@@ -8,7 +8,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <optional>
+#include <fstream>
+#include <new>
+#include <set>
+#include <string>
 #include <thread>
 
 #include "core/error.h"
@@ -28,14 +31,34 @@ void set_open_mpi_defaults() {
   setenv("OMPI_MCA_opal_signal", "", 0);
 }
 
+/// Number of different cores among the processors that `wanted` selects: two hardware threads of
+/// one core share its arithmetic units, so a second BLAS thread there would add nothing.
+template <class Wanted>
+int count_cores(Wanted wanted) {
+  std::set<std::string> cores;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (wanted(cpu)) {
+      const std::string topology = concat("/sys/devices/system/cpu/cpu", cpu, "/topology/");
+      std::string siblings;
+      if (!std::getline(std::ifstream(topology + "thread_siblings_list"), siblings)) {
+        siblings = std::to_string(cpu);  // no topology known: each processor is a core
+      }
+      cores.insert(siblings);
+    }
+  }
+  return std::max(1, static_cast<int>(cores.size()));
+}
+
 /// Cores this rank may use: its binding when mpirun bound it, else its share of the host.
 int usable_cores(int local_size) {
   cpu_set_t bound;
   CPU_ZERO(&bound);
-  const int online = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const int mine = sched_getaffinity(0, sizeof bound, &bound) == 0 ? CPU_COUNT(&bound) : online;
-  const int share = std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)) / local_size);
-  return std::clamp(mine, 1, share);
+  const int online = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  const int all = count_cores([online](int cpu) { return cpu < online; });
+  const int mine = sched_getaffinity(0, sizeof bound, &bound) == 0
+                       ? count_cores([&bound](int cpu) { return CPU_ISSET(cpu, &bound); })
+                       : all;
+  return std::clamp(mine, 1, std::max(1, all / local_size));
 }
 
 RankInfo query_rank_info() {
@@ -108,7 +131,11 @@ int run_main(const std::function<int(MpiSession&)>& body) {
   try {
     MpiSession session;
     rank = session.info().rank;
-    return body(session);
+    try {
+      return body(session);
+    } catch (const std::bad_alloc&) {
+      throw Error("out of host memory; use a smaller --batch, --accum or model");
+    }
   } catch (const std::exception& error) {
     let_lower_ranks_report(rank);
     write_line(concat("[rank ", rank, "] ", error.what()));

@@ -38,7 +38,7 @@ prepare_libraries() {
   fi
   if [ -n "${BRIGADE_DEBS:-}" ]; then
     # shellcheck source=scripts/ompi-prefix.sh
-    . "$root/scripts/ompi-prefix.sh" "$work/prefix" "$BRIGADE_DEBS"
+    . "$root/scripts/ompi-prefix.sh" "$root/build/prefix" "$BRIGADE_DEBS" # the build refers to it: it must stay
   else
     ensure_setup
   fi
@@ -90,7 +90,7 @@ check_build() {
 check_tests() {
   part tests 150 ctest --preset "$preset" -L gpu --output-on-failure --parallel 4
   # Tests skip themselves where CUDA does not work. Here nvidia-smi sees a GPU, so that would be a failure in disguise.
-  if grep -q 'OnGpu.*(Skipped)' "$work/tests.out"; then
+  if grep -q '(Skipped)' "$work/tests.out"; then
     echo "gpu_check: tests were skipped although there is a GPU; run build/$preset/bin/brigade_gpu_tests to see why"
     failed=yes
   fi
@@ -187,7 +187,11 @@ for line in (work / "parts.tsv").read_text().splitlines():
     parts[part] = entry
 
 modes = {m: parts.get(f"mode-{m}", {}).get("result") for m in ("naive", "flat", "per_param", "overlap")}
-hashes = {m: (r or {}).get("params_hash") for m, r in modes.items()}
+comms = {m: (r or {}).get("comm") for m, r in modes.items()}
+# no_sync adds its micro-batches up in another order and rounds differently: it is not among those compared.
+hashes = {m: (r or {}).get("params_hash") for m, r in modes.items() if m != "no_sync"}
+same_weights = None not in hashes.values() and len(set(hashes.values())) == 1
+all_nccl = all("NCCL" in (comm or "") for comm in comms.values())
 
 
 def fastest(bench, who):
@@ -202,13 +206,15 @@ for bench in ("40x4096", "8x4096", "8x1024"):
                     "torch_over_brigade": torch / ours if ours and torch else None}
 
 report = {
-    "gpu": {"name": name, "driver": driver, "memory_mib": int(memory), "compute_capability": capability},
+    "gpu": {"name": name, "driver": driver, "memory_mib": int(memory) if memory.isdigit() else None, "compute_capability": capability},
     "nvcc": env["cuda"],
     "commit": env["commit"],
     "seconds": int(env["seconds"]),
-    "passed": env["failed"] == "no",
+    "passed": env["failed"] == "no" and same_weights and all_nccl,
     "params_hash_by_mode": hashes,
-    "same_weights_in_all_modes": None not in hashes.values() and len(set(hashes.values())) == 1,
+    "comm_by_mode": comms,
+    "nccl_in_all_modes": all_nccl,
+    "same_weights_in_all_modes": same_weights,
     "speed": speed,
     "parts": parts,
 }
@@ -216,6 +222,10 @@ path = pathlib.Path(env["result"])
 path.parent.mkdir(parents=True, exist_ok=True)
 path.write_text(json.dumps(report, indent=1) + "\n")
 print(f"gpu_check: wrote {path}")
+if not report["same_weights_in_all_modes"]:
+    raise SystemExit("gpu_check: the modes do not end with the same weights")
+if not report["nccl_in_all_modes"]:
+    raise SystemExit("gpu_check: not every mode was reduced by NCCL; the rest went through the host")
 PYTHON
 }
 

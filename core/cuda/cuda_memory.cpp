@@ -39,10 +39,19 @@ void CudaKernels::copy(Stream& s, void* dst, const void* src, std::size_t bytes)
 }
 
 /// `src` may be reused or freed at once: our host memory is never pinned, and from pageable memory
-/// cudaMemcpyAsync returns only after it has copied the bytes to a staging buffer of its own.
+/// cudaMemcpyAsync returns only after it has copied the bytes to a staging buffer of its own. Except
+/// where the GPU reads pageable memory by itself (Grace Hopper): there the copy is waited for.
 void CudaKernels::copy_from_host(Stream& s, void* dst, const void* src, std::size_t bytes) {
-  if (bytes > 0) {
-    CUDA_CHECK(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, cuda::stream_of(s)));
+  if (bytes == 0) {
+    return;
+  }
+  cudaStream_t stream = cuda::stream_of(s);
+  CUDA_CHECK(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, stream));
+  int reads_host_pages = 0;
+  CUDA_CHECK(cudaDeviceGetAttribute(
+      &reads_host_pages, cudaDevAttrPageableMemoryAccessUsesHostPageTables, s.device().index));
+  if (reads_host_pages != 0) {
+    CUDA_CHECK(cudaStreamSynchronize(stream));
   }
 }
 

@@ -9,7 +9,8 @@ if(TARGET train_mlp)
 endif()
 foreach(room core autograd nn optim dist)
   install(DIRECTORY ${room} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/brigade
-          FILES_MATCHING PATTERN "*.h" PATTERN "*_check.h" EXCLUDE PATTERN "*_private.h" EXCLUDE)
+          FILES_MATCHING PATTERN "*.h" PATTERN "mpi_check.h" EXCLUDE PATTERN "nccl_check.h" EXCLUDE
+          PATTERN "*_private.h" EXCLUDE PATTERN "cuda" EXCLUDE)
 endforeach()
 install(FILES "${CMAKE_BINARY_DIR}/generated/core/config.h" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/brigade/core)
 install(EXPORT brigade NAMESPACE brigade:: FILE brigade-targets.cmake

@@ -6,6 +6,7 @@ set(brigade_cxx_warnings ${brigade_warnings} -Wpedantic -Wold-style-cast -Wnon-v
 if(BRIGADE_WERROR)
   list(APPEND brigade_cxx_warnings -Werror)
   list(APPEND brigade_warnings -Werror)
+  set(brigade_nvcc_werror "-Werror=all-warnings") # nvcc's own, beside the host compiler's
 endif()
 list(JOIN brigade_warnings "," brigade_host_warnings)
 # The prefix map makes __FILE__ in an error read "core/ops.cpp", not the path of a build machine.
@@ -13,7 +14,7 @@ set(brigade_prefix_map "-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=")
 target_compile_options(brigade_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:${brigade_cxx_warnings};${brigade_prefix_map}>
   # A launch without a stream would land on the legacy stream and silently end all overlap.
-  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${brigade_host_warnings};-Xcompiler=${brigade_prefix_map};-Werror=default-stream-launch>)
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${brigade_host_warnings};-Xcompiler=${brigade_prefix_map};-Werror=default-stream-launch;${brigade_nvcc_werror}>)
 if(BRIGADE_SANITIZE)
   set(brigade_sanitize -fsanitize=${BRIGADE_SANITIZE} -fno-omit-frame-pointer)
   target_compile_options(brigade_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${brigade_sanitize}>)

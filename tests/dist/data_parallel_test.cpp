@@ -2,6 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <mutex>
+
+#include "autograd/engine.h"
+#include "autograd/functions/linear.h"
+#include "autograd/functions/mse_loss.h"
 #include "core/ops.h"
 #include "dist/single_process.h"
 #include "optim/sgd.h"
@@ -169,6 +174,41 @@ TEST(DataParallel, RefusesAnOptimizerStepAfterABackwardThatFailed) {
   EXPECT_THROW(test::backward_once(*model, 2, 2), Error);
   EXPECT_THAT([&] { optimizer.step(); },
               ThrowsMessage<Error>(HasSubstr("never synchronised over the ranks")));
+}
+
+TEST(DataParallel, AveragesAWeightThatIsUsedTwice) {
+  const auto gradient = [](int ranks, bool first_without_sync) {
+    std::vector<float> result;
+    std::mutex mutex;
+    test::thread_world(ranks, [&](Communicator& comm) {
+      const autograd::Variable w(Tensor::from(std::vector<float>{0.5F, -1, 2, 0.25F}, {2, 2}), true,
+                                 "w");
+      DataParallel parallel({w}, comm, {});
+      const auto backward = [&] {
+        const Tensor x = Tensor::from(std::vector<float>{1, 2, -3, 4}, {2, 2});
+        const autograd::Variable hidden =
+            autograd::linear(autograd::Variable(x), w, autograd::Variable());
+        autograd::backward(autograd::mse_loss(autograd::linear(hidden, w, autograd::Variable()),
+                                              Tensor::zeros({2, 2})));
+      };
+      if (first_without_sync) {
+        const auto scope = parallel.no_sync();
+        backward();
+      }
+      backward();
+      const std::lock_guard lock(mutex);
+      result = w.grad().to_vector<float>();
+    });
+    return result;
+  };
+  // All ranks have the same samples, so the average is what one rank gets.
+  for (const bool first_without_sync : {false, true}) {
+    const std::vector<float> alone = gradient(1, first_without_sync);
+    EXPECT_THAT(gradient(2, first_without_sync),
+                testing::Pointwise(testing::FloatNear(1e-4F), alone));
+    EXPECT_THAT(gradient(4, first_without_sync),
+                testing::Pointwise(testing::FloatNear(1e-4F), alone));
+  }
 }
 
 TEST(DataParallel, RefusesAnOptimizerThatWasMadeBeforeIt) {

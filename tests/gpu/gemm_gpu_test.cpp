@@ -65,12 +65,17 @@ TYPED_TEST(GemmOnGpu, LinearEqualsTheCpuWithAndWithoutBias) {
 }
 
 TYPED_TEST(GemmOnGpu, FloatProductsAreNotRoundedToTf32) {
-  // 1 + 2^-20 needs 21 bits; TF32 keeps 11.
-  const std::vector<TypeParam> a{TypeParam{1} + TypeParam(0x1p-20)};
-  const std::vector<TypeParam> one{TypeParam{1}};
-  Tensor c = Tensor::empty({1, 1}, this->kType, kGpu);
-  ops::gemm(Tensor::from(a, {1, 1}, kGpu), Trans::no, Tensor::from(one, {1, 1}, kGpu), Trans::no,
-            {}, c);
+  // 1 + 2^-20 needs 21 bits; TF32 keeps 11. Large enough for cuBLAS to take its tensor-core kernels
+  // if it may; times the identity, every element is a sum with one term that is not 0.
+  constexpr std::int64_t kSize = 256;
+  const std::vector<TypeParam> a(kSize * kSize, TypeParam{1} + TypeParam(0x1p-20));
+  std::vector<TypeParam> identity(kSize * kSize);
+  for (std::size_t i = 0; i < kSize; ++i) {
+    identity[i * (kSize + 1)] = TypeParam{1};
+  }
+  Tensor c = Tensor::empty({kSize, kSize}, this->kType, kGpu);
+  ops::gemm(Tensor::from(a, {kSize, kSize}, kGpu), Trans::no,
+            Tensor::from(identity, {kSize, kSize}, kGpu), Trans::no, {}, c);
   EXPECT_EQ(c.to_vector<TypeParam>(), a);
 }
 

@@ -46,6 +46,7 @@ TEST_F(StreamOnGpu, EventIsDoneOnlyWhenTheWorkBeforeItIs) {
   Tensor x = Tensor::empty({kCount}, DType::f32, kGpu);
   fill_slowly(1.0, x);
   const Event event = compute_stream(kGpu).record();
+  EXPECT_FALSE(event.done()) << "200 fills of 16 MiB take milliseconds";
   event.synchronize();
   EXPECT_TRUE(event.done());
   EXPECT_TRUE(Event().done());
@@ -100,10 +101,12 @@ TEST_F(StreamOnGpu, WorkerStreamWaitsForAnEventOfTheGpu) {
   Tensor x = Tensor::empty({kCount}, DType::f32, kGpu);
   fill_slowly(1.0, x);
   const Event event = compute_stream(kGpu).record();
+  const bool done_at_once = event.done();
   worker.wait(event);
   bool done_before = false;
   worker.run([&] { done_before = event.done(); });
   worker.synchronize();
+  EXPECT_FALSE(done_at_once) << "there was nothing to wait for";
   EXPECT_TRUE(done_before);
 }
 

@@ -9,9 +9,8 @@
 #include "tests/support/small_model.h"
 #include "tests/support/small_training.h"
 
+namespace brigade {
 namespace {
-
-using namespace brigade;
 
 int run(dist::MpiSession& session, const std::string& how) {
   dist::MpiCommunicator comm;
@@ -45,9 +44,10 @@ int run(dist::MpiSession& session, const std::string& how) {
 }
 
 }  // namespace
+}  // namespace brigade
 
 int main(int argc, char** argv) {
   const std::string how = argc > 1 ? argv[1] : "";
   return brigade::dist::run_main(
-      [&](brigade::dist::MpiSession& session) { return run(session, how); });
+      [&](brigade::dist::MpiSession& session) { return brigade::run(session, how); });
 }

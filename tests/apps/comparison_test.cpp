@@ -1,0 +1,107 @@
+#include <gmock/gmock.h>
+
+#include "apps/comparison_report.h"
+
+namespace brigade::apps {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+CollectiveTimes collective(double ready, double begin, double end) {
+  return {.ready = ready, .begin = begin, .end = end, .bytes = 4U << 20U};
+}
+
+ModeResult mode(const std::string& name, double step) {
+  ModeResult result;
+  result.mode = name;
+  result.timing.step = step;
+  result.timing.step_p10 = step;
+  result.timing.step_p90 = step;
+  result.timing.communicates = true;
+  result.timing.samples_per_second = 1e5 / step;
+  result.collectives_per_step = 2;
+  result.bytes_per_step = 8U << 20U;
+  result.timing.median.forward = 10;
+  result.timing.median.backward = 20;
+  result.timing.median.optimizer = 1;
+  result.timing.median.step = step;
+  return result;
+}
+
+/// Backward ends at 30 ms; two buckets, ready at 20 and 30, of 12 ms each.
+Comparison two_buckets() {
+  Comparison comparison;
+  comparison.modes = {mode("naive", 55), mode("flat", 55), mode("overlap", 46)};
+  comparison.modes[1].timing.collectives = {collective(30, 30, 42), collective(30, 42, 54)};
+  ModeResult& overlap = comparison.modes[2];
+  overlap.timing.collectives = {collective(20, 20, 33), collective(30, 33, 45)};
+  overlap.timing.median.comm = 25;
+  overlap.timing.median.exposed = 15;
+  overlap.timing.hidden_fraction = 0.4;
+  overlap.timing.median.backward = 22;
+  StepSpans spans;
+  spans.labels = {"bucket_0", "bucket_1"};
+  overlap.trace.ranks.push_back({.rank = 0, .host = "", .clock_error_ms = 0, .steps = {}});
+  overlap.trace.ranks[0].steps.push_back({1, spans});
+  comparison.ideal = mode("no communication", 31);
+  comparison.ideal.timing.collectives = {collective(20, 20, 20), collective(30, 30, 30)};
+  comparison.alone_samples_per_second = 2000;
+  return comparison;
+}
+
+ComparisonInfo two_ranks() {
+  ComparisonInfo info;
+  info.ranks.size = 2;
+  info.ranks.hosts = 2;
+  info.comm = "MPI";
+  return info;
+}
+
+TEST(Bound, StartsABucketWhenItIsReadyAndTheOneBeforeHasArrived) {
+  // start_0 = 20, end_0 = 32; start_1 = max(30, 32), end_1 = 44; + optimizer 1
+  EXPECT_DOUBLE_EQ(bound_ms(two_ranks(), two_buckets()), 45.0);
+  Comparison fast = two_buckets();
+  fast.modes[1].timing.collectives = {collective(30, 30, 31), collective(30, 31, 32)};
+  EXPECT_DOUBLE_EQ(bound_ms(two_ranks(), fast), 32.0) << "end_1 = 31 is after backward's end, 30";
+}
+
+TEST(Bound, IsUnknownWithoutFlatAndWithSeveralMicroBatches) {
+  Comparison comparison = two_buckets();
+  ComparisonInfo info = two_ranks();
+  info.options.accum = 2;
+  EXPECT_EQ(bound_ms(info, comparison), 0.0);
+  comparison.modes.erase(comparison.modes.begin() + 1);
+  EXPECT_EQ(bound_ms(two_ranks(), comparison), 0.0);
+}
+
+TEST(Reading, SaysWhatIsExposedAndWhatTheBestCouldBe) {
+  const std::vector<std::string> lines = reading(two_ranks(), two_buckets());
+  EXPECT_THAT(lines, Contains(HasSubstr("overlap hides 40 % of its 25.00 ms")));
+  EXPECT_THAT(lines, Contains(HasSubstr("The last to arrive is bucket_1 (4.00 MiB): ready at 30.00 "
+                                        "ms, sent at 33.00, there at 45.00")));
+  EXPECT_THAT(lines, Contains(HasSubstr("10 % slower")));
+  // (55 - 46) / (55 - 45)
+  EXPECT_THAT(lines, Contains(HasSubstr("45.00 ms: overlap reaches 90 %")));
+  EXPECT_THAT(lines, Contains(HasSubstr("1.09 times as many")));
+  EXPECT_THAT(lines, Not(Contains(HasSubstr("something else runs"))));
+  EXPECT_THAT(lines, Not(Contains(HasSubstr("share this host's memory"))));
+}
+
+TEST(Reading, DistrustsAMachineThatIsBusyWithSomethingElse) {
+  Comparison comparison = two_buckets();
+  comparison.modes[0].timing.step_p90 = 200;
+  EXPECT_THAT(reading(two_ranks(), comparison), Contains(HasSubstr("something else runs")));
+}
+
+TEST(Reading, OfOneHostSaysThatCommunicationSharesTheCores) {
+  ComparisonInfo info = two_ranks();
+  info.ranks.hosts = 1;
+  EXPECT_THAT(reading(info, two_buckets()), Contains(HasSubstr("share this host's memory")));
+  info.comm = "MPI, emulated link";
+  EXPECT_THAT(reading(info, two_buckets()), Not(Contains(HasSubstr("share this host's memory"))));
+}
+
+}  // namespace
+}  // namespace brigade::apps
