@@ -20,7 +20,7 @@ namespace {
 int leave(const ParseResult& parsed) {
   const int rank = dist::launcher_rank();
   if (parsed.exit_code != 0 && rank > 0) {
-    // Still there after two seconds: rank 0 has no complaint, so this is a mistake of this rank alone.
+    // Still there after two seconds: rank 0 has no complaint, this rank is alone with its mistake.
     std::this_thread::sleep_for(std::chrono::seconds(2));
     write_all(STDERR_FILENO, concat("[rank ", rank, "] ", parsed.text));
   } else if (rank == 0) {
