@@ -27,9 +27,9 @@ class RecordingStream final : public Stream {
   std::vector<std::function<void()>> kept_;
 };
 
-/// One of `size` ranks whose peers all hold the same values: a sum multiplies by `size`. Logs "wait",
-/// "run", "record" and "sum N" and lets tests add lines of their own, so that a test can assert
-/// the order of everything.
+/// One of `size` ranks whose peers all hold the same values: a sum multiplies by `size`. Logs
+/// "wait", "run", "record" and "sum N" and lets tests add lines of their own, so that a test can
+/// assert the order of everything.
 class FakeCommunicator final : public dist::Communicator {
  public:
   explicit FakeCommunicator(int size) : Communicator(0, size), stream_(log) {}
