@@ -5,21 +5,36 @@
 
 namespace brigade::apps {
 
+namespace {
+
+IntervalSet step_of(const StepSpans& spans) {
+  return {{0.0, spans.optimizer.end}};
+}
+
+}  // namespace
+
+IntervalSet computation_of(const StepSpans& spans) {
+  return subtract(step_of(spans), join(spans.waits));
+}
+
+IntervalSet communication_of(const StepSpans& spans) {
+  std::vector<Interval> in_flight;
+  for (const CollectiveTimes& collective : spans.collectives) {
+    in_flight.push_back({collective.begin, collective.end});
+  }
+  return join(std::move(in_flight));
+}
+
 StepTimes times_of(const StepSpans& spans) {
   const IntervalSet waits = join(spans.waits);
   const auto without_waits = [&](const std::vector<Interval>& parts) {
     return total_length(subtract(join(parts), waits));
   };
-  std::vector<Interval> in_flight;
-  for (const CollectiveTimes& collective : spans.collectives) {
-    in_flight.push_back({collective.begin, collective.end});
-  }
-  const IntervalSet comm = join(std::move(in_flight));
-  const IntervalSet step{{0.0, spans.optimizer.end}};
-  const IntervalSet compute = subtract(step, waits);
+  const IntervalSet comm = communication_of(spans);
+  const IntervalSet compute = computation_of(spans);
 
   StepTimes times;
-  times.step = total_length(step);
+  times.step = total_length(step_of(spans));
   times.wait = times.step - total_length(compute);
   times.forward = without_waits(spans.forwards);
   times.backward = without_waits(spans.backwards);

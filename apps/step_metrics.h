@@ -69,6 +69,11 @@ struct StepSpans {
 
 StepTimes times_of(const StepSpans& spans);
 
+/// The sets behind those figures: when this rank computed, and when it had collectives in flight.
+/// What is in the second but not in the first is exposed.
+IntervalSet computation_of(const StepSpans& spans);
+IntervalSet communication_of(const StepSpans& spans);
+
 /// Takes the time of one step after the other, by events on the compute stream and the
 /// communicator's records.
 class StepClock {

@@ -35,12 +35,6 @@ std::vector<CollectiveTimes> median_collectives(
   return result;
 }
 
-double median_hidden_fraction(std::span<const StepTimes> steps) {
-  return median_of(steps, [](const StepTimes& times) {
-    return times.comm > 0.0 ? times.hidden / times.comm : 0.0;
-  });
-}
-
 }  // namespace
 
 void TimingHistory::add(const StepSpans& spans, double samples) {
@@ -83,6 +77,12 @@ StepTimes median_times(std::span<const StepTimes> steps) {
     result.*part = median(part);
   }
   return result;
+}
+
+double median_hidden_fraction(std::span<const StepTimes> steps) {
+  return median_of(steps, [](const StepTimes& times) {
+    return times.comm > 0.0 ? times.hidden / times.comm : 0.0;
+  });
 }
 
 TimingSummary summarize(const TimingHistory& history, std::size_t warmup,

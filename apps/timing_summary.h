@@ -54,6 +54,9 @@ double samples_per_second(std::span<const double> samples, double step_ms);
 /// The median of each part of the steps.
 StepTimes median_times(std::span<const StepTimes> steps);
 
+/// The median of hidden / comm, where a step without communication counts as 0.
+double median_hidden_fraction(std::span<const StepTimes> steps);
+
 /// The value below which `fraction` of the sorted values lie, interpolated between neighbours; 0 of
 /// none.
 double quantile(std::vector<double> values, double fraction);
