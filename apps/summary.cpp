@@ -51,8 +51,14 @@ Json config_json(const RunInfo& info) {
           {"bucket_mb", o.bucket_mb},
           {"init", o.init},
           {"init_sync", o.init_sync},
+          {"inject", o.inject ? Json(o.inject->text) : Json(nullptr)},
           {"steps_per_epoch", info.steps_per_epoch},
           {"warmup", o.warmup}};
+}
+
+Json link_json(const Options& options) {
+  const std::optional<dist::LinkModel>& link = options.emulated_link;
+  return link ? Json{{"alpha_us", link->alpha_us}, {"gbps", link->gbps}} : Json(nullptr);
 }
 
 /// Sizes and members; times as well if the collectives of a step are exactly the buckets, in their
@@ -89,6 +95,7 @@ std::string summary_json(const RunInfo& info, const RunResult& result) {
             {"device_name", info.device_name},
             {"libraries", info.libraries},
             {"comm", info.comm},
+            {"emulated_link", link_json(info.options)},
             {"threads", info.threads},
             {"parameters", info.parameters},
             {"global_batch", info.geometry.global_batch()},
@@ -108,6 +115,7 @@ std::string summary_json(const RunInfo& info, const RunResult& result) {
             {"peak_memory_bytes", result.peak_memory_bytes},
             {"measured_steps", t.measured_steps},
             {"slowest_rank", t.slowest_rank},
+            {"rank_compute_ms", t.rank_compute},
             {"step_ms", t.step},
             {"step_ms_p10", t.step_p10},
             {"step_ms_p90", t.step_p90},
@@ -149,6 +157,9 @@ void MetricsFile::write(const RunInfo& info, const Progress& progress,
       {"comm_ms", t.comm},
       {"exposed_ms", t.exposed},
       {"samples_per_second", progress.samples_per_second}};
+  if (info.options.emulated_link) {
+    json["emulated_link"] = link_json(info.options);
+  }
   if (evaluation) {
     json["test_loss"] = evaluation->loss;
     json["accuracy"] = accuracy_of(*evaluation);
