@@ -60,6 +60,13 @@ class FlagTable {
            [flag, &target](const std::string& value) { target = parse_widths(flag, value); });
   }
 
+  /// Any other value: `parse` makes it from (flag, text).
+  template <class T, class Parse>
+  void value(const char* flag, const char* type, T& target, Parse parse, const char* help) {
+    option(flag, type, help,
+           [flag, &target, parse](const std::string& text) { target = parse(flag, text); });
+  }
+
  private:
   void option(const char* flag, const char* type, const char* help,
               const std::function<void(const std::string&)>& assign) {

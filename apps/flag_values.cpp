@@ -100,6 +100,19 @@ std::vector<std::string> parse_list(const std::string& flag, const std::string& 
   return list;
 }
 
+dist::LinkModel parse_link(const std::string& flag, const std::string& text) {
+  constexpr double kLongestLatency = 1e6;
+  constexpr double kSlowestLink = 1e-3;
+  const std::vector<std::string> parts = split_at_commas(text);
+  if (parts.size() != 2) {
+    throw UsageError(concat(flag, ": expected a latency in us and a bandwidth in GB/s, such as ",
+                            "50,1, got \"", text, "\""));
+  }
+  return {.alpha_us = parse_number(flag + " (latency in us)", parts[0], 0.0, kLongestLatency),
+          .gbps = parse_number(flag + " (bandwidth in GB/s)", parts[1], kSlowestLink,
+                               std::numeric_limits<double>::max())};
+}
+
 void check_choice(const std::string& flag, const std::string& text,
                   const std::vector<std::string>& allowed) {
   if (std::find(allowed.begin(), allowed.end(), text) != allowed.end()) {

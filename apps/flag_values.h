@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "dist/emulated_link.h"
+
 /// From the text after a flag to a value. Every mistake is a UsageError that reads alike: flag,
 /// what was expected, what came.
 namespace brigade::apps {
@@ -22,6 +24,9 @@ std::vector<std::int64_t> parse_widths(const std::string& flag, const std::strin
 /// "naive,overlap": values of `allowed`, each at most once.
 std::vector<std::string> parse_list(const std::string& flag, const std::string& text,
                                     const std::vector<std::string>& allowed);
+
+/// "50,1": latency in µs, bandwidth in GB/s.
+dist::LinkModel parse_link(const std::string& flag, const std::string& text);
 
 /// Refuses what is not one of `allowed`, with the likeliest meant.
 void check_choice(const std::string& flag, const std::string& text,

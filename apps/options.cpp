@@ -102,6 +102,8 @@ void declare_machine(FlagTable& flags, Options& o) {
   flags.choice("--comm", o.comm, {"auto", "mpi", "nccl"}, "auto | mpi | nccl (auto)");
   flags.number("--threads", o.threads, std::int64_t{1}, std::int64_t{4096},
                "per rank (the cores it is bound to)");
+  flags.value("--emulate-link", "US,GB/S", o.emulated_link, parse_link,
+              "all-reduce as slowly as over this link; CPU");
 }
 
 void declare_logging(FlagTable& flags, Options& o) {
@@ -264,6 +266,8 @@ std::vector<std::string> Options::agreement() const {
           flag("seed", seed),
           flag("device", device),
           flag("comm", comm),
+          flag("emulate-link",
+               emulated_link ? concat(emulated_link->alpha_us, ",", emulated_link->gbps) : "off"),
           flag("log-every", log_every),
           flag("eval-every", eval_every),
           flag("warmup", warmup),
@@ -283,11 +287,14 @@ ParseResult parse_options(int argc, const char* const* argv, Program program) {
   app.allow_extras();
   app.footer(compares ? kCompareExamples : kTrainExamples);
   app.get_formatter()->column_width(26);
-  app.set_version_flag("--version", name + " (Brigade) " + kVersion);
   Options options;
   ShapeFlags shape;
   FlagTable flags(app);
   declare(flags, options, shape, program);
+  // Last, and in the last group: CLI11's own group for them would come first and cost two lines.
+  app.set_help_flag("-h,--help", "this text")->group("Output");
+  app.set_version_flag("--version", name + " (Brigade) " + kVersion, "the version")
+      ->group("Output");
   try {
     app.parse(argc, argv);
     reject_unknown(app);

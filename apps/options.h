@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dist/data_parallel.h"
+#include "dist/emulated_link.h"
 
 namespace brigade::apps {
 
@@ -50,6 +51,7 @@ struct Options {
   std::string device = "auto";
   std::string comm = "auto";
   std::int64_t threads = 0;  // 0: the cores of this rank's binding
+  std::optional<dist::LinkModel> emulated_link;
 
   std::int64_t log_every = 0;   // 0: about 20 lines
   std::int64_t eval_every = 1;  // epochs; 0: only at the end

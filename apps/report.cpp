@@ -92,6 +92,11 @@ void print_buckets(const Console& console, const std::vector<BucketInfo>& bucket
   }
 }
 
+/// On every line with times that an emulated link has a part in.
+const char* emulated_text(const RunInfo& info) {
+  return info.options.emulated_link ? " (emulated link)" : "";
+}
+
 std::string test_text(const Evaluation& test) {
   return test.accuracy
              ? fmt::format("accuracy {:.2f} %, loss {:.5f}", 100.0 * *test.accuracy, test.loss)
@@ -99,7 +104,7 @@ std::string test_text(const Evaluation& test) {
 }
 
 /// What people know from profilers: which share of the step did what.
-void print_execution_summary(const Console& console, const RunResult& result) {
+void print_execution_summary(const Console& console, const RunInfo& info, const RunResult& result) {
   const TimingSummary& t = result.timing;
   const auto share = [&t](double ms) {
     return fmt::format("{:.0f} %", t.median.step > 0.0 ? 100.0 * ms / t.median.step : 0.0);
@@ -107,8 +112,8 @@ void print_execution_summary(const Console& console, const RunResult& result) {
   std::string text =
       fmt::format("utilisation {} of the step computes", share(t.median.step - t.median.wait));
   if (t.communicates) {
-    text += fmt::format("; communication {}, exposed {}", share(t.median.comm),
-                        share(t.median.exposed));
+    text += fmt::format("; communication {}, exposed {}{}", share(t.median.comm),
+                        share(t.median.exposed), emulated_text(info));
   }
   console.line(fmt::format("{}; peak memory {:.1f} MiB", text,
                            static_cast<double>(result.peak_memory_bytes) / 0x1p20));
@@ -160,7 +165,12 @@ void print_first_screen(const Console& console, const RunInfo& info) {
       fmt::format("{} ({} per epoch)", grouped(info.steps), grouped(info.steps_per_epoch)));
   row("mode", fmt::format("{}: {}", o.mode, mode_text(o.mode)));
   print_buckets(console, info.buckets);
-  if (info.ranks.size > 1 && info.ranks.hosts == 1 && !info.device.is_cuda()) {
+  if (o.emulated_link) {
+    console.line(console.faint(
+        "  The link is emulated: an all-reduce ends no sooner than a ring over such links would. "
+        "The\n  delay is slept through, so computation can hide it; times show the model's "
+        "network, not yours."));
+  } else if (info.ranks.size > 1 && info.ranks.hosts == 1 && !info.device.is_cuda()) {
     console.line(console.faint(
         "  All ranks share this host's memory: an all-reduce is copying by the same cores that "
         "compute,\n  so overlap has little to hide here. It shows between hosts and on GPUs."));
@@ -171,10 +181,11 @@ void print_first_screen(const Console& console, const RunInfo& info) {
 void print_progress(const Console& console, const RunInfo& info, const Progress& progress) {
   const std::int64_t epoch = (progress.step - 1) / info.steps_per_epoch + 1;
   const std::int64_t epochs = (info.steps - 1) / info.steps_per_epoch + 1;
-  std::string text = fmt::format(
-      "epoch {}/{}  step {:>{}}/{}  loss {:.5f}  {:.2f} ms/step  {} samples/s", epoch, epochs,
-      progress.step, std::to_string(info.steps).size(), info.steps, progress.loss,
-      progress.times.step, grouped(static_cast<std::int64_t>(progress.samples_per_second)));
+  std::string text =
+      fmt::format("epoch {}/{}  step {:>{}}/{}  loss {:.5f}  {:.2f} ms/step{}  {} samples/s", epoch,
+                  epochs, progress.step, std::to_string(info.steps).size(), info.steps,
+                  progress.loss, progress.times.step, emulated_text(info),
+                  grouped(static_cast<std::int64_t>(progress.samples_per_second)));
   if (progress.step < info.steps) {
     text += "  ETA " + duration(progress.eta_seconds);
   }
@@ -199,19 +210,20 @@ void print_result(const Console& console, const RunInfo& info, const RunResult& 
   const std::string waiting =
       t.communicates ? fmt::format("waiting for gradients {:.2f}, ", t.median.wait) : "";
   console.line(fmt::format(
-      "step {:.2f} ms (p95 {:.2f}): forward {:.2f}, backward {:.2f}, {}optimizer {:.2f}; {} "
+      "step {:.2f} ms (p95 {:.2f}){}: forward {:.2f}, backward {:.2f}, {}optimizer {:.2f}; {} "
       "samples/s ({} with loading and reports)",
-      t.step, t.step_p95, t.median.forward, t.median.backward, waiting, t.median.optimizer,
-      grouped(static_cast<std::int64_t>(t.samples_per_second)),
+      t.step, t.step_p95, emulated_text(info), t.median.forward, t.median.backward, waiting,
+      t.median.optimizer, grouped(static_cast<std::int64_t>(t.samples_per_second)),
       grouped(static_cast<std::int64_t>(result.samples_per_second_overall))));
   if (t.communicates) {
-    console.line(fmt::format(
-        "communication {:.2f} ms per step, hidden behind computation: {:.0f} %; {:g} collectives, "
-        "{:.2f} MiB per step",
-        t.median.comm, 100.0 * t.hidden_fraction, result.collectives_per_step,
-        result.bytes_reduced_per_step / 0x1p20));
+    console.line(
+        fmt::format("communication {:.2f} ms per step{}, hidden behind computation: {:.0f} %; {:g} "
+                    "collectives, "
+                    "{:.2f} MiB per step",
+                    t.median.comm, emulated_text(info), 100.0 * t.hidden_fraction,
+                    result.collectives_per_step, result.bytes_reduced_per_step / 0x1p20));
   }
-  print_execution_summary(console, result);
+  print_execution_summary(console, info, result);
   if (result.params_equal) {
     console.line(
         console.good(fmt::format("parameters equal on all ranks: {:016x}", result.params_hash)));

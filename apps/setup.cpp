@@ -39,6 +39,9 @@ Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
     console.warn(note);
   }
   place.comm = dist::make_communicator(options.comm, place.device);
+  if (options.emulated_link) {
+    place.comm->emulate_link(*options.emulated_link);
+  }
   return place;
 }
 

@@ -55,6 +55,11 @@ Json config_json(const RunInfo& info) {
           {"warmup", o.warmup}};
 }
 
+Json link_json(const Options& options) {
+  const std::optional<dist::LinkModel>& link = options.emulated_link;
+  return link ? Json{{"alpha_us", link->alpha_us}, {"gbps", link->gbps}} : Json(nullptr);
+}
+
 /// Sizes and members; times as well if the collectives of a step are exactly the buckets, in their
 /// order.
 Json buckets_json(const RunInfo& info, const TimingSummary& timing) {
@@ -89,6 +94,7 @@ std::string summary_json(const RunInfo& info, const RunResult& result) {
             {"device_name", info.device_name},
             {"libraries", info.libraries},
             {"comm", info.comm},
+            {"emulated_link", link_json(info.options)},
             {"threads", info.threads},
             {"parameters", info.parameters},
             {"global_batch", info.geometry.global_batch()},
@@ -149,6 +155,9 @@ void MetricsFile::write(const RunInfo& info, const Progress& progress,
       {"comm_ms", t.comm},
       {"exposed_ms", t.exposed},
       {"samples_per_second", progress.samples_per_second}};
+  if (info.options.emulated_link) {
+    json["emulated_link"] = link_json(info.options);
+  }
   if (evaluation) {
     json["test_loss"] = evaluation->loss;
     json["accuracy"] = accuracy_of(*evaluation);

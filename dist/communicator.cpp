@@ -1,9 +1,26 @@
 #include "dist/communicator.h"
 
+#include <chrono>
+#include <thread>
+
 #include "core/context.h"
+#include "core/error.h"
 #include "core/trace.h"
 
 namespace brigade::dist {
+
+std::string Communicator::description() const {
+  return link_ ? transport() + ", " + link_->description() : transport();
+}
+
+void Communicator::emulate_link(const LinkModel& link) {
+  const Device device = comm_stream().device();
+  if (device.is_cuda()) {
+    throw UsageError(concat("emulated links are for CPU ranks, but this one's gradients are on ",
+                            device, "; use --device cpu or leave out --emulate-link"));
+  }
+  link_ = link;
+}
 
 // Two streams and two events. Nothing here waits; each line only adds to a queue:
 //
@@ -22,7 +39,15 @@ Work Communicator::all_reduce(const Tensor& tensor, std::string_view label) {
   // By value: the memory stays alive until the collective has run, whatever its owner does.
   comm.run([this, tensor] {
     const TraceScope scope("allreduce");
+    const auto start = std::chrono::steady_clock::now();
     sum(tensor);
+    if (link_) {
+      // Only on the CPU, where the sum is done by now and this is the stream's own thread.
+      const std::chrono::duration<double, std::milli> cost(
+          link_->all_reduce_ms(size_, tensor.nbytes()));
+      std::this_thread::sleep_until(start +
+                                    std::chrono::ceil<std::chrono::steady_clock::duration>(cost));
+    }
   });
   const Event end = comm.record(timing_);
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 
 #include "core/stream.h"
 #include "core/tensor.h"
+#include "dist/emulated_link.h"
 
 namespace brigade::dist {
 
@@ -53,8 +55,17 @@ class Communicator {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  /// What carries the data, for people: "MPI (Open MPI 4.1.4)", "NCCL 2.28.9".
-  virtual std::string description() const = 0;
+  /// What carries the data, for people: "MPI (Open MPI 4.1.4)", "NCCL 2.28.9". An emulated link is
+  /// part of it, so that no number taken over one passes for a measured one.
+  std::string description() const;
+
+  /// From now on every all-reduce takes at least the time that a ring would take over `link`,
+  /// counted from the moment this rank's begins; the communication stream sleeps until then and
+  /// leaves the cores to the computation. A collective that really takes longer stays as it is.
+  /// Every rank gets the same link, before the first all_reduce. UsageError on a GPU, where the
+  /// host does not see collectives begin and end.
+  void emulate_link(const LinkModel& link);
+  const std::optional<LinkModel>& emulated_link() const { return link_; }
 
   /// Starts `tensor` := sum over ranks, in place, once everything enqueued so far on this thread's
   /// compute stream is done. Returns at once; the caller must not touch `tensor` before wait(work).
@@ -90,6 +101,9 @@ class Communicator {
  protected:
   Communicator(int rank, int size) : rank_(rank), size_(size) {}
 
+  /// What really carries the data.
+  virtual std::string transport() const = 0;
+
   /// Where collectives run; made by the subclass, whose destructor must finish or abandon what is
   /// in flight.
   virtual Stream& comm_stream() = 0;
@@ -105,6 +119,7 @@ class Communicator {
 
   int rank_;
   int size_;
+  std::optional<LinkModel> link_;
   std::uint64_t collectives_ = 0;
   std::uint64_t bytes_reduced_ = 0;
   Timing timing_ = Timing::off;

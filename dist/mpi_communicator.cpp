@@ -68,7 +68,7 @@ MpiCommunicator::~MpiCommunicator() {
   stream_.reset();
 }
 
-std::string MpiCommunicator::description() const {
+std::string MpiCommunicator::transport() const {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
   MPI_CHECK(MPI_Get_library_version(text, &length));

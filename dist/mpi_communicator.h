@@ -21,7 +21,6 @@ class MpiCommunicator final : public Communicator {
   MpiCommunicator();
   ~MpiCommunicator() override;
 
-  std::string description() const override;
   void barrier() override;
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override;
   void broadcast(std::span<std::byte> bytes, int root) override;
@@ -31,6 +30,7 @@ class MpiCommunicator final : public Communicator {
   void sum_on_host(const Tensor& tensor);
 
  protected:
+  std::string transport() const override;
   Stream& comm_stream() override { return *stream_; }
   void sum(const Tensor& tensor) override { sum_on_host(tensor); }
 

@@ -97,11 +97,6 @@ class NcclCommunicator final : public Communicator {
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
-  std::string description() const override {
-    return concat("NCCL ", nccl_version(),
-                  shared_gpu_ ? " (ranks share a GPU, through local sockets)" : "");
-  }
-
   void barrier() override { control_->barrier(); }
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
     return control_->all_gather(mine);
@@ -111,6 +106,10 @@ class NcclCommunicator final : public Communicator {
   }
 
  protected:
+  std::string transport() const override {
+    return concat("NCCL ", nccl_version(),
+                  shared_gpu_ ? " (ranks share a GPU, through local sockets)" : "");
+  }
   Stream& comm_stream() override { return *stream_; }
 
   void sum(const Tensor& tensor) override {

@@ -13,7 +13,6 @@ class SingleProcessCommunicator final : public Communicator {
   explicit SingleProcessCommunicator(Device device)
       : Communicator(0, 1), stream_(make_comm_stream(device)) {}
 
-  std::string description() const override { return "none (one rank)"; }
   void barrier() override {}
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
     return {mine.begin(), mine.end()};
@@ -21,6 +20,7 @@ class SingleProcessCommunicator final : public Communicator {
   void broadcast(std::span<std::byte> /*bytes*/, int /*root*/) override {}
 
  protected:
+  std::string transport() const override { return "none (one rank)"; }
   Stream& comm_stream() override { return *stream_; }
   void sum(const Tensor& /*tensor*/) override {}
 

@@ -84,10 +84,6 @@ class StagedCommunicator final : public Communicator {
   StagedCommunicator(const StagedCommunicator&) = delete;
   StagedCommunicator& operator=(const StagedCommunicator&) = delete;
 
-  std::string description() const override {
-    return concat(host_->comm->description(), ", staged through host memory");
-  }
-
   void barrier() override { host().barrier(); }
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
     return host().all_gather(mine);
@@ -95,6 +91,9 @@ class StagedCommunicator final : public Communicator {
   void broadcast(std::span<std::byte> bytes, int root) override { host().broadcast(bytes, root); }
 
  protected:
+  std::string transport() const override {
+    return concat(host_->comm->description(), ", staged through host memory");
+  }
   Stream& comm_stream() override { return *stream_; }
 
   void sum(const Tensor& tensor) override {

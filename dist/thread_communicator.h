@@ -54,12 +54,12 @@ class ThreadCommunicator final : public Communicator {
         stream_(make_comm_stream(kCpu)) {}
   ~ThreadCommunicator() override;
 
-  std::string description() const override { return "threads"; }
   void barrier() override;
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override;
   void broadcast(std::span<std::byte> bytes, int root) override;
 
  protected:
+  std::string transport() const override { return "threads"; }
   Stream& comm_stream() override { return *stream_; }
   void sum(const Tensor& tensor) override;
 

@@ -81,6 +81,26 @@ TEST(Options, ValuesAreChecked) {
   complaint({"--steps"});
 }
 
+TEST(Options, AnEmulatedLinkIsALatencyAndABandwidth) {
+  EXPECT_FALSE(parsed({}).emulated_link.has_value());
+  const Options o = parsed({"--emulate-link", "50,1.5"});
+  ASSERT_TRUE(o.emulated_link.has_value());
+  EXPECT_DOUBLE_EQ(o.emulated_link->alpha_us, 50.0);
+  EXPECT_DOUBLE_EQ(o.emulated_link->gbps, 1.5);
+  EXPECT_THAT(o.agreement(), ::testing::Contains("--emulate-link 50,1.5"));
+  EXPECT_THAT(parsed({}).agreement(), ::testing::Contains("--emulate-link off"));
+
+  EXPECT_EQ(complaint({"--emulate-link", "50"}),
+            "train_mlp: --emulate-link: expected a latency in us and a bandwidth in GB/s, such as "
+            "50,1, got \"50\"\n");
+  EXPECT_EQ(complaint({"--emulate-link=-1,1"}),
+            "train_mlp: --emulate-link (latency in us): expected a number from 0 to 1e+06, got "
+            "\"-1\"\n");
+  EXPECT_THAT(complaint({"--emulate-link", "50,0"}),
+              HasSubstr("--emulate-link (bandwidth in GB/s): expected a number from 0.001 up"));
+  EXPECT_THAT(complaint({"--emulate-link", "slow,fast"}), HasSubstr("got \"slow\""));
+}
+
 TEST(Options, NoSyncNeedsMicroBatches) {
   EXPECT_THAT(complaint({"--mode", "no_sync"}), HasSubstr("--accum"));
   const Options o = parsed({"--mode", "no_sync", "--accum", "4"});

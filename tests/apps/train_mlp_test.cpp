@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 
 #include "tests/support/program_run.h"
@@ -225,6 +226,29 @@ TEST_F(TrainMlp, TheTraceFileContainsTheHiddenFractionOfTheSummary) {
   ASSERT_EQ(fractions.size(), 18U);
   std::sort(fractions.begin(), fractions.end());
   EXPECT_NEAR((fractions[8] + fractions[9]) / 2.0, summary["hidden_fraction"].get<double>(), 1e-3);
+}
+
+TEST_F(TrainMlp, AnEmulatedLinkIsNamedWhereverItsTimesAre) {
+  const Outcome outcome = run(std::string(kTiny) + "--emulate-link 500,1 --mode per_param", 2);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr(", emulated link 500 us, 1 GB/s\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("The link is emulated"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("share this host's memory")));
+  std::istringstream lines(outcome.out);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find(" ms/step") != std::string::npos || line.rfind("step ", 0) == 0 ||
+        line.rfind("communication", 0) == 0 || line.rfind("utilisation", 0) == 0) {
+      EXPECT_THAT(line, HasSubstr("(emulated link)"));
+    }
+  }
+  const auto json = nlohmann::json::parse(read(dir_ / "runs" / "1" / "summary.json"));
+  EXPECT_THAT(json["comm"].get<std::string>(), HasSubstr("emulated link 500 us, 1 GB/s"));
+  EXPECT_EQ(json["emulated_link"], (nlohmann::json{{"alpha_us", 500.0}, {"gbps", 1.0}}));
+  EXPECT_GE(json["comm_ms"], 6 * 1.0) << "six parameters, 2 x 0.5 ms of latency each";
+
+  const Outcome real = run(std::string(kTiny) + "--json", 2);
+  EXPECT_THAT(real.err, Not(HasSubstr("emulated")));
+  EXPECT_TRUE(nlohmann::json::parse(real.out)["emulated_link"].is_null());
 }
 
 TEST_F(TrainMlp, RunsAreNumberedAndLogged) {

@@ -34,7 +34,6 @@ class FakeCommunicator final : public dist::Communicator {
  public:
   explicit FakeCommunicator(int size) : Communicator(0, size), stream_(log) {}
 
-  std::string description() const override { return "fake"; }
   void barrier() override { log.emplace_back("barrier"); }
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override;
   void broadcast(std::span<std::byte> /*bytes*/, int /*root*/) override {}
@@ -45,6 +44,7 @@ class FakeCommunicator final : public dist::Communicator {
   std::vector<std::string> log;
 
  protected:
+  std::string transport() const override { return "fake"; }
   Stream& comm_stream() override { return stream_; }
   void sum(const Tensor& tensor) override;
 
