@@ -4,19 +4,18 @@
 #include "dist/replica_check.h"
 
 namespace brigade::dist {
-namespace {
 
-std::vector<Bucket> bucketed(std::span<const autograd::Variable> parameters,
-                             const DataParallelOptions& options) {
+BucketPlan plan_buckets(std::span<const autograd::Variable> parameters,
+                        const DataParallelOptions& options) {
+  if (!options.plan.empty()) {
+    return options.plan;
+  }
   std::vector<std::size_t> bytes;
   for (const autograd::Variable& parameter : parameters) {
     bytes.push_back(slice_bytes(parameter.data()));
   }
-  const std::size_t cap = options.mode == SyncMode::per_param ? 0 : options.bucket_bytes;
-  return make_buckets(parameters, assign_buckets(bytes, cap));
+  return assign_buckets(bytes, options.mode == SyncMode::per_param ? 0 : options.bucket_bytes);
 }
-
-}  // namespace
 
 DataParallel::DataParallel(std::vector<autograd::Variable> parameters, Communicator& comm,
                            DataParallelOptions options)
@@ -28,14 +27,15 @@ DataParallel::DataParallel(std::vector<autograd::Variable> parameters, Communica
     BRIGADE_CHECK(parameter.grad_state()->listeners.empty(), "data parallel: parameter '",
                   parameter.name(), "' is already wrapped; its gradient would be reduced twice");
   }
-  check_same_layout(parameters_, options, comm_);
+  const BucketPlan plan = plan_buckets(parameters_, options);
+  check_same_layout(parameters_, options, plan, comm_);
   if (options.init_sync == InitSync::broadcast) {
     broadcast_parameters(parameters_, comm_);
   } else {
     check_same_values(parameters_, comm_);
   }
 
-  buckets_ = bucketed(parameters_, options);
+  buckets_ = make_buckets(parameters_, plan);
   sync_ = make_grad_sync(options.mode, {parameters_, buckets_, comm_});
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     parameters_[i].grad_state()->leaf_scale = 1.0 / comm_.size();

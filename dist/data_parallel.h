@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -25,13 +26,18 @@ struct DataParallelOptions {
   SyncMode mode = SyncMode::overlap;
   std::size_t bucket_bytes = 25U << 20U;
   InitSync init_sync = InitSync::verify;
+  BucketPlan plan;  ///< the same on every rank; empty: assign_buckets() with bucket_bytes
 };
+
+/// The plan a DataParallel with these options follows. With per_param: one parameter each.
+BucketPlan plan_buckets(std::span<const autograd::Variable> parameters,
+                        const DataParallelOptions& options);
 
 /// Makes N ranks train one model: each computes on its own samples, and after every backward all
 /// hold the same, averaged gradients.
 ///
-/// Construction is collective: it compares the layouts of all ranks (names, shapes, mode, bucket
-/// sizes), then the values, moves parameters and gradients into buckets and attaches itself to the
+/// Construction is collective: it compares the layouts of all ranks (names, shapes, mode, buckets),
+/// then the values, moves parameters and gradients into buckets and attaches itself to the
 /// parameters. From then on nothing needs to be called: autograd::backward tells it everything.
 /// Destroying it detaches it; the parameters keep their places in the buckets. Wrapping a parameter
 /// twice is an error.

@@ -83,11 +83,20 @@ void check_same_lines(std::string_view subject, const std::vector<std::string>& 
 }
 
 void check_same_layout(const std::vector<autograd::Variable>& parameters,
-                       const DataParallelOptions& options, Communicator& comm) {
+                       const DataParallelOptions& options, const BucketPlan& plan,
+                       Communicator& comm) {
   std::vector<std::string> lines{concat("mode ", to_string(options.mode), ", buckets of ",
                                         options.bucket_bytes, " bytes, ", parameters.size(),
                                         " parameters")};
   std::transform(parameters.begin(), parameters.end(), std::back_inserter(lines), layout_of);
+  // Place by place, so that the first line that differs names a parameter.
+  for (std::size_t bucket = 0; bucket < plan.size(); ++bucket) {
+    for (const std::size_t member : plan[bucket]) {
+      BRIGADE_CHECK(member < parameters.size(), "data parallel: the plan of bucket ", bucket,
+                    " has parameter number ", member, " of ", parameters.size());
+      lines.push_back(concat("bucket ", bucket, ": ", parameters[member].name()));
+    }
+  }
   check_same_lines("data parallel", lines, comm);
 }
 

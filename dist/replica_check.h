@@ -16,10 +16,11 @@ void check_same_lines(std::string_view subject, const std::vector<std::string>& 
                       Communicator& comm);
 
 /// Collective. Throws VerificationError unless all ranks agree on names, shapes, dtypes, mode and
-/// bucket size. Mismatched collectives are undefined behaviour in MPI: they hang, abort or silently
+/// which parameters stand in which bucket, in which order. Mismatched collectives are undefined behaviour in MPI: they hang, abort or silently
 /// add unrelated numbers, so this is compared before the first one.
 void check_same_layout(const std::vector<autograd::Variable>& parameters,
-                       const DataParallelOptions& options, Communicator& comm);
+                       const DataParallelOptions& options, const BucketPlan& plan,
+                       Communicator& comm);
 
 /// Collective. Throws VerificationError unless all ranks hold the same bits; names the first
 /// parameter that differs, the rank that differs from rank 0, and the largest difference.
