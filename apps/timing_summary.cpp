@@ -35,6 +35,31 @@ std::vector<CollectiveTimes> median_collectives(
   return result;
 }
 
+std::vector<double> compute_times(const std::vector<StepTimes>& steps) {
+  std::vector<double> result;
+  std::transform(steps.begin(), steps.end(), std::back_inserter(result),
+                 [](const StepTimes& times) { return times.step - times.wait; });
+  return result;
+}
+
+/// `compute`: per rank and step; `medians`: its medians over the steps.
+std::optional<Straggler> find_straggler(const std::vector<std::vector<double>>& compute,
+                                        const std::vector<double>& medians) {
+  if (medians.size() < 2) {
+    return {};
+  }
+  const auto longest = std::max_element(medians.begin(), medians.end());
+  std::vector<double> others(medians.begin(), longest);
+  others.insert(others.end(), longest + 1, medians.end());
+  const Straggler result{.rank = static_cast<int>(longest - medians.begin()),
+                         .compute = *longest,
+                         .others = quantile(std::move(others), 0.5)};
+  const double limit = std::max(1.25 * result.others, result.others + 1.0);
+  // The lower quartile: a rank that was merely disturbed for a while is not a straggler.
+  const bool lags = quantile(compute[static_cast<std::size_t>(result.rank)], 0.25) > limit;
+  return lags ? std::optional(result) : std::nullopt;
+}
+
 }  // namespace
 
 void TimingHistory::add(const StepSpans& spans, double samples) {
@@ -90,6 +115,8 @@ TimingSummary summarize(const TimingHistory& history, std::size_t warmup,
   const std::size_t warm = std::min(warmup, (history.forgotten() + history.steps().size()) / 4);
   const std::size_t skipped = warm - std::min(warm, history.forgotten());
   const std::span<const StepTimes> steps = history.steps().subspan(skipped);
+  TimingSummary summary;
+  std::vector<std::vector<double>> compute;
   std::vector<double> slowest;
   std::vector<double> rank_medians;
   for (const std::vector<StepTimes>& one :
@@ -99,9 +126,11 @@ TimingSummary summarize(const TimingHistory& history, std::size_t warmup,
       slowest[i] = std::max(slowest[i], one[i].step);
     }
     rank_medians.push_back(median_times(one).step);
+    compute.push_back(compute_times(one));
+    summary.rank_compute.push_back(quantile(compute.back(), 0.5));
   }
 
-  TimingSummary summary;
+  summary.straggler = find_straggler(compute, summary.rank_compute);
   summary.measured_steps = steps.size();
   summary.step = quantile(slowest, 0.5);
   summary.samples_per_second = samples_per_second(history.samples().subspan(skipped), summary.step);

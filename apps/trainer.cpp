@@ -1,6 +1,8 @@
 #include "apps/trainer.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "apps/gather.h"
 #include "autograd/engine.h"
@@ -13,6 +15,24 @@ namespace brigade::apps {
 
 namespace {
 constexpr std::int64_t kLossWindow = 64;
+
+/// `losses`: of one step, by rank.
+void check_finite(const std::vector<float>& losses, std::int64_t step) {
+  const auto bad = [](float loss) { return !std::isfinite(loss); };
+  const auto first = std::find_if(losses.begin(), losses.end(), bad);
+  if (first == losses.end()) {
+    return;
+  }
+  const std::string what =
+      concat("loss: expected a finite number, got ", *first, " in step ", step, " on ");
+  if (!std::all_of(losses.begin(), losses.end(), bad)) {
+    throw Error(concat(what, "rank ", first - losses.begin(),
+                       ", while other ranks' are finite: look for NaN or inf in that rank's data; "
+                       "if the losses before grew, training has diverged: lower --lr"));
+  }
+  throw Error(concat(what, losses.size() == 1 ? "rank 0" : "all ranks",
+                     "; training has diverged: lower --lr"));
+}
 }  // namespace
 
 Trainer::Trainer(const TrainerParts& parts)
@@ -117,16 +137,23 @@ void Trainer::add_losses(const std::vector<Batch>& batches) {
   micro_losses_.clear();
 }
 
+/// All ranks flush after the same steps and then know each other's losses, so a loss that is not
+/// finite ends the run on all of them, with one message that tells where it began.
 void Trainer::flush_losses() {
-  const std::vector<float> sums = device_losses_.rows(0, losses_on_device_).to_vector<float>();
+  const auto ranks =
+      gather_vectors(comm_, device_losses_.rows(0, losses_on_device_).to_vector<float>());
   const std::int64_t first = next_step_ - losses_on_device_;
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    if (!std::isfinite(sums[i])) {
-      throw Error(concat("loss: expected a finite number, got ", sums[i], " in step ",
-                         first + static_cast<std::int64_t>(i) + 1, " on rank ", comm_.rank(),
-                         "; training has diverged: lower --lr"));
+  for (std::int64_t i = 0; i < losses_on_device_; ++i) {
+    std::vector<float> sums;
+    for (const std::vector<float>& one : ranks) {
+      sums.push_back(one[static_cast<std::size_t>(i)]);
     }
-    local_losses_.push_back(sums[i]);
+    check_finite(sums, first + i + 1);
+    double loss = 0.0;
+    for (const float sum : sums) {
+      loss += sum / global_samples_[losses_.size()];
+    }
+    losses_.push_back(loss);
   }
   device_losses_.zero();
   losses_on_device_ = 0;
@@ -134,15 +161,8 @@ void Trainer::flush_losses() {
 
 std::vector<double> Trainer::take_losses() {
   flush_losses();
-  std::vector<double> losses(local_losses_.size());
-  for (const std::vector<double>& one : gather_vectors(comm_, local_losses_)) {
-    for (std::size_t i = 0; i < losses.size(); ++i) {
-      losses[i] += one[i] / global_samples_[i];
-    }
-  }
-  local_losses_.clear();
   global_samples_.clear();
-  return losses;
+  return std::exchange(losses_, {});
 }
 
 }  // namespace brigade::apps

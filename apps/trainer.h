@@ -73,8 +73,8 @@ class Trainer {
   // Summed losses stay on the device until somebody asks, because fetching one makes the host wait.
   Tensor device_losses_;  // [kLossWindow]
   std::int64_t losses_on_device_ = 0;
-  std::vector<double> local_losses_;    // per step: sum over this rank's samples
-  std::vector<double> global_samples_;  // per step
+  std::vector<double> losses_;          // per step since take_losses(): mean over all ranks
+  std::vector<double> global_samples_;  // likewise
 };
 
 }  // namespace brigade::apps
