@@ -135,6 +135,8 @@ void declare(FlagTable& flags, Options& o, ShapeFlags& shape, Program program) {
   declare_optimizer(flags, o);
   declare_machine(flags, o);
   if (!compares) {
+    flags.value("--inject", "FAULT", o.inject, parse_fault,
+                "slow | skip_param | ...: see the error it ends in");
     declare_logging(flags, o);
   }
   declare_output(flags, o,
@@ -190,6 +192,10 @@ void resolve(Options& o) {
   }
   if (o.nesterov && o.optimizer != "sgd") {
     throw UsageError(concat("--nesterov: expected --optimizer sgd, got ", o.optimizer));
+  }
+  if (o.inject && o.inject->kind == FaultKind::other_seed && !o.init.empty()) {
+    throw UsageError("--inject other_seed: expected weights made from --seed, got --init " +
+                     o.init);
   }
   if (o.lr == 0.0) {
     o.lr = o.optimizer == "sgd" ? 0.1 : 0.001;
@@ -268,6 +274,7 @@ std::vector<std::string> Options::agreement() const {
           flag("comm", comm),
           flag("emulate-link",
                emulated_link ? concat(emulated_link->alpha_us, ",", emulated_link->gbps) : "off"),
+          flag("inject", inject ? inject->text : "off"),
           flag("log-every", log_every),
           flag("eval-every", eval_every),
           flag("warmup", warmup),

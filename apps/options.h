@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/inject.h"
 #include "dist/data_parallel.h"
 #include "dist/emulated_link.h"
 
@@ -52,6 +53,7 @@ struct Options {
   std::string comm = "auto";
   std::int64_t threads = 0;  // 0: the cores of this rank's binding
   std::optional<dist::LinkModel> emulated_link;
+  std::optional<Fault> inject;
 
   std::int64_t log_every = 0;   // 0: about 20 lines
   std::int64_t eval_every = 1;  // epochs; 0: only at the end

@@ -137,6 +137,17 @@ void print_execution_summary(const Console& console, const RunInfo& info, const 
   }
 }
 
+/// To stderr, as every warning: it is the one line of a run that ended well which asks for action.
+void warn_of_straggler(const Console& console, const TimingSummary& timing) {
+  if (const std::optional<Straggler> slow = timing.straggler) {
+    console.warn(fmt::format(
+        "[rank 0] warning: rank {} is the slowest: it computes {:.2f} ms per step, the other ranks "
+        "{:.2f}, and they wait {:.2f} ms for it; look at the load and the clock of its host, or "
+        "give it less work",
+        slow->rank, slow->compute, slow->others, slow->compute - slow->others));
+  }
+}
+
 }  // namespace
 
 void print_first_screen(const Console& console, const RunInfo& info) {
@@ -165,6 +176,9 @@ void print_first_screen(const Console& console, const RunInfo& info) {
       fmt::format("{} ({} per epoch)", grouped(info.steps), grouped(info.steps_per_epoch)));
   row("mode", fmt::format("{}: {}", o.mode, mode_text(o.mode)));
   print_buckets(console, info.buckets);
+  if (o.inject) {
+    row("inject", fmt::format("{}: a fault on purpose, see apps/FAILURES.md", o.inject->text));
+  }
   if (o.emulated_link) {
     console.line(console.faint(
         "  The link is emulated: an all-reduce ends no sooner than a ring over such links would. "
@@ -224,6 +238,7 @@ void print_result(const Console& console, const RunInfo& info, const RunResult& 
                     result.collectives_per_step, result.bytes_reduced_per_step / 0x1p20));
   }
   print_execution_summary(console, info, result);
+  warn_of_straggler(console, t);
   if (result.params_equal) {
     console.line(
         console.good(fmt::format("parameters equal on all ranks: {:016x}", result.params_hash)));

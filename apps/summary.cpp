@@ -51,6 +51,7 @@ Json config_json(const RunInfo& info) {
           {"bucket_mb", o.bucket_mb},
           {"init", o.init},
           {"init_sync", o.init_sync},
+          {"inject", o.inject ? Json(o.inject->text) : Json(nullptr)},
           {"steps_per_epoch", info.steps_per_epoch},
           {"warmup", o.warmup}};
 }
@@ -114,6 +115,7 @@ std::string summary_json(const RunInfo& info, const RunResult& result) {
             {"peak_memory_bytes", result.peak_memory_bytes},
             {"measured_steps", t.measured_steps},
             {"slowest_rank", t.slowest_rank},
+            {"rank_compute_ms", t.rank_compute},
             {"step_ms", t.step},
             {"step_ms_p10", t.step_p10},
             {"step_ms_p90", t.step_p90},

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "apps/chrome_trace.h"
+#include "apps/inject.h"
 #include "apps/program.h"
 #include "apps/report.h"
 #include "apps/run_loop.h"
@@ -89,19 +90,24 @@ int train(const Options& options, const dist::RankInfo& ranks) {
   set_cpu_threads(static_cast<int>(threads_of(options, ranks)));
   const Workplace place = find_workplace(options, ranks, console);
   dist::Communicator& comm = *place.comm;
+  FaultInjector faults(options.inject, comm);
   const dist::BatchGeometry geometry{
       .batch = options.batch, .accum = options.accum, .ranks = comm.size(), .rank = comm.rank()};
   const DataSplits data = load_data(options, geometry.global_batch());
   check_same_data(data, comm);
-  const auto model = make_mlp(shape_of(options, *data.train), options.seed, place.device);
+  const auto model =
+      make_mlp(shape_of(options, *data.train), faults.weight_seed(options.seed), place.device);
   if (!options.init.empty()) {
     load_weights(options.init, model->parameters());
   }
-  dist::DataParallel data_parallel(model->parameters(), comm, options.data_parallel());
+  const auto parameters = faults.parameters(model->parameters());
+  dist::DataParallel data_parallel(parameters, comm,
+                                   faults.synchronisation(options.data_parallel(), parameters));
   const auto loss = make_loss(options.loss);
   const auto optimizer = make_optimizer(options, data_parallel.parameters());
   dist::DistributedSampler sampler(data.train->size(), geometry, options.seed, options.shuffle);
   const RunInfo info = describe_run(options, ranks, data, data_parallel, sampler, place.device);
+  nn::Module& trained = faults.around(*model, options.accum, info.steps);
   const std::filesystem::path directory = agree_on_directory(options, comm);
   std::optional<MetricsFile> metrics;
   if (comm.rank() == 0) {
@@ -111,7 +117,7 @@ int train(const Options& options, const dist::RankInfo& ranks) {
 
   print_first_screen(console, info);
   RunResult result = run_steps(info,
-                               {.model = *model,
+                               {.model = trained,
                                 .loss = *loss,
                                 .optimizer = *optimizer,
                                 .data_parallel = data_parallel,
