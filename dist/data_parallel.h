@@ -26,7 +26,7 @@ struct DataParallelOptions {
   SyncMode mode = SyncMode::overlap;
   std::size_t bucket_bytes = 25U << 20U;
   InitSync init_sync = InitSync::verify;
-  BucketPlan plan;  ///< the same on every rank; empty: assign_buckets() with bucket_bytes
+  BucketPlan plan = {};  ///< the same on every rank; empty: assign_buckets() with bucket_bytes
 };
 
 /// The plan a DataParallel with these options follows. With per_param: one parameter each.
