@@ -42,7 +42,7 @@ std::vector<double> compute_times(const std::vector<StepTimes>& steps) {
   return result;
 }
 
-/// `compute`: per rank and step.
+/// `compute`: per rank and step; `medians`: its medians over the steps.
 std::optional<Straggler> find_straggler(const std::vector<std::vector<double>>& compute,
                                         const std::vector<double>& medians) {
   if (medians.size() < 2) {

@@ -48,6 +48,39 @@ TEST(TimingSummary, TakesTheSlowestRankAndLeavesOutWarmUp) {
   });
 }
 
+TEST(TimingSummary, NamesTheRankThatTheOthersWaitFor) {
+  test::thread_world(3, [](dist::Communicator& comm) {
+    // Less the millisecond of waiting, medians of 9.5, 19.5 and 10.5.
+    const double begin[] = {6.0, 16.0, 7.0};
+    const TimingSummary summary = summarize(history(begin[comm.rank()], 10), 0, comm);
+    EXPECT_EQ(summary.rank_compute, (std::vector<double>{9.5, 19.5, 10.5}));
+    ASSERT_TRUE(summary.straggler.has_value());
+    EXPECT_EQ(summary.straggler->rank, 1);
+    EXPECT_DOUBLE_EQ(summary.straggler->compute, 19.5);
+    EXPECT_DOUBLE_EQ(summary.straggler->others, 10.0);
+  });
+}
+
+TEST(TimingSummary, ARankThatDiffersLittleOrSeldomIsNoStraggler) {
+  test::thread_world(2, [](dist::Communicator& comm) {
+    const double other = comm.rank() == 0 ? 100.0 : 120.0;
+    EXPECT_FALSE(summarize(history(other, 1), 0, comm).straggler.has_value());
+    TimingHistory seldom;
+    for (int step = 0; step < 10; ++step) {
+      StepSpans spans;
+      const bool disturbed = comm.rank() == 1 && step < 6;
+      spans.optimizer = {0.0, disturbed ? 30.0 : 10.0};
+      seldom.add(spans, kSamples);
+    }
+    const TimingSummary summary = summarize(seldom, 0, comm);
+    EXPECT_EQ(summary.rank_compute, (std::vector<double>{10.0, 30.0}));
+    EXPECT_FALSE(summary.straggler.has_value());
+  });
+  test::thread_world(1, [](dist::Communicator& comm) {
+    EXPECT_FALSE(summarize(history(5.0, 4), 0, comm).straggler.has_value());
+  });
+}
+
 TEST(TimingSummary, WarmUpIsAtMostAQuarterOfAShortRun) {
   test::thread_world(1, [](dist::Communicator& comm) {
     EXPECT_EQ(summarize(history(1.0, 8), 5, comm).measured_steps, 6U);

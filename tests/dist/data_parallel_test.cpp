@@ -143,6 +143,40 @@ TEST(DataParallel, RefusesRanksWithDifferentModes) {
   });
 }
 
+TEST(DataParallel, RefusesRanksWithDifferentBuckets) {
+  thread_world(2, [](Communicator& comm) {
+    const auto model = test::make_mlp({2, 2});
+    const BucketPlan plan = comm.rank() == 0 ? BucketPlan{{1, 0}} : BucketPlan{{0, 1}};
+    EXPECT_THAT([&] { DataParallel(model->parameters(), comm, {.plan = plan}); },
+                ThrowsMessage<VerificationError>(
+                    HasSubstr("rank 0 has 'bucket 0: 0.bias', rank 1 has 'bucket 0: 0.weight'")));
+    const BucketPlan cut = comm.rank() == 0 ? BucketPlan{{1, 0}} : BucketPlan{{1}, {0}};
+    EXPECT_THAT([&] { DataParallel(model->parameters(), comm, {.plan = cut}); },
+                ThrowsMessage<VerificationError>(
+                    HasSubstr("rank 0 has 'bucket 0: 0.weight', rank 1 has 'bucket 1: 0.weight'")));
+  });
+}
+
+TEST(DataParallel, FollowsThePlanItIsGiven) {
+  SingleProcessCommunicator comm(kCpu);
+  const auto model = test::make_mlp({2, 3, 2});
+  const DataParallel parallel(model->parameters(), comm, {.plan = {{3}, {1, 2}, {0}}});
+  ASSERT_EQ(parallel.buckets().size(), 3U);
+  EXPECT_EQ(parallel.buckets()[1].members, (std::vector<std::size_t>{1, 2}));
+  test::backward_once(*model, 2, 2);
+  EXPECT_EQ(comm.collectives(), 3U);
+}
+
+TEST(DataParallel, RefusesAPlanWithAParameterThatIsNotThere) {
+  SingleProcessCommunicator comm(kCpu);
+  const auto model = test::make_mlp({2, 2});
+  EXPECT_THAT(
+      [&] {
+        DataParallel(model->parameters(), comm, {.plan = {{0, 1, 2}}});
+      },
+      ThrowsMessage<Error>(HasSubstr("bucket 0 has parameter number 2 of 2")));
+}
+
 TEST(DataParallel, RefusesRanksWithDifferentShapes) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, comm.rank() == 0 ? 2 : 3});

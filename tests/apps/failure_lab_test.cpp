@@ -1,0 +1,121 @@
+// Every fault of --inject, as a user would see it: how the job ends, after how long, in which line.
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "tests/support/program_run.h"
+#include "tests/support/temporary_directory.h"
+
+namespace brigade {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+using test::count;
+using test::Outcome;
+
+constexpr const char* kTiny = "--hidden 8,8 --steps 6 --batch 4 --train-samples 64 ";
+
+/// What the failure lab promises; without it most of these would wait for ever.
+constexpr double kSeconds = 5.0;
+
+Outcome inject(const std::string& fault, int ranks = 2) {
+  const TemporaryDirectory directory;
+  return test::run_program(BRIGADE_TRAIN_MLP, kTiny + ("--inject " + fault), ranks,
+                           directory.path());
+}
+
+struct Case {
+  const char* name;
+  const char* fault;
+  int ranks;
+  int exit_code;
+  const char* line;  ///< the beginning of the only line of a rank
+};
+
+class FailureLab : public ::testing::TestWithParam<Case> {};
+
+TEST_P(FailureLab, EndsInOneLineThatSaysWhatToDo) {
+  const Case& expected = GetParam();
+  const Outcome outcome = inject(expected.fault, expected.ranks);
+  EXPECT_EQ(outcome.exit_code, expected.exit_code);
+  EXPECT_EQ(count(outcome.err, "[rank "), 1) << outcome.err;
+  EXPECT_EQ(count(outcome.err, expected.line), 1) << outcome.err;
+  EXPECT_LT(outcome.seconds, kSeconds);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Faults, FailureLab,
+    ::testing::Values(
+        Case{"SkipParam", "skip_param", 2, 1,
+             "[rank 1] data parallel: 1 of 6 parameters got no gradient in this backward on rank "
+             "1: '0.weight'; the loss must depend on every parameter"},
+        Case{"SkipParamNamed", "skip_param:rank=0,name=2.bias", 2, 1,
+             "[rank 0] data parallel: 1 of 6 parameters got no gradient in this backward on rank "
+             "0: '2.bias'; the loss must depend on every parameter"},
+        Case{"SkipParamNaive", "skip_param --mode naive", 3, 1,
+             "[rank 1] data parallel: 1 of 6 parameters got no gradient"},
+        Case{"SkipParamNoSync", "skip_param --mode no_sync --accum 2", 2, 1,
+             "[rank 1] data parallel: 1 of 6 parameters got no gradient"},
+        Case{"SwapBuckets", "swap_buckets", 2, 3,
+             "[rank 0] data parallel: the ranks disagree: rank 0 has 'bucket 0: 4.bias', rank 1 "
+             "has 'bucket 0: 0.weight'; start every rank with the same program and flags"},
+        Case{"SwapBucketsPerParam", "swap_buckets:rank=2 --mode per_param", 3, 3,
+             "[rank 0] data parallel: the ranks disagree: rank 0 has 'bucket 0: 4.bias', rank 2 "
+             "has 'bucket 0: 0.weight'"},
+        Case{"OtherSeed", "other_seed", 2, 3,
+             "[rank 0] data parallel: parameter '0.weight' of rank 1 differs from rank 0's"},
+        Case{"Nan", "nan", 2, 1,
+             "[rank 0] loss: expected a finite number, got nan in step 3 on rank 1, while other "
+             "ranks' are finite: look for NaN or inf in that rank's data"},
+        Case{"NanInTheFirstOfTwoMicroBatches", "nan:step=2 --accum 2 --log-every 6", 2, 1,
+             "[rank 0] loss: expected a finite number, got nan in step 2 on rank 1, while other"}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+TEST(FailureLab, AKilledRankIsNamedByMpirunAlone) {
+  for (const char* rank : {"0", "1"}) {
+    const Outcome outcome = inject(std::string("kill:rank=") + rank);
+    EXPECT_EQ(outcome.exit_code, 137);
+    EXPECT_EQ(count(outcome.err, std::string("noticed that process rank ") + rank), 1)
+        << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("signal 9 (Killed)"));
+    EXPECT_THAT(outcome.err, Not(HasSubstr("[rank ")));
+    EXPECT_LT(outcome.seconds, kSeconds);
+  }
+}
+
+TEST(FailureLab, ASlowRankIsNamedAtTheEnd) {
+  const Outcome outcome = inject("slow:rank=1,ms=30");
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(count(outcome.err, "[rank "), 1) << outcome.err;
+  EXPECT_EQ(count(outcome.err, "[rank 0] warning: rank 1 is the slowest: it computes "), 1)
+      << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("parameters equal on all ranks"));
+  EXPECT_LT(outcome.seconds, kSeconds);
+}
+
+TEST(FailureLab, BroadcastHealsAnotherSeed) {
+  const Outcome outcome = inject("other_seed --init-sync broadcast");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("parameters equal on all ranks"));
+}
+
+TEST(FailureLab, WhatCannotBeInjectedIsAUsageErrorPrintedOnce) {
+  const auto complaint = [](const std::string& fault, int ranks, const std::string& line) {
+    const Outcome outcome = inject(fault, ranks);
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_EQ(count(outcome.err, "--inject"), 1) << outcome.err;
+    EXPECT_EQ(count(outcome.err, line), 1) << outcome.err;
+    EXPECT_THAT(outcome.out, Not(HasSubstr("loss")));
+  };
+  complaint("slow:rank=2", 2, "[rank 0] --inject slow:rank=2: expected a rank from 0 to 1, got 2");
+  complaint("slow", 0, "[rank 0] --inject slow: expected at least 2 ranks, got 1");
+  complaint("kill:step=7", 2, "[rank 0] --inject kill:step=7: expected a step from 1 to 6, got 7");
+  complaint("skip_param:name=0.wieght", 2,
+            "the model has no parameter \"0.wieght\"; did you mean 0.weight?");
+  complaint("slwo", 2, "did you mean slow?");
+}
+
+}  // namespace
+}  // namespace brigade
