@@ -1,6 +1,7 @@
 // compare_modes: times the synchronisation modes against each other, on the same work.
 #include "apps/chrome_trace.h"
 #include "apps/comparison.h"
+#include "apps/comparison_page.h"
 #include "apps/comparison_report.h"
 #include "apps/console.h"
 #include "apps/program.h"
@@ -31,12 +32,13 @@ void write_results(const Console& console, const ComparisonInfo& info, const Com
                    const std::filesystem::path& directory) {
   const std::string json = comparison_json(info, result);
   write_file_atomically(directory / "compare.json", json);
+  write_file_atomically(directory / "compare.html", comparison_html(info, result));
   for (const ModeResult& mode : result.modes) {
     write_chrome_trace(directory / concat("trace-", mode.mode, ".json.gz"), mode.trace);
   }
   console.line();
-  console.line(
-      concat("wrote compare.json and a trace-MODE.json.gz per mode in ", directory.string()));
+  console.line(concat("wrote compare.html, compare.json and a trace-MODE.json.gz per mode in ",
+                      directory.string()));
   if (info.options.json) {
     console.result(json);
   }

@@ -17,21 +17,23 @@ double speed_up(const Comparison& result, const ModeResult& mode) {
   return mode.timing.step > 0.0 ? result.modes.front().timing.step / mode.timing.step : 0.0;
 }
 
-void print_mode(const Console& console, const Comparison& result, const ModeResult& mode) {
+ModeRow row_of(const Comparison& result, const ModeResult& mode) {
   const TimingSummary& t = mode.timing;
-  const std::string name = mode.mode == result.ideal.mode ? "(none)" : mode.mode;
-  std::string line =
-      fmt::format("  {:<10} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f} {:>8.2f}", name, t.step, t.step_p10,
-                  t.step_p90, t.median.forward, t.median.backward);
-  if (mode.bytes_per_step > 0.0 && t.communicates && &mode != &result.ideal) {
-    line += fmt::format(" {:>8.2f} {:>8.2f} {:>7.0f} {:>6g} {:>8.2f}", t.median.comm,
-                        t.median.exposed, 100.0 * t.hidden_fraction, mode.collectives_per_step,
-                        mode.bytes_per_step / 0x1p20);
+  const auto ms = [](double value) { return fmt::format("{:.2f}", value); };
+  ModeRow row{.name = &mode == &result.ideal ? "(none)" : mode.mode,
+              .cells = {ms(t.step), ms(t.step_p10), ms(t.step_p90), ms(t.median.forward),
+                        ms(t.median.backward)}};
+  if (&mode != &result.ideal && t.communicates) {
+    row.cells.insert(row.cells.end(), {ms(t.median.comm), ms(t.median.exposed),
+                                       fmt::format("{:.0f}", 100.0 * t.hidden_fraction),
+                                       fmt::format("{:g}", mode.collectives_per_step),
+                                       fmt::format("{:.2f}", mode.bytes_per_step / 0x1p20)});
   } else {
-    line += fmt::format(" {:>8} {:>8} {:>7} {:>6} {:>8}", "-", "-", "-", "-", "-");
+    row.cells.insert(row.cells.end(), 5, "-");
   }
-  console.line(
-      fmt::format("{} {:>10.0f} {:>8.2f}", line, t.samples_per_second, speed_up(result, mode)));
+  row.cells.push_back(fmt::format("{:.0f}", t.samples_per_second));
+  row.cells.push_back(fmt::format("{:.2f}", speed_up(result, mode)));
+  return row;
 }
 
 std::string check_text(const Comparison& result) {
@@ -103,22 +105,50 @@ std::string about_per_param(const ModeResult& overlap, const ModeResult& per_par
 
 }  // namespace
 
-void print_comparison_start(const Console& console, const ComparisonInfo& info) {
+std::vector<std::string> comparison_start(const ComparisonInfo& info) {
   const Options& o = info.options;
+  const auto plural = [](std::int64_t count, const char* word, const char* ending) {
+    return fmt::format("{} {}{}", count, word, count == 1 ? "" : ending);
+  };
+  return {
+      fmt::format("ranks     {} on {}, {} each", info.ranks.size,
+                  plural(info.ranks.hosts, "host", "s"), plural(info.threads, "CPU thread", "s")),
+      fmt::format("device    {}; {}", info.libraries, info.comm),
+      fmt::format("model     {}, {} parameters, {:.2f} MiB of gradients", info.shape.description(),
+                  info.parameters, static_cast<double>(info.parameters) * sizeof(float) / 0x1p20),
+      fmt::format("batch     {} per rank x {} x {} = {}", o.batch,
+                  plural(o.accum, "micro-batch", "es"), plural(info.ranks.size, "rank", "s"),
+                  o.batch * o.accum * info.ranks.size),
+      fmt::format("turns     {} of {} steps for each of {}; the order rotates", o.rounds, o.steps,
+                  fmt::join(o.modes, ", "))};
+}
+
+void print_comparison_start(const Console& console, const ComparisonInfo& info) {
   console.line(console.strong(fmt::format("Brigade {} compare_modes", kVersion)));
-  console.line(fmt::format("  ranks     {} on {} host{}, {} CPU thread{} each", info.ranks.size,
-                           info.ranks.hosts, info.ranks.hosts == 1 ? "" : "s", info.threads,
-                           info.threads == 1 ? "" : "s"));
-  console.line(fmt::format("  device    {}; {}", info.libraries, info.comm));
-  console.line(fmt::format("  model     {}, {} parameters, {:.2f} MiB of gradients",
-                           info.shape.description(), info.parameters,
-                           static_cast<double>(info.parameters) * sizeof(float) / 0x1p20));
-  console.line(fmt::format("  batch     {} per rank x {} micro-batch{} x {} ranks = {}", o.batch,
-                           o.accum, o.accum == 1 ? "" : "es", info.ranks.size,
-                           o.batch * o.accum * info.ranks.size));
-  console.line(fmt::format("  turns     {} of {} steps for each of {}; the order rotates", o.rounds,
-                           o.steps, fmt::join(o.modes, ", ")));
+  for (const std::string& line : comparison_start(info)) {
+    console.line("  " + line);
+  }
   console.line();
+}
+
+std::vector<ModeRow> comparison_rows(const Comparison& result) {
+  std::vector<ModeRow> rows;
+  for (const ModeResult& mode : result.modes) {
+    rows.push_back(row_of(result, mode));
+  }
+  rows.push_back(row_of(result, result.ideal));
+  return rows;
+}
+
+std::vector<std::string> comparison_notes(const ComparisonInfo& info, const Comparison& result) {
+  std::vector<std::string> notes{
+      fmt::format("{} timed steps per mode, medians of the slowest rank; speed-up against {}; "
+                  "(none): the same work without communication",
+                  result.timed_steps, result.modes.front().mode),
+      fmt::format("{}: {}", result.equal ? "equal" : "NOT EQUAL", check_text(result))};
+  const std::vector<std::string> sentences = reading(info, result);
+  notes.insert(notes.end(), sentences.begin(), sentences.end());
+  return notes;
 }
 
 double bound_ms(const ComparisonInfo& info, const Comparison& result) {
@@ -138,24 +168,20 @@ double bound_ms(const ComparisonInfo& info, const Comparison& result) {
 
 void print_comparison(const Console& console, const ComparisonInfo& info,
                       const Comparison& result) {
-  console.line(fmt::format(
-      "  {:<10} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6} {:>8} {:>10} {:>8}", "mode",
-      "step ms", "p10", "p90", "forward", "backward", "comm", "exposed", "hidden%", "colls",
-      "MiB/rank", "samples/s", "speed-up"));
-  for (const ModeResult& mode : result.modes) {
-    print_mode(console, result, mode);
+  const auto line = [&console](const std::string& name, const auto& cells) {
+    std::string text = fmt::format("  {:<10}", name);
+    for (const auto& one : cells) {
+      text += fmt::format(" {:>9}", one);
+    }
+    console.line(text);
+  };
+  line("mode", kColumns);
+  for (const ModeRow& row : comparison_rows(result)) {
+    line(row.name, row.cells);
   }
-  print_mode(console, result, result.ideal);
   console.line();
-  console.line(fmt::format(
-      "{} timed steps per mode, medians of the slowest rank; speed-up against {}; (none): "
-      "the same work without communication",
-      result.timed_steps, result.modes.front().mode));
-  console.line(result.equal ? console.good("equal: " + check_text(result))
-                            : "NOT EQUAL: " + check_text(result));
-  console.line();
-  for (const std::string& sentence : reading(info, result)) {
-    console.line("- " + sentence);
+  for (const std::string& note : comparison_notes(info, result)) {
+    console.line("- " + note);
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,24 @@ struct ComparisonInfo {
   std::int64_t parameters = 0;
   std::int64_t threads = 1;
 };
+
+/// What is compared, line by line: ranks, device, model, batch, turns.
+std::vector<std::string> comparison_start(const ComparisonInfo& info);
+
+/// The columns of the table behind the mode's name. Times in ms.
+inline constexpr std::array<const char*, 12> kColumns{
+    "step",    "p10",      "p90",   "forward",  "backward",  "comm",
+    "exposed", "hidden %", "colls", "MiB/rank", "samples/s", "speed-up"};
+
+/// One row of the table.
+struct ModeRow {
+  std::string name;
+  std::vector<std::string> cells;
+};
+std::vector<ModeRow> comparison_rows(const Comparison& result);
+
+/// How it was measured, whether the weights are equal, and reading().
+std::vector<std::string> comparison_notes(const ComparisonInfo& info, const Comparison& result);
 
 void print_comparison_start(const Console& console, const ComparisonInfo& info);
 void print_comparison(const Console& console, const ComparisonInfo& info, const Comparison& result);

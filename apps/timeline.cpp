@@ -80,6 +80,12 @@ std::string percent(const RankFigures& figures) {
   return figures.median.comm > 0.0 ? fmt::format("{:.1f} %", 100.0 * figures.hidden_fraction) : "–";
 }
 
+/// An error bound is never rounded down to nothing.
+std::string clock_text(double error_ms) {
+  constexpr double kShortestShown = 0.001;
+  return ms_text(error_ms > 0.0 ? std::max(error_ms, kShortestShown) : 0.0);
+}
+
 std::string caption(const RunTrace& trace, const RankFigures& slowest, int rank) {
   std::string text = fmt::format(
       "<p class=\"figures\">Median of {} recorded step{}, rank {}{}: ", slowest.steps.size(),
@@ -96,7 +102,7 @@ std::string caption(const RunTrace& trace, const RankFigures& slowest, int rank)
   for (const RankTrace& one : trace.ranks) {
     clock_error = std::max(clock_error, one.clock_error_ms);
   }
-  return text + fmt::format(". Clock error at most {} ms.</p>\n", ms_text(clock_error));
+  return text + fmt::format(". Clock error at most {} ms.</p>\n", clock_text(clock_error));
 }
 
 std::string table(const RunTrace& trace, const std::vector<RankFigures>& figures) {
@@ -114,10 +120,10 @@ std::string table(const RunTrace& trace, const std::vector<RankFigures>& figures
       text += "<td>" + ms_text(ms) + "</td>";
     }
     text += "<td>" + percent(figures[i]) + "</td>";
-    for (const double ms :
-         {figures[i].waiting, figures[i].transfer, trace.ranks[i].clock_error_ms}) {
+    for (const double ms : {figures[i].waiting, figures[i].transfer}) {
       text += "<td>" + ms_text(ms) + "</td>";
     }
+    text += "<td>" + clock_text(trace.ranks[i].clock_error_ms) + "</td>";
     text += "</tr>\n";
   }
   return text + "</table></div>\n";

@@ -11,6 +11,7 @@
 #include "apps/report.h"
 #include "apps/run_loop.h"
 #include "apps/setup.h"
+#include "apps/timeline.h"
 #include "core/context.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"
@@ -55,6 +56,7 @@ std::vector<std::filesystem::path> output_files(const Options& options,
   files.push_back(directory / "summary.json");
   if (options.trace) {
     files.push_back(directory / "trace.json.gz");
+    files.push_back(directory / "timeline.html");
   }
   return files;
 }
@@ -73,6 +75,8 @@ void write_results(const Console& console, const RunInfo& info, const RunResult&
       save_weights(file, parameters);
     } else if (file.filename() == "summary.json") {
       write_file_atomically(file, summary);
+    } else if (file.filename() == "timeline.html") {
+      write_file_atomically(file, timeline_html("train_mlp", {result.trace}));
     } else {
       write_chrome_trace(file, result.trace);
     }
