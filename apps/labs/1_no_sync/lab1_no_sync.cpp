@@ -1,0 +1,48 @@
+// Lab 1: no synchronisation.
+//
+// Every rank has a copy of the network and its own share of the samples, and trains without a word
+// to the others. All copies begin equal. After the first step they are N different networks, none
+// of which has learned from all the data.
+#include "apps/labs/common.h"
+#include "autograd/engine.h"
+#include "optim/sgd.h"
+
+namespace brigade::labs {
+namespace {
+
+void train(dist::Communicator& comm) {
+  const auto model = make_model();
+  const std::vector<Variable> parameters = model->parameters();
+  optim::SGD optimizer(parameters, {.lr = kLearningRate});
+  say(comm, "before step 0: largest weight difference between ranks {:.6f}",
+      difference_between_ranks(parameters, comm));
+
+  for (int step = 0; step < kSteps; ++step) {
+    optimizer.zero_grad();
+    // Rank r takes piece r of the global batch: the samples are divided, the network is not.
+    const Variable loss = loss_of(*model, make_batch(step, comm.rank()));
+    autograd::backward(loss);
+    // This rank's gradient alone. It points where its own samples want to go.
+    optimizer.step();
+    say(comm, "step {}: loss {:.4f}, largest weight difference between ranks {:.6f}", step,
+        mean_over_ranks(loss, comm), difference_between_ranks(parameters, comm));
+  }
+
+  const double difference = difference_between_ranks(parameters, comm);
+  if (comm.size() == 1) {
+    say(comm, "one rank has nobody to differ from; start more with mpirun -np 2");
+    return;
+  }
+  expect(difference > 0.0,
+         "expected the ranks to drift apart, but all hold the same weights: did they all take the "
+         "same samples?");
+  say(comm, "ranks differ by {:.6f}: {} ranks have trained {} different networks", difference,
+      comm.size(), comm.size());
+}
+
+}  // namespace
+}  // namespace brigade::labs
+
+int main() {
+  return brigade::labs::run_lab("lab 1", brigade::labs::train);
+}

@@ -1,0 +1,50 @@
+// Exercise 2: batches of different sizes. Repair weight_of().
+//
+// Rank r has 128 + 32 r samples per step, as at the end of an epoch or on hosts of different speed.
+// All ranks together must still learn what one process learns from all these samples at once.
+#include "apps/labs/common.h"
+#include "autograd/engine.h"
+#include "optim/sgd.h"
+
+namespace brigade::labs {
+namespace {
+
+std::int64_t rows_of(int rank) {
+  return kRows + 32 * rank;
+}
+
+/// The factor on the gradient of this rank's *mean* loss, so that the sum over the ranks is the
+/// gradient of the mean over all samples.
+double weight_of([[maybe_unused]] std::int64_t rows, dist::Communicator& comm) {
+  // TODO: right only if all ranks have equally many rows. dist::all_gather_values tells every rank
+  // the numbers of all.
+  return 1.0 / comm.size();
+}
+
+void train(dist::Communicator& comm) {
+  const auto model = make_model();
+  const std::vector<Variable> parameters = model->parameters();
+  optim::SGD optimizer(parameters, {.lr = kLearningRate});
+
+  for (int step = 0; step < kSteps; ++step) {
+    optimizer.zero_grad();
+    const std::int64_t rows = rows_of(comm.rank());
+    const Variable loss = loss_of(*model, make_batch(step, comm.rank(), rows));
+    autograd::backward(loss, {.seed = weight_of(rows, comm)});
+    for (const Variable& parameter : parameters) {
+      comm.blocking_all_reduce(parameter.grad(), parameter.name());
+    }
+    optimizer.step();
+  }
+
+  check_weights(parameters, comm, *make_model(),
+                dist::all_gather_values(comm, rows_of(comm.rank())));
+}
+
+}  // namespace
+}  // namespace brigade::labs
+
+int main() {
+  return brigade::labs::run_lab("exercise 2", brigade::labs::train,
+                                "weight each rank's gradient by its share of the samples");
+}

@@ -1,0 +1,92 @@
+// Solution 3: a parameter without a gradient is named when backward ends.
+//
+// A parameter that the loss does not depend on never becomes ready. If that happens on one rank
+// only, the others wait for its all-reduce for ever. The listener must notice it when backward ends
+// and say which parameter it was.
+#include "apps/labs/common.h"
+#include "autograd/engine.h"
+#include "autograd/hooks.h"
+#include "core/error.h"
+#include "optim/sgd.h"
+
+namespace brigade::labs {
+namespace {
+
+class CheckedSync final : public autograd::GradListener {
+ public:
+  CheckedSync(std::vector<Variable> parameters, dist::Communicator& comm)
+      : parameters_(std::move(parameters)), comm_(comm) {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      handles_.push_back(parameters_[i].attach_listener(*this, i));
+    }
+  }
+
+  void on_grad_ready(std::size_t index) override {
+    ready_[index] = true;
+    works_.push_back(comm_.all_reduce(parameters_[index].grad()));
+  }
+
+  void on_backward_end() override {
+    for (const dist::Work& work : works_) {
+      comm_.wait(work, kCpu);
+    }
+    works_.clear();
+    std::string missing;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      missing += ready_[i] ? "" : " " + parameters_[i].name();
+    }
+    ready_.assign(parameters_.size(), false);
+    if (!missing.empty()) {
+      throw Error("no gradient in this backward:" + missing);
+    }
+  }
+
+ private:
+  std::vector<Variable> parameters_;
+  dist::Communicator& comm_;
+  std::vector<autograd::HookHandle> handles_;
+  std::vector<dist::Work> works_;
+  std::vector<bool> ready_ = std::vector<bool>(parameters_.size());
+};
+
+void train(nn::Module& model, dist::Communicator& comm) {
+  const std::vector<Variable> parameters = model.parameters();
+  const CheckedSync sync(parameters, comm);
+  optim::SGD optimizer(parameters, {.lr = kLearningRate});
+  for (int step = 0; step < kSteps; ++step) {
+    optimizer.zero_grad();
+    const Variable loss = loss_of(model, make_batch(step, comm.rank()));
+    autograd::backward(loss, {.seed = 1.0 / comm.size()});
+    optimizer.step();
+  }
+  check_weights(parameters, comm, comm.size());
+}
+
+/// What backward says when the listener knows a parameter that the loss does not use.
+std::string complaint(nn::Module& model, dist::Communicator& comm) {
+  std::vector<Variable> parameters = model.parameters();
+  parameters.emplace_back(Tensor::zeros({3}), /*requires_grad=*/true, "forgotten.bias");
+  const CheckedSync sync(parameters, comm);
+  try {
+    autograd::backward(loss_of(model, make_batch(0, comm.rank())));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing";
+}
+
+void run(dist::Communicator& comm) {
+  const auto model = make_model();
+  train(*model, comm);
+  const std::string said = complaint(*model, comm);
+  expect(said.find("forgotten.bias") != std::string::npos,
+         "expected an error that names forgotten.bias, backward said " + said);
+  say(comm, "backward said: {}", said);
+}
+
+}  // namespace
+}  // namespace brigade::labs
+
+int main() {
+  return brigade::labs::run_lab("solution 3", brigade::labs::run);
+}

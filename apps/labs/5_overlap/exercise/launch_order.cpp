@@ -1,0 +1,107 @@
+// Exercise 5: ranks that finish in different orders. Repair on_grad_ready().
+//
+// The network has two towers, and odd ranks happen to compute the right one first, as ranks may
+// whose layers run on several threads. So their gradients are ready in another order than on even
+// ranks.
+#include "apps/labs/common.h"
+#include "autograd/engine.h"
+#include "autograd/functions/add.h"
+#include "autograd/hooks.h"
+#include "dist/bucket.h"
+#include "optim/sgd.h"
+
+namespace brigade::labs {
+namespace {
+
+/// y = left(x) + right(x)
+class Towers final : public nn::Module {
+ public:
+  explicit Towers(bool right_first) : right_first_(right_first) {}
+
+  Variable forward(const Variable& x) override {
+    const Variable first = (right_first_ ? right_ : left_)->forward(x);
+    const Variable second = (right_first_ ? left_ : right_)->forward(x);
+    return autograd::add(first, second);
+  }
+  void collect_parameters(const std::string& prefix,
+                          std::vector<Variable>& parameters) const override {
+    left_->collect_parameters(prefix + "left.", parameters);
+    right_->collect_parameters(prefix + "right.", parameters);
+  }
+  std::string description() const override { return "Towers()"; }
+
+ private:
+  bool right_first_;
+  std::unique_ptr<nn::Module> left_ = make_model(1);
+  std::unique_ptr<nn::Module> right_ = make_model(2);
+};
+
+class TowerSync final : public autograd::GradListener {
+ public:
+  TowerSync(const std::vector<Variable>& parameters, dist::Communicator& comm) : comm_(comm) {
+    // Bucket 0: the right tower, bucket 1: the left one. Each tower has half of the parameters.
+    dist::BucketPlan plan(2);
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      plan[bucket_of(i, parameters)].push_back(i);
+      handles_.push_back(parameters[i].attach_listener(*this, i));
+    }
+    buckets_ = dist::make_buckets(parameters, plan);
+    parameters_ = parameters;
+  }
+
+  void on_backward_begin() override {
+    missing_.assign(buckets_.size(), parameters_.size() / buckets_.size());
+  }
+
+  void on_grad_ready(std::size_t index) override {
+    const std::size_t bucket = bucket_of(index, parameters_);
+    // TODO: buckets leave in the order in which they become full, which is not the same on all
+    // ranks. An all-reduce adds whatever the ranks' first, second, ... calls bring.
+    if (--missing_[bucket] == 0) {
+      works_.push_back(comm_.all_reduce(buckets_[bucket].grads));
+    }
+  }
+
+  void on_backward_end() override {
+    for (const dist::Work& work : works_) {
+      comm_.wait(work, kCpu);
+    }
+    works_.clear();
+  }
+
+ private:
+  static std::size_t bucket_of(std::size_t index, const std::vector<Variable>& parameters) {
+    return index < parameters.size() / 2 ? 1 : 0;
+  }
+
+  dist::Communicator& comm_;
+  std::vector<Variable> parameters_;
+  std::vector<dist::Bucket> buckets_;
+  std::vector<autograd::HookHandle> handles_;
+  std::vector<std::size_t> missing_;  // bucket -> gradients still to come in this backward
+  std::vector<dist::Work> works_;     // in flight, in order of launch
+};
+
+void train(dist::Communicator& comm) {
+  Towers model(/*right_first=*/comm.rank() % 2 == 1);
+  const std::vector<Variable> parameters = model.parameters();
+  const TowerSync sync(parameters, comm);
+  optim::SGD optimizer(parameters, {.lr = kLearningRate});
+  for (int step = 0; step < kSteps; ++step) {
+    optimizer.zero_grad();
+    const Variable loss = loss_of(model, make_batch(step, comm.rank()));
+    autograd::backward(loss, {.seed = 1.0 / comm.size()});
+    optimizer.step();
+  }
+  Towers fresh(/*right_first=*/false);
+  check_weights(parameters, comm, fresh,
+                std::vector<std::int64_t>(static_cast<std::size_t>(comm.size()), kRows));
+}
+
+}  // namespace
+}  // namespace brigade::labs
+
+int main() {
+  return brigade::labs::run_lab("exercise 5", brigade::labs::train,
+                                "launch the buckets in the same order on all ranks");
+}

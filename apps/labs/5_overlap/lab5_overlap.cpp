@@ -1,0 +1,112 @@
+// Lab 5: bucketed overlap, which is what DDP is.
+//
+// Lab 3 started early but sent many small messages, lab 4 sent few but started late. Here a bucket
+// leaves when its last gradient is ready, while backward goes on:
+//
+//   - each bucket counts the gradients it still misses;
+//   - a full bucket leaves only when all buckets before it have left;
+//   - all are waited for when backward has ended.
+#include "apps/labs/common.h"
+#include "autograd/engine.h"
+#include "autograd/hooks.h"
+#include "dist/data_parallel.h"
+#include "optim/sgd.h"
+
+namespace brigade::labs {
+namespace {
+
+constexpr std::size_t kCapBytes = 8192;
+
+class OverlapSync final : public autograd::GradListener {
+ public:
+  OverlapSync(const std::vector<Variable>& parameters, dist::Communicator& comm)
+      : parameters_(parameters), comm_(comm), bucket_of_(parameters.size()), narrate_(comm) {
+    std::vector<std::size_t> bytes;
+    for (const Variable& parameter : parameters_) {
+      bytes.push_back(dist::slice_bytes(parameter.data()));
+    }
+    // Lab 4's flat tensors, of at most kCapBytes each, filled from the last parameter backwards.
+    buckets_ = dist::make_buckets(parameters_, dist::assign_buckets(bytes, kCapBytes));
+    for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
+      say(comm_, "bucket {}: {} bytes", bucket, buckets_[bucket].grads.nbytes());
+      for (const std::size_t index : buckets_[bucket].members) {
+        bucket_of_[index] = bucket;
+        handles_.push_back(parameters_[index].attach_listener(*this, index));
+      }
+    }
+  }
+
+  void on_backward_begin() override {
+    missing_.clear();
+    for (const dist::Bucket& bucket : buckets_) {
+      missing_.push_back(bucket.members.size());
+    }
+  }
+
+  void on_grad_ready(std::size_t index) override {
+    const std::size_t mine = bucket_of_[index];
+    --missing_[mine];
+    narrate_("  {:<8}  is ready: bucket {} misses {}", parameters_[index].name(), mine,
+             missing_[mine]);
+    if (missing_[mine] == 0 && works_.size() < mine) {
+      narrate_("            bucket {} is full, but bucket {} has not left", mine, works_.size());
+    }
+    // Not "if mine is full, launch it": ranks match collectives by the order of the calls and by
+    // nothing else, so this order must not depend on when a gradient happens to be ready.
+    while (works_.size() < buckets_.size() && missing_[works_.size()] == 0) {
+      narrate_("            bucket {} leaves", works_.size());
+      works_.push_back(comm_.all_reduce(buckets_[works_.size()].grads));
+    }
+  }
+
+  void on_backward_end() override {
+    narrate_("  backward has ended: waiting for {} buckets", works_.size());
+    for (const dist::Work& work : works_) {
+      comm_.wait(work, kCpu);
+    }
+    works_.clear();
+    narrate_.fall_silent();
+  }
+
+ private:
+  std::vector<Variable> parameters_;
+  dist::Communicator& comm_;
+  std::vector<std::size_t> bucket_of_;  // parameter -> bucket
+  std::vector<dist::Bucket> buckets_;
+  std::vector<autograd::HookHandle> handles_;
+  std::vector<std::size_t> missing_;  // bucket -> gradients still to come in this backward
+  std::vector<dist::Work> works_;     // one per launched bucket: works_.size() is the next
+  Narrator narrate_;
+};
+
+/// Trains and returns the number of collectives per step. `share` is this rank's part of the mean.
+std::uint64_t train(nn::Module& model, dist::Communicator& comm, double share) {
+  optim::SGD optimizer(model.parameters(), {.lr = kLearningRate});
+  const std::uint64_t before = comm.collectives();
+  for (int step = 0; step < kSteps; ++step) {
+    optimizer.zero_grad();
+    autograd::backward(loss_of(model, make_batch(step, comm.rank())), {.seed = share});
+    optimizer.step();
+  }
+  return (comm.collectives() - before) / kSteps;
+}
+
+void compare(dist::Communicator& comm) {
+  const auto model = make_model();
+  const OverlapSync sync(model->parameters(), comm);
+  const std::uint64_t ours = train(*model, comm, 1.0 / comm.size());
+  check_weights(model->parameters(), comm, comm.size());
+
+  const auto same_model = make_model();  // the library divides by N itself: leaf_scale, variable.h
+  const dist::DataParallel parallel(same_model->parameters(), comm, {.bucket_bytes = kCapBytes});
+  const std::uint64_t theirs = train(*same_model, comm, 1.0);
+  say(comm, "collectives per step: {} here, {} in dist::DataParallel", ours, theirs);
+  expect(ours == theirs, "expected as many collectives as dist::DataParallel");
+}
+
+}  // namespace
+}  // namespace brigade::labs
+
+int main() {
+  return brigade::labs::run_lab("lab 5", brigade::labs::compare);
+}

@@ -1,0 +1,105 @@
+// Lab 6: accumulate locally, synchronise once.
+//
+// A step of K micro-batches needs the sum of K gradients, and sums can be taken in any order: first
+// over this rank's micro-batches, then once over the ranks. The first K-1 backwards of a step run
+// inside a NoSync scope and send nothing. Each adds to what the one before has left.
+#include "apps/labs/common.h"
+#include "autograd/engine.h"
+#include "autograd/hooks.h"
+#include "optim/sgd.h"
+
+namespace brigade::labs {
+namespace {
+
+constexpr int kMicroBatches = 4;
+
+/// Lab 3's listener, with a switch.
+class SwitchedSync final : public autograd::GradListener {
+ public:
+  SwitchedSync(std::vector<Variable> parameters, dist::Communicator& comm)
+      : parameters_(std::move(parameters)), comm_(comm) {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      handles_.push_back(parameters_[i].attach_listener(*this, i));
+    }
+  }
+
+  /// Backwards that begin while it lives stay local. A scope and not a setter, so that an exception
+  /// or a `continue` cannot leave it switched on.
+  class NoSync {
+   public:
+    explicit NoSync(SwitchedSync& sync) : sync_(sync) { ++sync_.depth_; }
+    ~NoSync() { --sync_.depth_; }
+    NoSync(const NoSync&) = delete;
+    NoSync& operator=(const NoSync&) = delete;
+
+   private:
+    SwitchedSync& sync_;
+  };
+
+  /// The decision is made here and holds for the whole backward: half a synchronised model would be
+  /// worse than none.
+  void on_backward_begin() override { syncing_ = depth_ == 0; }
+
+  void on_grad_ready(std::size_t index) override {
+    if (syncing_) {
+      works_.push_back(comm_.all_reduce(parameters_[index].grad(), parameters_[index].name()));
+    }
+  }
+
+  void on_backward_end() override {
+    for (const dist::Work& work : works_) {
+      comm_.wait(work, kCpu);
+    }
+    works_.clear();
+  }
+
+ private:
+  std::vector<Variable> parameters_;
+  dist::Communicator& comm_;
+  std::vector<autograd::HookHandle> handles_;
+  std::vector<dist::Work> works_;
+  int depth_ = 0;
+  bool syncing_ = true;
+};
+
+void train(dist::Communicator& comm) {
+  const auto model = make_model();
+  const std::vector<Variable> parameters = model->parameters();
+  SwitchedSync sync(parameters, comm);
+  optim::SGD optimizer(parameters, {.lr = kLearningRate});
+  const int pieces = kMicroBatches * comm.size();
+  Narrator narrate(comm);
+
+  for (int step = 0; step < kSteps; ++step) {
+    optimizer.zero_grad();  // once per step: between micro-batches gradients must add up
+    // The objective is the mean over ranks and micro-batches.
+    const auto backward = [&](int micro) {
+      const int piece = micro * comm.size() + comm.rank();
+      autograd::backward(loss_of(*model, make_batch(step, piece)), {.seed = 1.0 / pieces});
+      narrate("  micro-batch {} of {}: {} collectives so far", micro + 1, kMicroBatches,
+              comm.collectives());
+    };
+    {
+      const SwitchedSync::NoSync scope(sync);
+      for (int micro = 0; micro + 1 < kMicroBatches; ++micro) {
+        backward(micro);
+      }
+    }
+    backward(kMicroBatches - 1);
+    narrate.fall_silent();
+    optimizer.step();
+  }
+
+  say(comm, "{} collectives per step; synchronising every micro-batch would take {}",
+      comm.collectives() / kSteps, kMicroBatches * parameters.size());
+  expect(comm.collectives() == kSteps * parameters.size(),
+         "expected one collective per parameter and step, whatever the number of micro-batches");
+  check_weights(parameters, comm, pieces);
+}
+
+}  // namespace
+}  // namespace brigade::labs
+
+int main() {
+  return brigade::labs::run_lab("lab 6", brigade::labs::train);
+}
