@@ -131,9 +131,9 @@ void print_execution_summary(const Console& console, const RunInfo& info, const 
   }
   if (!top.empty()) {
     console.line(
-        fmt::format("top operations in {}: {}",
+        fmt::format("top operations in {}{}: {}",
                     plural(static_cast<std::int64_t>(result.recorded_steps), "recorded step"),
-                    fmt::join(top, ", ")));
+                    emulated_text(info), fmt::join(top, ", ")));
   }
 }
 

@@ -144,10 +144,9 @@ void Trainer::flush_losses() {
       gather_vectors(comm_, device_losses_.rows(0, losses_on_device_).to_vector<float>());
   const std::int64_t first = next_step_ - losses_on_device_;
   for (std::int64_t i = 0; i < losses_on_device_; ++i) {
-    std::vector<float> sums;
-    for (const std::vector<float>& one : ranks) {
-      sums.push_back(one[static_cast<std::size_t>(i)]);
-    }
+    std::vector<float> sums(ranks.size());
+    std::transform(ranks.begin(), ranks.end(), sums.begin(),
+                   [i](const auto& one) { return one[static_cast<std::size_t>(i)]; });
     check_finite(sums, first + i + 1);
     double loss = 0.0;
     for (const float sum : sums) {

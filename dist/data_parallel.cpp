@@ -18,7 +18,7 @@ BucketPlan plan_buckets(std::span<const autograd::Variable> parameters,
 }
 
 DataParallel::DataParallel(std::vector<autograd::Variable> parameters, Communicator& comm,
-                           DataParallelOptions options)
+                           const DataParallelOptions& options)
     : parameters_(std::move(parameters)), comm_(comm) {
   for (const autograd::Variable& parameter : parameters_) {
     BRIGADE_CHECK(parameter.requires_grad() && parameter.is_leaf(), "data parallel: '",

@@ -48,7 +48,7 @@ class DataParallel final : public autograd::GradListener {
   /// `parameters` in registration order, the same on every rank. Collective over `comm`, which must
   /// outlive this.
   DataParallel(std::vector<autograd::Variable> parameters, Communicator& comm,
-               DataParallelOptions options);
+               const DataParallelOptions& options);
   ~DataParallel() override;
   DataParallel(const DataParallel&) = delete;
   DataParallel& operator=(const DataParallel&) = delete;
