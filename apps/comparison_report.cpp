@@ -57,11 +57,13 @@ double backward_end(const Comparison& result) {
   return result.ideal.timing.median.forward + result.ideal.timing.median.backward;
 }
 
-/// Whether the times of a mode are spread so far that medians say little.
+/// Whether the times of a mode are so few or spread so far that medians say little.
 bool unsteady(const Comparison& result) {
-  return std::any_of(result.modes.begin(), result.modes.end(), [](const ModeResult& mode) {
-    return mode.timing.step_p90 > 1.5 * mode.timing.step_p10;
-  });
+  constexpr std::int64_t kFew = 10;
+  return result.timed_steps < kFew ||
+         std::any_of(result.modes.begin(), result.modes.end(), [](const ModeResult& mode) {
+           return mode.timing.step_p90 > 1.5 * mode.timing.step_p10;
+         });
 }
 
 std::string about_exposure(const Comparison& result, const ModeResult& overlap) {
@@ -101,6 +103,28 @@ std::string about_per_param(const ModeResult& overlap, const ModeResult& per_par
       extra >= 0.0 ? "slower" : "faster",
       extra >= 0.0 ? "each message costs its latency."
                    : "small messages start earlier, and latency is cheap here.");
+}
+
+/// What only steady times can tell.
+std::vector<std::string> differences(const ComparisonInfo& info, const Comparison& result,
+                                     const ModeResult& overlap) {
+  std::vector<std::string> lines;
+  const double slower = overlap.timing.median.backward / result.ideal.timing.median.backward - 1.0;
+  lines.push_back(fmt::format(
+      "While gradients travelled, backward computed {:.0f} % {} than without communication.",
+      100.0 * std::abs(slower), slower >= 0.0 ? "slower" : "faster"));
+  const ModeResult* naive = result.find("naive");
+  const double bound = bound_ms(info, result);
+  if (naive != nullptr && bound > 0.0 && naive->timing.step > 1.02 * bound) {
+    lines.push_back(fmt::format(
+        "A perfect reducer would need {:.2f} ms: overlap reaches {:.0f} % of what naive leaves to "
+        "gain.",
+        bound, 100.0 * (naive->timing.step - overlap.timing.step) / (naive->timing.step - bound)));
+  }
+  if (const ModeResult* per_param = result.find("per_param")) {
+    lines.push_back(about_per_param(overlap, *per_param));
+  }
+  return lines;
 }
 
 }  // namespace
@@ -188,8 +212,6 @@ void print_comparison(const Console& console, const ComparisonInfo& info,
 std::vector<std::string> reading(const ComparisonInfo& info, const Comparison& result) {
   std::vector<std::string> lines;
   const ModeResult* overlap = result.find("overlap");
-  const ModeResult* naive = result.find("naive");
-  const ModeResult* per_param = result.find("per_param");
   const ModeResult* no_sync = result.find("no_sync");
   if (info.ranks.size == 1) {
     lines.emplace_back("One rank has nobody to communicate with; start several with mpirun -np N.");
@@ -197,27 +219,15 @@ std::vector<std::string> reading(const ComparisonInfo& info, const Comparison& r
   }
   if (overlap != nullptr) {
     lines.push_back(about_exposure(result, *overlap));
-    const double slower =
-        overlap->timing.median.backward / result.ideal.timing.median.backward - 1.0;
-    lines.push_back(fmt::format(
-        "While gradients travelled, backward computed {:.0f} % {} than without communication.",
-        100.0 * std::abs(slower), slower >= 0.0 ? "slower" : "faster"));
   }
-  const double bound = bound_ms(info, result);
   if (unsteady(result)) {
     lines.emplace_back(
-        "The steps of one mode differ by more than half: something else runs on this machine, and "
-        "differences "
-        "between the modes mean little.");
-  }
-  if (overlap != nullptr && naive != nullptr && bound > 0.0 && naive->timing.step > 1.02 * bound) {
-    lines.push_back(fmt::format(
-        "A perfect reducer would need {:.2f} ms: overlap reaches {:.0f} % of what naive leaves to "
-        "gain.",
-        bound, 100.0 * (naive->timing.step - overlap->timing.step) / (naive->timing.step - bound)));
-  }
-  if (overlap != nullptr && per_param != nullptr) {
-    lines.push_back(about_per_param(*overlap, *per_param));
+        "The steps of one mode differ by more than half, or are too few to tell (--rounds, "
+        "--steps): "
+        "something else may run on this machine, and differences between the modes mean little.");
+  } else if (overlap != nullptr) {
+    const std::vector<std::string> more = differences(info, result, *overlap);
+    lines.insert(lines.end(), more.begin(), more.end());
   }
   if (overlap != nullptr && no_sync != nullptr) {
     lines.push_back(fmt::format(
