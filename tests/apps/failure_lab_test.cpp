@@ -18,7 +18,7 @@ using test::Outcome;
 constexpr const char* kTiny = "--hidden 8,8 --steps 6 --batch 4 --train-samples 64 ";
 
 /// What the failure lab promises; without it most of these would wait for ever.
-constexpr double kSeconds = 5.0;
+constexpr double kSeconds = 20.0;
 
 Outcome inject(const std::string& fault, int ranks = 2) {
   const TemporaryDirectory directory;
