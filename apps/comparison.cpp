@@ -87,6 +87,7 @@ class Contestant {
   }
 
   const Trainer& trainer() const { return *trainer_; }
+  std::map<std::string, std::string> contents() const { return bucket_contents(*data_parallel_); }
   const Options& options() const { return options_; }
 
  private:
@@ -237,6 +238,7 @@ class Race {
         .caption = concat(shape_of(options_, *data_.train).description(), ", batch ",
                           options_.batch, " per rank",
                           options_.accum > 1 ? concat(", ", options_.accum, " micro-batches") : ""),
+        .contents = contestant.contents(),
         .ranks = contestant.trainer().recorder().gather(ranks_.host)};
   }
 

@@ -78,10 +78,16 @@ std::string about_exposure(const Comparison& result, const ModeResult& overlap) 
   const std::size_t last = t.collectives.size() - 1;
   const CollectiveTimes& tail = t.collectives[last];
   const std::vector<std::string>& labels = overlap.trace.ranks[0].steps[0].spans.labels;
+  const auto contents = overlap.trace.contents.find(labels.at(last));
   text += fmt::format(
-      " The last to arrive is {} ({:.2f} MiB): ready at {:.2f} ms, sent at {:.2f}, there at "
-      "{:.2f}, while backward alone would be over at {:.2f}.",
-      labels.at(last), static_cast<double>(tail.bytes) / 0x1p20, tail.ready, tail.begin, tail.end,
+      " The last to arrive is {} ({}{:.2f} MiB): ready at {:.2f} ms, sent at {:.2f}, there at "
+      "{:.2f}, "
+      "while backward alone would be over at {:.2f}.",
+      labels.at(last),
+      contents == overlap.trace.contents.end() || contents->second == labels.at(last)
+          ? ""
+          : contents->second + "; ",
+      static_cast<double>(tail.bytes) / 0x1p20, tail.ready, tail.begin, tail.end,
       backward_end(result));
   const double queued = tail.begin - tail.ready;
   if (queued > std::max(0.5 * (tail.end - tail.begin), 0.02 * t.median.step)) {

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "apps/report.h"
+#include "apps/setup.h"
 #include "core/error.h"
 
 namespace brigade::apps {
@@ -61,6 +62,7 @@ class RunLoop {
                        .comm = info_.comm,
                        .caption = concat(info_.shape.description(), ", batch ", info_.options.batch,
                                          " per rank"),
+                       .contents = bucket_contents(parts_.data_parallel),
                        .ranks = recorder.gather(info_.ranks.host)};
     }
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct RunTrace {
   std::string device;   ///< "cpu", or the GPU's name
   std::string comm;     ///< what carried the gradients
   std::string caption;  ///< one more line for people: model, batch, an emulated link
+  /// What travels under a collective's label: "bucket_2" -> "2.bias, 0.weight".
+  std::map<std::string, std::string> contents = {};
   std::vector<RankTrace> ranks;
 };
 

@@ -93,6 +93,17 @@ std::unique_ptr<optim::Optimizer> make_optimizer(
   return std::make_unique<optim::Adam>(parameters, adam);
 }
 
+std::map<std::string, std::string> bucket_contents(const dist::DataParallel& data_parallel) {
+  std::map<std::string, std::string> contents;
+  for (const dist::Bucket& bucket : data_parallel.buckets()) {
+    std::string& names = contents[bucket.label];
+    for (const std::size_t member : bucket.members) {
+      names += (names.empty() ? "" : ", ") + data_parallel.parameters()[member].name();
+    }
+  }
+  return contents;
+}
+
 TraceSchedule trace_schedule(const RunInfo& info) {
   const std::int64_t steps = std::min(info.options.trace_steps, info.steps);
   return {.skip = std::min(info.options.trace_skip, info.steps - steps), .steps = steps};

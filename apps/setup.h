@@ -36,6 +36,9 @@ MlpShape shape_of(const Options& options, const Dataset& data);
 std::unique_ptr<optim::Optimizer> make_optimizer(const Options& options,
                                                  const std::vector<autograd::Variable>& parameters);
 
+/// The parameters in each bucket, by the bucket's label.
+std::map<std::string, std::string> bucket_contents(const dist::DataParallel& data_parallel);
+
 /// Which steps are recorded: as asked, but in a short run early enough that there is something.
 TraceSchedule trace_schedule(const RunInfo& info);
 

@@ -1,6 +1,7 @@
 #include "apps/step_recorder.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -77,9 +78,10 @@ std::vector<OperationTime> operation_times(const std::vector<StepTrace>& steps) 
     }
   }
   std::vector<OperationTime> times;
-  for (const auto& [name, ms] : totals) {
-    times.push_back({name, ms / static_cast<double>(steps.size())});
-  }
+  std::transform(totals.begin(), totals.end(), std::back_inserter(times),
+                 [&steps](const auto& total) -> OperationTime {
+                   return {total.first, total.second / static_cast<double>(steps.size())};
+                 });
   std::sort(times.begin(), times.end(),
             [](const OperationTime& a, const OperationTime& b) { return a.ms > b.ms; });
   return times;

@@ -43,6 +43,7 @@ Comparison two_buckets() {
   overlap.timing.median.backward = 22;
   StepSpans spans;
   spans.labels = {"bucket_0", "bucket_1"};
+  overlap.trace.contents = {{"bucket_1", "0.bias, 0.weight"}};
   overlap.trace.ranks.push_back({.rank = 0, .host = "", .clock_error_ms = 0, .steps = {}});
   overlap.trace.ranks[0].steps.push_back({1, spans});
   comparison.ideal = mode("no communication", 31);
@@ -80,8 +81,10 @@ TEST(Bound, IsUnknownWithoutFlatAndWithSeveralMicroBatches) {
 TEST(Reading, SaysWhatIsExposedAndWhatTheBestCouldBe) {
   const std::vector<std::string> lines = reading(two_ranks(), two_buckets());
   EXPECT_THAT(lines, Contains(HasSubstr("overlap hides 40 % of its 25.00 ms")));
-  EXPECT_THAT(lines, Contains(HasSubstr("The last to arrive is bucket_1 (4.00 MiB): ready at 30.00 "
-                                        "ms, sent at 33.00, there at 45.00")));
+  EXPECT_THAT(lines,
+              Contains(HasSubstr(
+                  "The last to arrive is bucket_1 (0.bias, 0.weight; 4.00 MiB): ready at 30.00 "
+                  "ms, sent at 33.00, there at 45.00")));
   EXPECT_THAT(lines, Contains(HasSubstr("10 % slower")));
   // (55 - 46) / (55 - 45)
   EXPECT_THAT(lines, Contains(HasSubstr("45.00 ms: overlap reaches 90 %")));

@@ -18,8 +18,12 @@ using testing::HasSubstr;
 
 /// One step of two ranks; rank 1 begins its only collective 2 ms later.
 RunTrace two_ranks() {
-  RunTrace trace{
-      .title = "overlap, 2 ranks", .device = "cpu", .comm = "MPI", .caption = "", .ranks = {}};
+  RunTrace trace{.title = "overlap, 2 ranks",
+                 .device = "cpu",
+                 .comm = "MPI",
+                 .caption = "",
+                 .contents = {{"bucket_0", "2.bias, 0.weight"}},
+                 .ranks = {}};
   for (int rank = 0; rank < 2; ++rank) {
     StepSpans spans;
     spans.start = rank == 0 ? 0.0 : 1.0;
@@ -63,6 +67,7 @@ TEST(ChromeTrace, HasALanePerKindAndAnArrowFromReadyOverLaunchToDone) {
       EXPECT_DOUBLE_EQ(event["ts"], 7000.0);
       EXPECT_DOUBLE_EQ(event["dur"], 4000.0);
       EXPECT_DOUBLE_EQ(event["args"]["MiB"], 1.0);
+      EXPECT_EQ(event["args"]["parameters"], "2.bias, 0.weight");
       EXPECT_GE(event["tid"], 10);
     }
     if (event["name"] == "forward") {
