@@ -30,6 +30,8 @@ class RankEvents {
   void add() {
     const RankTrace& mine = trace_.ranks[rank_];
     metadata("process_name", 0, {{"name", concat("rank ", pid_, " (", mine.host, ")")}});
+    metadata("process_labels", 0,
+             {{"labels", concat("clock error at most ", mine.clock_error_ms, " ms")}});
     metadata("process_sort_index", 0, {{"sort_index", pid_}});
     for (const Lane lane : {Lane::compute, Lane::optimizer, Lane::data, Lane::host}) {
       metadata("thread_name", static_cast<int>(lane), {{"name", to_string(lane)}});
@@ -60,6 +62,19 @@ class RankEvents {
                        {"ts", us(begin)},
                        {"dur", us(end - begin)}});
     events_.back()["args"] = std::move(args);
+  }
+
+  /// Buckets wait side by side, which spans of one lane cannot show: an asynchronous pair.
+  void queued(const std::string& name, double begin, double end) {
+    ++queued_;
+    for (const auto& [phase, at] : {std::pair{"b", begin}, std::pair{"e", end}}) {
+      events_.push_back({{"ph", phase},
+                         {"name", name},
+                         {"cat", "queue"},
+                         {"id", queued_ * trace_.ranks.size() + rank_},
+                         {"pid", pid_},
+                         {"ts", us(at)}});
+    }
   }
 
   void counter(const char* name, double at, std::size_t bytes) {
@@ -107,9 +122,9 @@ class RankEvents {
     const double ready = spans.start + times.ready;
     const double begin = spans.start + times.begin;
     const double end = spans.start + times.end;
-    const int tid = comm_tid(free_lane(ready, end));
+    const int tid = comm_tid(free_lane(begin, end));
     if (begin > ready) {
-      span(tid, "queued " + spans.labels[index], "queue", ready, begin);
+      queued("queued " + spans.labels[index], ready, begin);
     }
     const CollectiveSplit split = split_collective(trace_, rank_, step, index);
     const double mib = static_cast<double>(times.bytes) / 0x1p20;
@@ -165,6 +180,7 @@ class RankEvents {
   int pid_;
   std::vector<double> lanes_busy_until_;
   std::size_t arrows_ = 0;
+  std::size_t queued_ = 0;
 };
 
 struct EndDeflate {

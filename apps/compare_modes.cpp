@@ -34,11 +34,15 @@ void write_results(const Console& console, const ComparisonInfo& info, const Com
   write_file_atomically(directory / "compare.json", json);
   write_file_atomically(directory / "compare.html", comparison_html(info, result));
   for (const ModeResult& mode : result.modes) {
-    write_chrome_trace(directory / concat("trace-", mode.mode, ".json.gz"), mode.trace);
+    if (info.options.trace) {
+      write_chrome_trace(directory / concat("trace-", mode.mode, ".json.gz"), mode.trace);
+    }
   }
   console.line();
-  console.line(concat("wrote compare.html, compare.json and a trace-MODE.json.gz per mode in ",
-                      directory.string()));
+  console.line(concat("wrote compare.html, compare.json",
+                      info.options.trace ? " and a trace-MODE.json.gz per mode" : "", " in ",
+                      directory.string(), "; clocks are aligned to ",
+                      clock_error_ms(result.modes.front().trace), " ms"));
   if (info.options.json) {
     console.result(json);
   }
@@ -55,6 +59,9 @@ int compare(const Options& options, const dist::RankInfo& ranks) {
   const ComparisonInfo info = describe(options, ranks, place, data);
   print_comparison_start(console, info);
   const std::filesystem::path directory = agree_on_directory(options, comm);
+  if (comm.rank() == 0) {
+    check_output_files({directory / "compare.html", directory / "compare.json"});
+  }
   const Comparison result = compare_modes(options, ranks, place, data);
   if (comm.rank() == 0) {
     print_comparison(console, info, result);
@@ -62,7 +69,8 @@ int compare(const Options& options, const dist::RankInfo& ranks) {
   }
   comm.barrier();  // nobody ends the job while rank 0 still writes
   if (!result.equal) {
-    throw VerificationError("compare_modes: the weights are not equal; see the table's last line");
+    throw VerificationError(
+        "compare_modes: the weights are not equal; see the line NOT EQUAL above");
   }
   return 0;
 }

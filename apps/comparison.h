@@ -38,7 +38,8 @@ struct Comparison {
 
 /// Differences that rounding alone explains: the ranks' sums are added in another order than one
 /// rank adds them (DESIGN: 6e-9 after one step, 1e-7 after 500).
-inline constexpr double kRoundingTolerance = 1e-6;
+/// Adam divides each gradient by its size: where that is almost 0, rounding alone decides a step.
+double rounding_tolerance(const Options& options);
 
 /// Runs it. Every mode has its own model and optimizer, from the same seed. In each of
 /// options.rounds rounds every mode has a turn of options.steps steps, and the round starts with

@@ -24,8 +24,8 @@ std::string table_row(const ModeRow& row) {
   return html + "</tr>\n";
 }
 
-std::string table(const Comparison& result) {
-  std::string html = "<table>\n<tr><th scope=\"col\">mode</th>";
+std::string table(const ComparisonInfo& info, const Comparison& result) {
+  std::string html = fmt::format("<table>\n<tr><th scope=\"col\">mode{}</th>", emulated_text(info));
   for (const char* title : kColumns) {
     html += fmt::format("<th scope=\"col\">{}</th>", title);
   }
@@ -46,7 +46,7 @@ class Bars {
     longest_ = std::max(longest_, result.ideal.timing.step);
   }
 
-  std::string svg() {
+  std::string svg(const char* label) {
     for (const ModeResult& mode : result_.modes) {
       bar(mode.mode, mode);
     }
@@ -54,10 +54,9 @@ class Bars {
     return fmt::format(
         "<svg class=\"timeline\" role=\"img\" viewBox=\"0 0 {} {}\">{}</svg>\n"
         "<p class=\"muted\">From the left: forward, backward, idle (waiting for gradients), "
-        "optimizer: "
-        "medians in ms, each by itself. The number behind a bar is the median of the whole "
-        "step.</p>\n",
-        kWidth, y_, body_);
+        "optimizer: medians in ms, each by itself. The number behind a bar is the median of the "
+        "whole step{}.</p>\n",
+        kWidth, y_, body_, label);
   }
 
  private:
@@ -129,7 +128,7 @@ std::string comparison_html(const ComparisonInfo& info, const Comparison& result
   for (const std::string& line : comparison_start(info)) {
     body += fmt::format("<p class=\"muted\">{}</p>\n", escaped(line));
   }
-  body += table(result) + Bars(result).svg();
+  body += table(info, result) + Bars(result).svg(emulated_text(info));
   body += paragraphs(comparison_notes(info, result));
   body +=
       "<h2>Time lines</h2>\n<p class=\"muted\">The last steps of each mode, all on one "

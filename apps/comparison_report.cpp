@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/config.h"
@@ -12,6 +13,11 @@ namespace brigade::apps {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+Json link_json(const Options& options) {
+  const auto& link = options.emulated_link;
+  return link ? Json{{"alpha_us", link->alpha_us}, {"gbps", link->gbps}} : Json(nullptr);
+}
 
 double speed_up(const Comparison& result, const ModeResult& mode) {
   return mode.timing.step > 0.0 ? result.modes.front().timing.step / mode.timing.step : 0.0;
@@ -89,14 +95,17 @@ std::string about_exposure(const Comparison& result, const ModeResult& overlap) 
           : contents->second + "; ",
       static_cast<double>(tail.bytes) / 0x1p20, tail.ready, tail.begin, tail.end,
       backward_end(result));
-  const double queued = tail.begin - tail.ready;
-  if (queued > std::max(0.5 * (tail.end - tail.begin), 0.02 * t.median.step)) {
+  const double hideable = result.ideal.timing.median.backward;
+  if (t.median.comm > 0.9 * hideable) {
     text += fmt::format(
-        " It waited {:.2f} ms for the buckets before it: the link is the limit, and no order "
-        "of buckets hides more. Fewer bytes would (--accum K with no_sync).",
-        queued);
-  } else if (last > 0 || tail.bytes > (1U << 20U)) {
-    text += " A smaller --bucket-mb leaves less to send after the last gradient.";
+        " Communication takes as long as all of backward ({:.2f} ms) or longer: the link is the "
+        "limit, and only fewer bytes would help (--accum K with no_sync).",
+        hideable);
+  } else {
+    text += fmt::format(
+        " The first bucket left when {:.0f} % of backward was over; a smaller --bucket-mb starts "
+        "earlier and leaves less to send at the end.",
+        100.0 * std::clamp((t.collectives.front().begin - t.median.forward) / hideable, 0.0, 1.0));
   }
   return text;
 }
@@ -116,9 +125,13 @@ std::vector<std::string> differences(const ComparisonInfo& info, const Compariso
                                      const ModeResult& overlap) {
   std::vector<std::string> lines;
   const double slower = overlap.timing.median.backward / result.ideal.timing.median.backward - 1.0;
-  lines.push_back(fmt::format(
-      "While gradients travelled, backward computed {:.0f} % {} than without communication.",
-      100.0 * std::abs(slower), slower >= 0.0 ? "slower" : "faster"));
+  constexpr double kVisible = 0.03;
+  lines.push_back(
+      std::abs(slower) < kVisible
+          ? "Backward as a whole computed as fast as without communication."
+          : fmt::format("Backward as a whole computed {:.0f} % {} than without communication "
+                        "beside it.",
+                        100.0 * std::abs(slower), slower >= 0.0 ? "slower" : "faster"));
   const ModeResult* naive = result.find("naive");
   const double bound = bound_ms(info, result);
   if (naive != nullptr && bound > 0.0 && naive->timing.step > 1.02 * bound) {
@@ -134,6 +147,10 @@ std::vector<std::string> differences(const ComparisonInfo& info, const Compariso
 }
 
 }  // namespace
+
+const char* emulated_text(const ComparisonInfo& info) {
+  return info.options.emulated_link ? " (emulated link)" : "";
+}
 
 std::vector<std::string> comparison_start(const ComparisonInfo& info) {
   const Options& o = info.options;
@@ -172,12 +189,13 @@ std::vector<ModeRow> comparison_rows(const Comparison& result) {
 
 std::vector<std::string> comparison_notes(const ComparisonInfo& info, const Comparison& result) {
   std::vector<std::string> notes{
-      fmt::format("{} timed steps per mode, medians of the slowest rank; speed-up against {}; "
-                  "(none): the same work without communication",
-                  result.timed_steps, result.modes.front().mode),
+      fmt::format("{} timed steps per mode, medians of the slowest rank, in ms{}; speed-up against "
+                  "{}; (none): the same work without communication",
+                  result.timed_steps, emulated_text(info), result.modes.front().mode),
       fmt::format("{}: {}", result.equal ? "equal" : "NOT EQUAL", check_text(result))};
-  const std::vector<std::string> sentences = reading(info, result);
-  notes.insert(notes.end(), sentences.begin(), sentences.end());
+  for (const std::string& sentence : reading(info, result)) {
+    notes.push_back(sentence + emulated_text(info));
+  }
   return notes;
 }
 
@@ -205,7 +223,7 @@ void print_comparison(const Console& console, const ComparisonInfo& info,
     }
     console.line(text);
   };
-  line("mode", kColumns);
+  line(info.options.emulated_link ? "emulated" : "mode", kColumns);
   for (const ModeRow& row : comparison_rows(result)) {
     line(row.name, row.cells);
   }
@@ -223,7 +241,12 @@ std::vector<std::string> reading(const ComparisonInfo& info, const Comparison& r
     lines.emplace_back("One rank has nobody to communicate with; start several with mpirun -np N.");
     return lines;
   }
-  if (overlap != nullptr) {
+  if (const std::optional<Straggler> slow = result.ideal.timing.straggler) {
+    lines.push_back(fmt::format(
+        "Rank {} computes {:.2f} ms per step, the others {:.2f}: what looks like communication is "
+        "largely waiting for it. Look at the load and the clock of its host first.",
+        slow->rank, slow->compute, slow->others));
+  } else if (overlap != nullptr) {
     lines.push_back(about_exposure(result, *overlap));
   }
   if (unsteady(result)) {
@@ -241,8 +264,7 @@ std::vector<std::string> reading(const ComparisonInfo& info, const Comparison& r
         no_sync->bytes_per_step / 0x1p20, overlap->bytes_per_step / 0x1p20,
         overlap->timing.step / no_sync->timing.step));
   }
-  if (info.ranks.hosts == 1 && !info.device.is_cuda() &&
-      info.comm.find("emulated") == std::string::npos) {
+  if (info.ranks.hosts == 1 && !info.device.is_cuda() && !info.options.emulated_link) {
     lines.emplace_back(
         "The ranks share this host's memory: an all-reduce is copying by the very cores that "
         "compute, which "
@@ -288,6 +310,7 @@ std::string comparison_json(const ComparisonInfo& info, const Comparison& result
             {"hosts", info.ranks.hosts},
             {"device", info.device.is_cuda() ? "cuda" : "cpu"},
             {"comm", info.comm},
+            {"emulated_link", link_json(info.options)},
             {"libraries", info.libraries},
             {"widths", info.shape.widths},
             {"parameters", info.parameters},

@@ -22,6 +22,9 @@ struct ComparisonInfo {
   std::int64_t threads = 1;
 };
 
+/// " (emulated link)" where an emulated link has a part in the times, else nothing.
+const char* emulated_text(const ComparisonInfo& info);
+
 /// What is compared, line by line: ranks, device, model, batch, turns.
 std::vector<std::string> comparison_start(const ComparisonInfo& info);
 

@@ -111,14 +111,19 @@ void declare_logging(FlagTable& flags, Options& o) {
   flags.count("--log-every", o.log_every, 1, "steps between progress lines (20 lines)");
   flags.count("--eval-every", o.eval_every, 0, "epochs between tests (1); 0: at the end only");
   flags.count("--warmup", o.warmup, 0, "first steps left out of the medians (5, <= 1/4)");
-  flags.toggle("--trace", "write trace.json.gz (Perfetto) and timeline.html",
-               [&o] { o.trace = true; });
-  flags.count("--trace-steps", o.trace_steps, 1, "steps to record (3)");
-  flags.count("--trace-skip", o.trace_skip, 1, "steps before them, the last as warm-up (5)");
 }
 
-void declare_output(FlagTable& flags, Options& o, const char* files) {
+void declare_output(FlagTable& flags, Options& o, const char* files, Program program) {
   flags.group("Output");
+  const bool compares = program == Program::compare_modes;
+  flags.toggle("--trace",
+               compares ? "write a trace-MODE.json.gz (Perfetto) per mode"
+                        : "write trace.json.gz (Perfetto) and timeline.html",
+               [&o] { o.trace = true; });
+  flags.count("--trace-steps", o.trace_steps, 1, "steps to record (3)");
+  if (!compares) {
+    flags.count("--trace-skip", o.trace_skip, 1, "steps before them, the last as warm-up (5)");
+  }
   flags.text("--out", "DIR", o.out, files);
   flags.choice("--color", o.color, {"auto", "always", "never"}, "auto | always | never (auto)");
   flags.toggle("--json", "stdout is the summary alone", [&o] { o.json = true; });
@@ -141,7 +146,8 @@ void declare(FlagTable& flags, Options& o, ShapeFlags& shape, Program program) {
   }
   declare_output(flags, o,
                  compares ? "for compare.html and compare.json (runs/<n>)"
-                          : "for metrics.jsonl and summary.json (runs/<n>)");
+                          : "for metrics.jsonl and summary.json (runs/<n>)",
+                 program);
 }
 
 /// --hidden and --depth/--width are two ways to say one thing. Scripts put their defaults before

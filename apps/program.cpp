@@ -42,6 +42,17 @@ int run_program(int argc, char** argv, Program program,
       [&](const dist::MpiSession& session) { return body(*parsed.options, session.info()); });
 }
 
+void check_output_files(const std::vector<std::filesystem::path>& files) {
+  for (const std::filesystem::path& file : files) {
+    const std::filesystem::path parent = std::filesystem::absolute(file).parent_path();
+    const bool occupied = std::filesystem::exists(file) && !std::filesystem::is_regular_file(file);
+    if (occupied || ::access(parent.c_str(), W_OK | X_OK) != 0) {
+      throw UsageError(concat("cannot write ", file.string(),
+                              ": expected a file in a directory that can be written"));
+    }
+  }
+}
+
 std::filesystem::path agree_on_directory(const Options& options, dist::Communicator& comm) {
   constexpr std::size_t kLongestPath = 4096;
   std::string path = comm.rank() == 0 ? make_run_directory(options.out).string() : "";

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <vector>
 
 #include "apps/options.h"
 #include "dist/communicator.h"
@@ -19,5 +20,8 @@ int run_program(int argc, char** argv, Program program,
 /// nothing can be wrong any more but the run itself: only now it leaves something on the disk.
 /// Collective.
 std::filesystem::path agree_on_directory(const Options& options, dist::Communicator& comm);
+
+/// Refuses places that would only turn out to be no files after hours of work.
+void check_output_files(const std::vector<std::filesystem::path>& files);
 
 }  // namespace brigade::apps

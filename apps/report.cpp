@@ -109,8 +109,8 @@ void print_execution_summary(const Console& console, const RunInfo& info, const 
   const auto share = [&t](double ms) {
     return fmt::format("{:.0f} %", t.median.step > 0.0 ? 100.0 * ms / t.median.step : 0.0);
   };
-  std::string text =
-      fmt::format("utilisation {} of the step computes", share(t.median.step - t.median.wait));
+  std::string text = fmt::format("utilisation of rank {}: {} of the step computes", t.slowest_rank,
+                                 share(t.median.step - t.median.wait));
   if (t.communicates) {
     text += fmt::format("; communication {}, exposed {}{}", share(t.median.comm),
                         share(t.median.exposed), emulated_text(info));
@@ -131,7 +131,7 @@ void print_execution_summary(const Console& console, const RunInfo& info, const 
   }
   if (!top.empty()) {
     console.line(
-        fmt::format("top operations in {}{}: {}",
+        fmt::format("top operations of rank 0 in {}{}: {}",
                     plural(static_cast<std::int64_t>(result.recorded_steps), "recorded step"),
                     emulated_text(info), fmt::join(top, ", ")));
   }

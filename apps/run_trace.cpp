@@ -17,6 +17,14 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepSpans, start, forwards, backwards, optimi
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepTrace, step, spans)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankTrace, rank, host, clock_error_ms, steps)
 
+double clock_error_ms(const RunTrace& trace) {
+  double largest = 0.0;
+  for (const RankTrace& rank : trace.ranks) {
+    largest = std::max(largest, rank.clock_error_ms);
+  }
+  return largest;
+}
+
 CollectiveSplit split_collective(const RunTrace& trace, std::size_t rank, std::size_t step,
                                  std::size_t index) {
   const StepSpans& mine = trace.ranks[rank].steps[step].spans;
@@ -38,13 +46,16 @@ std::vector<RankTrace> gather_traces(dist::Communicator& comm, const std::string
                                      std::chrono::steady_clock::time_point epoch,
                                      const dist::ClockOffset& before,
                                      const dist::ClockOffset& after) {
-  // Everybody's epoch on rank 0's clock, in ms.
-  const double offset = dist::interpolate_ms(before, after, epoch);
-  const double mine =
-      std::chrono::duration<double, std::milli>(epoch.time_since_epoch()).count() - offset;
-  const double zero = dist::all_gather_values(comm, mine).front();
+  // Each step's start on rank 0's clock: the offset of two clocks that drift apart is not the same
+  // at the first recorded step and at the last.
+  const auto ms_of = [](std::chrono::steady_clock::time_point time) {
+    return std::chrono::duration<double, std::milli>(time.time_since_epoch()).count();
+  };
+  const double zero = dist::all_gather_values(comm, ms_of(epoch)).front();  // rank 0's epoch
   for (StepTrace& step : steps) {
-    step.spans.start += mine - zero;
+    const auto start = epoch + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                   std::chrono::duration<double, std::milli>(step.spans.start));
+    step.spans.start += ms_of(epoch) - dist::interpolate_ms(before, after, start) - zero;
   }
 
   RankTrace trace{.rank = comm.rank(),

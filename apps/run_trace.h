@@ -34,6 +34,9 @@ struct RunTrace {
   std::vector<RankTrace> ranks;
 };
 
+/// The largest error of any rank's clock against rank 0's.
+double clock_error_ms(const RunTrace& trace);
+
 /// Which steps are recorded: `skip` pass unseen, of which the last runs with recording on but is
 /// thrown away, because the first recorded step pays for memory that the later ones reuse.
 struct TraceSchedule {

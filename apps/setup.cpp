@@ -31,7 +31,7 @@ std::vector<BucketInfo> describe_buckets(const dist::DataParallel& data_parallel
 Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
                          const Console& console) {
   const auto control = dist::make_communicator("auto", kCpu);
-  dist::check_same_lines("train_mlp", options.agreement(), *control);
+  dist::check_same_lines("flags", options.agreement(), *control);
   std::string note;
   Workplace place;
   place.device = dist::choose_device(options.device, ranks, *control, note);

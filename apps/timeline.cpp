@@ -42,7 +42,7 @@ RankFigures figures_of(const RunTrace& trace, std::size_t rank) {
     transfer.push_back(sum.transfer);
   }
   figures.median = median_times(times);
-  figures.hidden_fraction = median_hidden_fraction(times);
+  figures.hidden_fraction = hidden_fraction(figures.median);
   figures.waiting = quantile(std::move(waiting), 0.5);
   figures.transfer = quantile(std::move(transfer), 0.5);
   return figures;
@@ -98,11 +98,8 @@ std::string caption(const RunTrace& trace, const RankFigures& slowest, int rank)
   } else {
     text += ", no communication";
   }
-  double clock_error = 0.0;
-  for (const RankTrace& one : trace.ranks) {
-    clock_error = std::max(clock_error, one.clock_error_ms);
-  }
-  return text + fmt::format(". Clock error at most {} ms.</p>\n", clock_text(clock_error));
+  return text +
+         fmt::format(". Clock error at most {} ms.</p>\n", clock_text(clock_error_ms(trace)));
 }
 
 std::string table(const RunTrace& trace, const std::vector<RankFigures>& figures) {

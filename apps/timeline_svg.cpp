@@ -190,15 +190,17 @@ class StepDrawing {
     const CollectiveTimes& times = spans_.collectives[index];
     const CollectiveSplit split = split_collective(trace_, rank_, step_, index);
     const std::string name = index < spans_.labels.size() ? spans_.labels[index] : "all-reduce";
+    const auto found = trace_.contents.find(name);
+    const std::string& contents = found == trace_.contents.end() ? name : found->second;
     const double bytes = static_cast<double>(times.bytes);
     const double ms = times.end - times.begin;
-    canvas_.open_group(
-        fmt::format("{}\n{}\n{}\n{:.3f} MiB · {:.3g} GB/s\nready at {} ms, queued for {} ms\n"
-                    "waiting for the last rank {} ms · transfer {} ms\nexposed {} ms",
-                    name, who_, times_text({times.begin, times.end}), bytes / 0x1p20,
-                    ms > 0.0 ? bytes / (1e6 * ms) : 0.0, ms_text(times.ready),
-                    ms_text(times.begin - times.ready), ms_text(split.waiting),
-                    ms_text(split.transfer), ms_text(total_length(exposed))));
+    canvas_.open_group(fmt::format(
+        "{}{}\n{}\n{}\n{:.3f} MiB · {:.3g} GB/s\nready at {} ms, queued for {} ms\n"
+        "waiting for the last rank {} ms · transfer {} ms\nexposed {} ms",
+        name, contents == name ? "" : ": " + contents, who_, times_text({times.begin, times.end}),
+        bytes / 0x1p20, ms > 0.0 ? bytes / (1e6 * ms) : 0.0, ms_text(times.ready),
+        ms_text(times.begin - times.ready), ms_text(split.waiting), ms_text(split.transfer),
+        ms_text(total_length(exposed))));
     const Interval whole = on_common_clock({times.begin, times.end});
     const Interval waiting{whole.begin, whole.begin + split.waiting};
     const Interval transfer{waiting.end, whole.end};

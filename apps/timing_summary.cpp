@@ -104,10 +104,8 @@ StepTimes median_times(std::span<const StepTimes> steps) {
   return result;
 }
 
-double median_hidden_fraction(std::span<const StepTimes> steps) {
-  return median_of(steps, [](const StepTimes& times) {
-    return times.comm > 0.0 ? times.hidden / times.comm : 0.0;
-  });
+double hidden_fraction(const StepTimes& medians) {
+  return medians.comm > 0.0 ? 1.0 - medians.exposed / medians.comm : 0.0;
 }
 
 TimingSummary summarize(const TimingHistory& history, std::size_t warmup,
@@ -143,8 +141,7 @@ TimingSummary summarize(const TimingHistory& history, std::size_t warmup,
   summary.slowest_rank = static_cast<int>(rank);
   summary.median = gather_vectors(comm, std::vector{median_times(steps)})[root].front();
   summary.communicates = comm.size() > 1 && summary.median.comm > 0.0;
-  summary.hidden_fraction =
-      gather_vectors(comm, std::vector{median_hidden_fraction(steps)})[root].front();
+  summary.hidden_fraction = hidden_fraction(summary.median);
   // All ranks execute the same collectives, so these vectors have equal lengths too.
   const auto collectives =
       gather_vectors(comm, median_collectives(history.collectives().subspan(skipped)));

@@ -51,7 +51,7 @@ struct TimingSummary {
   std::vector<double> rank_compute;  ///< per rank: median of step - wait
   std::optional<Straggler> straggler;
   bool communicates = false;
-  double hidden_fraction = 0.0;  ///< median of hidden / comm; meaningful if `communicates`
+  double hidden_fraction = 0.0;  ///< of `median`; meaningful if `communicates`
   std::vector<CollectiveTimes>
       collectives;  ///< medians; empty if the steps' numbers of collectives differ
 };
@@ -65,8 +65,9 @@ double samples_per_second(std::span<const double> samples, double step_ms);
 /// The median of each part of the steps.
 StepTimes median_times(std::span<const StepTimes> steps);
 
-/// The median of hidden / comm, where a step without communication counts as 0.
-double median_hidden_fraction(std::span<const StepTimes> steps);
+/// Which share of the communication cost no time: 1 - exposed / comm of these figures; 0 without
+/// communication.
+double hidden_fraction(const StepTimes& medians);
 
 /// The value below which `fraction` of the sorted values lie, interpolated between neighbours; 0 of
 /// none.

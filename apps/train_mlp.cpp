@@ -1,6 +1,4 @@
 // train_mlp: trains a multilayer perceptron, data parallel over the ranks that mpirun starts.
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <optional>
@@ -20,18 +18,6 @@
 namespace brigade::apps {
 
 namespace {
-
-/// Refuses places that would only turn out to be no files after hours of training.
-void check_output_files(const std::vector<std::filesystem::path>& files) {
-  for (const std::filesystem::path& file : files) {
-    const std::filesystem::path parent = std::filesystem::absolute(file).parent_path();
-    const bool occupied = std::filesystem::exists(file) && !std::filesystem::is_regular_file(file);
-    if (occupied || ::access(parent.c_str(), W_OK | X_OK) != 0) {
-      throw UsageError(concat("cannot write ", file.string(),
-                              ": expected a file in a directory that can be written"));
-    }
-  }
-}
 
 /// Compares the ranks' weights and collects what only the ranks together know.
 void compare_ranks(RunResult& result, const dist::DataParallel& data_parallel, Device device) {

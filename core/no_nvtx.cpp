@@ -3,7 +3,7 @@
 
 namespace brigade {
 
-void TraceScope::push_range(const char* /*name*/) {}
-void TraceScope::pop_range() {}
+ProfilerRange::ProfilerRange(const char* /*name*/) {}
+ProfilerRange::~ProfilerRange() {}
 
 }  // namespace brigade

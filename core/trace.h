@@ -42,6 +42,15 @@ class SpanLog {
   int depth_ = 0;
 };
 
+/// An NVTX range in CUDA builds, nothing in others: for scopes that are not the compute stream's.
+class ProfilerRange {
+ public:
+  explicit ProfilerRange(const char* name);  // nvtx.cpp or no_nvtx.cpp
+  ~ProfilerRange();
+  ProfilerRange(const ProfilerRange&) = delete;
+  ProfilerRange& operator=(const ProfilerRange&) = delete;
+};
+
 /// Names what the enclosing scope does: a span of this thread's SpanLog, if it has one, and an NVTX
 /// range in CUDA builds. Costs two loads when nobody looks. Never synchronises a device. `name`
 /// must be a literal or outlive the scope.
@@ -53,8 +62,8 @@ class TraceScope {
 
   /// `detail` is appended to the name; called only if somebody looks.
   template <std::invocable Detail>
-  TraceScope(const char* name, Detail&& detail, Lane lane = Lane::compute) : log_(active_log()) {
-    push_range(name);
+  TraceScope(const char* name, Detail&& detail, Lane lane = Lane::compute)
+      : range_(name), log_(active_log()) {
     if (log_ != nullptr) {
       span_ = log_->open(name + std::string(detail()), lane);
     }
@@ -66,16 +75,14 @@ class TraceScope {
     if (log_ != nullptr && std::uncaught_exceptions() == exceptions_at_start_) {
       log_->close(span_);
     }
-    pop_range();
   }
   TraceScope(const TraceScope&) = delete;
   TraceScope& operator=(const TraceScope&) = delete;
 
  private:
   static SpanLog* active_log();
-  static void push_range(const char* name);  // nvtx.cpp or no_nvtx.cpp
-  static void pop_range();
 
+  ProfilerRange range_;
   SpanLog* log_;
   std::size_t span_ = 0;
   int exceptions_at_start_ = std::uncaught_exceptions();

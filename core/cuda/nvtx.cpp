@@ -5,10 +5,10 @@
 namespace brigade {
 
 // Without a profiler attached each of these is a load and a branch.
-void TraceScope::push_range(const char* name) {
+ProfilerRange::ProfilerRange(const char* name) {
   nvtxRangePushA(name);
 }
-void TraceScope::pop_range() {
+ProfilerRange::~ProfilerRange() {
   nvtxRangePop();
 }
 

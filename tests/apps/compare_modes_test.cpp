@@ -117,7 +117,7 @@ TEST_F(CompareModes, ThePicturesShowWhatTheModesAreAbout) {
   const Outcome outcome =
       run("--depth 4 --width 512 --batch 384 --bucket-mb 1.1 --rounds 1 --steps 3 --threads 1 "
           "--accum 2 "
-          "--emulate-link 100,0.2 --out run",
+          "--emulate-link 100,0.2 --trace --out run",
           2);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("emulated link"));
@@ -170,6 +170,11 @@ TEST_F(CompareModes, ThePageHasTheNumbersOfTheTable) {
   }
   EXPECT_THAT(page, testing::Not(HasSubstr("<script")));
   EXPECT_THAT(page, testing::Not(HasSubstr("http://"))) << "nothing is loaded from elsewhere";
+}
+
+TEST_F(CompareModes, ComparesAdamWithoutCryingWolf) {
+  const Outcome outcome = run(kSmall + std::string("--optimizer adam"), 3);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
 }
 
 TEST_F(CompareModes, OfOneRankHasNothingToCompareAndSaysSo) {

@@ -86,11 +86,30 @@ TEST(Reading, SaysWhatIsExposedAndWhatTheBestCouldBe) {
                   "The last to arrive is bucket_1 (0.bias, 0.weight; 4.00 MiB): ready at 30.00 "
                   "ms, sent at 33.00, there at 45.00")));
   EXPECT_THAT(lines, Contains(HasSubstr("10 % slower")));
+  EXPECT_THAT(lines, Contains(HasSubstr("the link is the limit")))
+      << "25 ms against 20 of backward";
   // (55 - 46) / (55 - 45)
   EXPECT_THAT(lines, Contains(HasSubstr("45.00 ms: overlap reaches 90 %")));
   EXPECT_THAT(lines, Contains(HasSubstr("1.09 times as many")));
   EXPECT_THAT(lines, Not(Contains(HasSubstr("something else may run"))));
   EXPECT_THAT(lines, Not(Contains(HasSubstr("share this host's memory"))));
+}
+
+TEST(Reading, AdvisesSmallerBucketsWhereTheLinkHasRoom) {
+  Comparison comparison = two_buckets();
+  comparison.modes[2].timing.median.comm = 12;
+  comparison.modes[2].timing.collectives[0].begin = 25;
+  const std::vector<std::string> lines = reading(two_ranks(), comparison);
+  EXPECT_THAT(lines, Contains(HasSubstr("when 75 % of backward was over; a smaller --bucket-mb")));
+  EXPECT_THAT(lines, Not(Contains(HasSubstr("the link is the limit"))));
+}
+
+TEST(Reading, OfASlowRankDoesNotBlameTheLink) {
+  Comparison comparison = two_buckets();
+  comparison.ideal.timing.straggler = Straggler{.rank = 1, .compute = 60, .others = 30};
+  const std::vector<std::string> lines = reading(two_ranks(), comparison);
+  EXPECT_THAT(lines, Contains(HasSubstr("Rank 1 computes 60.00 ms per step, the others 30.00")));
+  EXPECT_THAT(lines, Not(Contains(HasSubstr("the link is the limit"))));
 }
 
 TEST(Reading, DistrustsAMachineThatIsBusyWithSomethingElse) {
@@ -107,7 +126,7 @@ TEST(Reading, OfOneHostSaysThatCommunicationSharesTheCores) {
   ComparisonInfo info = two_ranks();
   info.ranks.hosts = 1;
   EXPECT_THAT(reading(info, two_buckets()), Contains(HasSubstr("share this host's memory")));
-  info.comm = "MPI, emulated link";
+  info.options.emulated_link = dist::LinkModel{.alpha_us = 50, .gbps = 1};
   EXPECT_THAT(reading(info, two_buckets()), Not(Contains(HasSubstr("share this host's memory"))));
 }
 

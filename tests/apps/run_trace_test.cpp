@@ -82,7 +82,7 @@ TEST(ChromeTrace, HasALanePerKindAndAnArrowFromReadyOverLaunchToDone) {
 TEST(ChromeTrace, GivesCollectivesInFlightTogetherLanesOfTheirOwn) {
   RunTrace trace = two_ranks();
   StepSpans& spans = trace.ranks[0].steps[0].spans;
-  spans.collectives.push_back({.ready = 6, .begin = 10, .end = 12, .bytes = 4});
+  spans.collectives.push_back({.ready = 6, .begin = 9, .end = 12, .bytes = 4});
   spans.collectives.push_back({.ready = 10, .begin = 12, .end = 13, .bytes = 4});
   spans.labels = {"a", "b", "c"};
   const auto json = nlohmann::json::parse(chrome_trace_json(trace));
@@ -93,8 +93,8 @@ TEST(ChromeTrace, GivesCollectivesInFlightTogetherLanesOfTheirOwn) {
     }
   }
   EXPECT_EQ(lanes["allreduce_a"], 10);
-  EXPECT_EQ(lanes["allreduce_b"], 11) << "b waits while a is in flight";
-  EXPECT_EQ(lanes["allreduce_c"], 10) << "a is done when c is ready";
+  EXPECT_EQ(lanes["allreduce_b"], 11) << "begins while a is in flight";
+  EXPECT_EQ(lanes["allreduce_c"], 10) << "begins when a is done";
 }
 
 TEST(OperationTimes, AreWithoutTheOperationsInside) {
@@ -157,6 +157,26 @@ TEST(GatherTraces, PutsAllRanksOnTheClockOfRank0) {
       EXPECT_THAT(trace.steps[0].spans.start, DoubleNear(0.0, 1e-6));
       EXPECT_EQ(trace.steps[0].spans.labels.at(0), "bucket_0");
       EXPECT_DOUBLE_EQ(trace.clock_error_ms, 0.25);
+    }
+  });
+}
+
+TEST(GatherTraces, CorrectsTheDriftOfEachStep) {
+  test::thread_world(2, [](dist::Communicator& comm) {
+    // Rank 1's clock gains 10 ms in the second between the two measurements.
+    using std::chrono::milliseconds;
+    const std::chrono::steady_clock::time_point epoch{std::chrono::seconds(100)};
+    const double gain = comm.rank() == 1 ? 10.0 : 0.0;
+    const dist::ClockOffset before{epoch, 0.0, 0.1};
+    const dist::ClockOffset after{epoch + milliseconds(1000), gain, 0.1};
+    StepSpans first;
+    StepSpans last;
+    last.start = 1000.0 + gain;  // the same moment on both ranks, each by its own clock
+    const std::vector<RankTrace> ranks =
+        gather_traces(comm, "host", {{1, first}, {2, last}}, epoch, before, after);
+    if (comm.rank() == 0) {
+      EXPECT_THAT(ranks.at(1).steps.at(0).spans.start, DoubleNear(0.0, 0.01));
+      EXPECT_THAT(ranks.at(1).steps.at(1).spans.start, DoubleNear(1000.0, 0.11));
     }
   });
 }
