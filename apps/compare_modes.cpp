@@ -1,4 +1,6 @@
 // compare_modes: times the synchronisation modes against each other, on the same work.
+#include <cmath>
+
 #include "apps/chrome_trace.h"
 #include "apps/comparison.h"
 #include "apps/comparison_page.h"
@@ -42,7 +44,7 @@ void write_results(const Console& console, const ComparisonInfo& info, const Com
   console.line(concat("wrote compare.html, compare.json",
                       info.options.trace ? " and a trace-MODE.json.gz per mode" : "", " in ",
                       directory.string(), "; clocks are aligned to ",
-                      clock_error_ms(result.modes.front().trace), " ms"));
+                      std::ceil(1e3 * clock_error_ms(result.modes.front().trace)), " us"));
   if (info.options.json) {
     console.result(json);
   }

@@ -57,3 +57,41 @@ build() {
   shift
   (cd "$root" && cmake --build --preset "$preset" "$@")
 }
+
+# The build where the programs are: CUDA where there is a GPU and a compiler for it.
+choose_preset() {
+  if [ -n "${BRIGADE_PRESET:-}" ]; then
+    echo "$BRIGADE_PRESET"
+  elif gpu_driver_present && find_nvcc >/dev/null; then
+    echo cuda-release
+  else
+    echo cpu-release
+  fi
+}
+
+# Each rank gets its own share of the cores and uses as many threads. With more ranks than cores
+# binding would pile several ranks on one core while others idle.
+placement() {
+  local ranks=$1 cores
+  cores=$(usable_cores)
+  if [ "$ranks" -gt "$cores" ]; then
+    echo "--bind-to none"
+  elif [ $((cores / ranks)) -gt 1 ]; then
+    echo "--map-by slot:PE=$((cores / ranks)) --bind-to core"
+  else
+    echo "--map-by slot --bind-to core"
+  fi
+}
+
+# build_and_run PROGRAM RANKS FLAGS...: installs what is missing, builds the programs, replaces this shell by mpirun.
+build_and_run() {
+  local program=$1 ranks=$2 preset place
+  shift 2
+  ensure_setup
+  preset=$(choose_preset)
+  configure "$preset"
+  build "$preset" --target train_mlp compare_modes
+  allow_mpi_anywhere
+  read -ra place <<<"$(placement "$ranks")"
+  exec mpirun -np "$ranks" "${place[@]}" "$root/build/$preset/bin/$program" "$@"
+}

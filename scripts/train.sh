@@ -15,30 +15,6 @@ set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
-choose_preset() {
-  if [ -n "${BRIGADE_PRESET:-}" ]; then
-    echo "$BRIGADE_PRESET"
-  elif gpu_driver_present && find_nvcc >/dev/null; then
-    echo cuda-release
-  else
-    echo cpu-release
-  fi
-}
-
-# Each rank gets its own share of the cores and uses as many threads. With more ranks than cores
-# binding would pile several ranks on one core while others idle.
-placement() {
-  local ranks=$1 cores
-  cores=$(usable_cores)
-  if [ "$ranks" -gt "$cores" ]; then
-    echo "--bind-to none"
-  elif [ $((cores / ranks)) -gt 1 ]; then
-    echo "--map-by slot:PE=$((cores / ranks)) --bind-to core"
-  else
-    echo "--map-by slot --bind-to core"
-  fi
-}
-
 case ${1:-} in
   -h | --help) print_help && exit ;;
 esac
@@ -53,10 +29,4 @@ batch=$(((128 + ranks / 2) / ranks)) # per rank: the global batch is 128, or the
 defaults=(--data fashion-mnist --epochs 2 --loss mse --momentum 0.9
   --hidden "512,512" --batch $((batch > 0 ? batch : 1)))
 
-ensure_setup
-preset=$(choose_preset)
-configure "$preset"
-build "$preset" --target train_mlp
-allow_mpi_anywhere
-read -ra place <<<"$(placement "$ranks")"
-exec mpirun -np "$ranks" "${place[@]}" "$root/build/$preset/bin/train_mlp" "${defaults[@]}" "$@"
+build_and_run train_mlp "$ranks" "${defaults[@]}" "$@"
