@@ -243,6 +243,11 @@ void print_result(const Console& console, const RunInfo& info, const RunResult& 
     console.line(
         console.good(fmt::format("parameters equal on all ranks: {:016x}", result.params_hash)));
   }
+  if (info.options.trace) {
+    console.line(fmt::format("recorded {}; the ranks' clocks are aligned to {:.0f} us",
+                             plural(static_cast<std::int64_t>(result.recorded_steps), "step"),
+                             std::ceil(1e3 * clock_error_ms(result.trace))));
+  }
   console.line(fmt::format("wrote {}", fmt::join(files, ", ")));
 }
 
