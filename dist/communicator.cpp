@@ -10,7 +10,8 @@
 namespace brigade::dist {
 
 std::string Communicator::description() const {
-  return link_ ? transport() + ", " + link_->description() : transport();
+  const std::string carrier = algorithm_ ? transport() + ", " + algorithm_->name() : transport();
+  return link_ ? carrier + ", " + link_->description() : carrier;
 }
 
 void Communicator::emulate_link(const LinkModel& link) {
@@ -28,16 +29,16 @@ void Communicator::emulate_link(const LinkModel& link) {
 //                            |                                                  ^
 //   comm               wait(ready) | begin | sum over ranks | record(end) ------+
 //
-Work Communicator::all_reduce(const Tensor& tensor, std::string_view label) {
-  Stream& compute = compute_stream(tensor.device());
+Work Communicator::enqueue(const Tensor& payload, std::string_view label,
+                           std::function<void(Collectives&)> collective) {
+  Stream& compute = compute_stream(payload.device());
   Stream& comm = comm_stream();
   // Without these two lines the collective could read a gradient that a kernel is still writing.
   const Event ready = compute.record(timing_);
   comm.wait(ready);
 
   const Event begin = mark(comm);
-  // By value: the memory stays alive until the collective has run, whatever its owner does.
-  comm.run([this, tensor] {
+  comm.run([this, bytes = payload.nbytes(), collective = std::move(collective)] {
     const ProfilerRange range("allreduce");
     if (link_) {
       // The clock of the emulated link starts when the last rank has come: before that no byte of
@@ -45,11 +46,10 @@ Work Communicator::all_reduce(const Tensor& tensor, std::string_view label) {
       sum(Tensor::zeros({1}));
     }
     const auto start = std::chrono::steady_clock::now();
-    sum(tensor);
+    collective(*this);
     if (link_) {
       // Only on the CPU, where the sum is done by now and this is the stream's own thread.
-      const std::chrono::duration<double, std::milli> cost(
-          link_->all_reduce_ms(size_, tensor.nbytes()));
+      const std::chrono::duration<double, std::milli> cost(link_->all_reduce_ms(size(), bytes));
       std::this_thread::sleep_until(start +
                                     std::chrono::ceil<std::chrono::steady_clock::duration>(cost));
     }
@@ -57,11 +57,22 @@ Work Communicator::all_reduce(const Tensor& tensor, std::string_view label) {
   const Event end = comm.record(timing_);
 
   ++collectives_;
-  bytes_reduced_ += tensor.nbytes();
+  bytes_reduced_ += payload.nbytes();
   if (timing_ == Timing::on) {
-    collective_records_.push_back({std::string(label), tensor.nbytes(), ready, begin, end});
+    collective_records_.push_back({std::string(label), payload.nbytes(), ready, begin, end});
   }
   return Work(end);
+}
+
+Work Communicator::all_reduce(const Tensor& tensor, std::string_view label) {
+  // By value: the memory stays alive until the collective has run, whatever its owner does.
+  return enqueue(tensor, label, [this, tensor](Collectives& ranks) {
+    if (algorithm_) {
+      algorithm_->run(ranks, tensor);
+    } else {
+      ranks.sum(tensor);
+    }
+  });
 }
 
 void Communicator::wait(const Work& work, Device device) {

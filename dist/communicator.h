@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +15,8 @@
 
 #include "core/stream.h"
 #include "core/tensor.h"
+#include "dist/all_reduce.h"
+#include "dist/collectives.h"
 #include "dist/emulated_link.h"
 
 namespace brigade::dist {
@@ -47,14 +51,12 @@ class Work {
 /// stream by an event. One thread per rank issues collectives; ranks match them by call order
 /// alone. The small host-side calls (barrier, all_gather, broadcast) block and use a channel of
 /// their own, so they never meet an all-reduce in flight.
-class Communicator {
+class Communicator : protected Collectives {
  public:
-  virtual ~Communicator() = default;
-  Communicator(const Communicator&) = delete;
-  Communicator& operator=(const Communicator&) = delete;
+  using Collectives::bytes_sent;
+  using Collectives::rank;
+  using Collectives::size;
 
-  int rank() const { return rank_; }
-  int size() const { return size_; }
   /// What carries the data, for people: "MPI (Open MPI 4.1.4)", "NCCL 2.28.9". An emulated link is
   /// part of it, so that no number taken over one passes for a measured one.
   std::string description() const;
@@ -67,10 +69,21 @@ class Communicator {
   void emulate_link(const LinkModel& link);
   const std::optional<LinkModel>& emulated_link() const { return link_; }
 
+  /// From now on all_reduce uses this algorithm instead of the library's sum; part of
+  /// description(). Every rank gets the same one, before the first all_reduce.
+  void use(std::unique_ptr<AllReduce> algorithm) { algorithm_ = std::move(algorithm); }
+
   /// Starts `tensor` := sum over ranks, in place, once everything enqueued so far on this thread's
   /// compute stream is done. Returns at once; the caller must not touch `tensor` before wait(work).
   /// Every rank ends with the same bits. `label` says in a time line what it was.
   Work all_reduce(const Tensor& tensor, std::string_view label = {});
+
+  /// Starts any other work on the communication stream, once everything enqueued so far on this
+  /// thread's compute stream is done; all_reduce is the special case of one sum. `collective` gets
+  /// what collectives.h offers, must be the same on all ranks, and keeps alive what it uses.
+  /// `payload` is what it is about, in full: its bytes are counted and shown in a time line.
+  Work enqueue(const Tensor& payload, std::string_view label,
+               std::function<void(Collectives&)> collective);
 
   /// Makes this thread's compute stream on `device` wait for `work`. On a GPU the host does not
   /// wait. Rethrows what a CPU collective threw.
@@ -87,11 +100,21 @@ class Communicator {
   /// Host bytes of rank `root` to everyone.
   virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
 
-  /// Number of all_reduce calls and of bytes handed to them so far.
+  /// What this thread may call itself, for a communicator that stages GPU data through this one
+  /// and keeps the order of a communication stream by other means. Not together with all_reduce.
+  Collectives& unordered() { return *this; }
+
+  /// Memory for a bucket, zeroed, in which this communicator's sum needs no copy of its own. Freed
+  /// like any other. Collective.
+  virtual Tensor make_buffer(const Shape& shape, DType dtype, Device device) {
+    return Tensor::zeros(shape, dtype, device);
+  }
+
+  /// Number of collectives started and of bytes handed to them so far.
   std::uint64_t collectives() const { return collectives_; }
   std::uint64_t bytes_reduced() const { return bytes_reduced_; }
 
-  /// While on, all_reduce and wait note their times; take_* hand them out and forget them.
+  /// While on, enqueue and wait note their times; take_* hand them out and forget them.
   void set_timing(bool on) { timing_ = on ? Timing::on : Timing::off; }
   std::vector<CollectiveRecord> take_collectives() {
     return std::exchange(collective_records_, {});
@@ -99,7 +122,7 @@ class Communicator {
   std::vector<WaitRecord> take_waits() { return std::exchange(wait_records_, {}); }
 
  protected:
-  Communicator(int rank, int size) : rank_(rank), size_(size) {}
+  using Collectives::Collectives;
 
   /// What really carries the data.
   virtual std::string transport() const = 0;
@@ -108,17 +131,12 @@ class Communicator {
   /// in flight.
   virtual Stream& comm_stream() = 0;
 
-  /// Sums `tensor` over ranks in stream order of comm_stream(): a CPU implementation does it now
-  /// (it is called on the stream's thread), a GPU one enqueues it.
-  virtual void sum(const Tensor& tensor) = 0;
-
  private:
   /// A point in time, if anybody wants to know.
   Event mark(Stream& stream) { return timing_ == Timing::on ? stream.record(timing_) : Event(); }
   void wait_since(const Event& begin, const Work& work, Stream& compute);
 
-  int rank_;
-  int size_;
+  std::unique_ptr<AllReduce> algorithm_;  // null: sum()
   std::optional<LinkModel> link_;
   std::uint64_t collectives_ = 0;
   std::uint64_t bytes_reduced_ = 0;

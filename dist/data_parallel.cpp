@@ -19,7 +19,7 @@ BucketPlan plan_buckets(std::span<const autograd::Variable> parameters,
 
 DataParallel::DataParallel(std::vector<autograd::Variable> parameters, Communicator& comm,
                            const DataParallelOptions& options)
-    : parameters_(std::move(parameters)), comm_(comm) {
+    : parameters_(std::move(parameters)), comm_(comm), hook_(options.hook) {
   for (const autograd::Variable& parameter : parameters_) {
     BRIGADE_CHECK(parameter.requires_grad() && parameter.is_leaf(), "data parallel: '",
                   parameter.name(),
@@ -36,7 +36,7 @@ DataParallel::DataParallel(std::vector<autograd::Variable> parameters, Communica
   }
 
   buckets_ = make_buckets(parameters_, plan);
-  sync_ = make_grad_sync(options.mode, {parameters_, buckets_, comm_});
+  sync_ = make_grad_sync(options.mode, {parameters_, buckets_, comm_, *hook_});
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     parameters_[i].grad_state()->leaf_scale = 1.0 / comm_.size();
     handles_.push_back(parameters_[i].attach_listener(*this, i));

@@ -9,6 +9,7 @@
 #include "autograd/hooks.h"
 #include "autograd/variable.h"
 #include "dist/bucket.h"
+#include "dist/comm_hook.h"
 #include "dist/communicator.h"
 #include "dist/grad_sync.h"
 
@@ -26,6 +27,7 @@ struct DataParallelOptions {
   SyncMode mode = SyncMode::overlap;
   std::size_t bucket_bytes = 25U << 20U;
   InitSync init_sync = InitSync::verify;
+  std::shared_ptr<CommHook> hook = std::make_shared<PlainAllReduce>();  ///< with flat and overlap
   BucketPlan plan = {};  ///< the same on every rank; empty: assign_buckets() with bucket_bytes
 };
 
@@ -89,6 +91,7 @@ class DataParallel final : public autograd::GradListener {
   std::vector<autograd::Variable> parameters_;
   Communicator& comm_;
   std::vector<Bucket> buckets_;
+  std::shared_ptr<CommHook> hook_;
   std::unique_ptr<GradSync> sync_;
   std::vector<autograd::HookHandle> handles_;
   int no_sync_depth_ = 0;

@@ -9,8 +9,8 @@ void FlatSync::on_backward_end() {
     throw_missing(targets_, arrived_);
   }
   std::vector<Work> works;
-  for (const Bucket& bucket : targets_.buckets) {
-    works.push_back(targets_.comm.all_reduce(bucket.grads, bucket.label));
+  for (std::size_t i = 0; i < targets_.buckets.size(); ++i) {
+    works.push_back(targets_.hook.all_reduce(i, targets_.buckets[i], targets_.comm));
   }
   for (std::size_t i = 0; i < works.size(); ++i) {
     targets_.comm.wait(works[i], targets_.buckets[i].grads.device());

@@ -7,6 +7,7 @@
 
 #include "autograd/variable.h"
 #include "dist/bucket.h"
+#include "dist/comm_hook.h"
 #include "dist/communicator.h"
 
 namespace brigade::dist {
@@ -41,6 +42,7 @@ struct SyncTargets {
   const std::vector<autograd::Variable>& parameters;
   const std::vector<Bucket>& buckets;
   Communicator& comm;
+  CommHook& hook;
 };
 
 /// The one place where a mode is turned into behaviour. `per_param` expects buckets of one

@@ -76,7 +76,7 @@ std::string MpiCommunicator::transport() const {
   return "MPI (" + version.substr(0, version.find(',')) + ")";
 }
 
-void MpiCommunicator::sum_on_host(const Tensor& tensor) {
+void MpiCommunicator::do_sum(const Tensor& tensor) {
   constexpr std::int64_t kLargestPiece = std::int64_t{1} << 30;  // MPI counts are int
   const MPI_Datatype type = tensor.dtype() == DType::f64 ? MPI_DOUBLE : MPI_FLOAT;
   BRIGADE_CHECK(tensor.dtype() == DType::f32 || tensor.dtype() == DType::f64, "mpi: cannot sum ",
@@ -89,12 +89,38 @@ void MpiCommunicator::sum_on_host(const Tensor& tensor) {
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_CHECK(MPI_Iallreduce(MPI_IN_PLACE, values, static_cast<int>(count), type, MPI_SUM,
                              handles_->data, &request));
-    for (int done = 0; done == 0;) {
-      MPI_CHECK(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
-      BRIGADE_CHECK(!abandoned_, "mpi: all-reduce abandoned because this rank failed");
-      if (done == 0 && !stream_->someone_waits()) {
-        usleep(kPoliteSleepUs);
-      }
+    poll([&request](int& done) { return MPI_Test(&request, &done, MPI_STATUS_IGNORE); });
+  }
+}
+
+void MpiCommunicator::do_exchange(std::span<const Message> outgoing,
+                                  std::span<const Message> incoming) {
+  std::vector<MPI_Request> requests;
+  for (const Message& message : incoming) {
+    const Tensor& tensor = message.tensor;
+    MPI_CHECK(MPI_Irecv(tensor.bytes(), to_count(tensor.nbytes()), MPI_BYTE, message.peer, 0,
+                        handles_->data, &requests.emplace_back()));
+  }
+  for (const Message& message : outgoing) {
+    const Tensor& tensor = message.tensor;
+    MPI_CHECK(MPI_Isend(tensor.bytes(), to_count(tensor.nbytes()), MPI_BYTE, message.peer, 0,
+                        handles_->data, &requests.emplace_back()));
+  }
+  poll([&requests](int& done) {
+    return MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done,
+                       MPI_STATUSES_IGNORE);
+  });
+}
+
+/// Asks `finished` until it says done. Between two questions the thread sleeps, unless somebody is
+/// blocked on the result.
+template <class Test>
+void MpiCommunicator::poll(Test finished) {
+  for (int done = 0; done == 0;) {
+    MPI_CHECK(finished(done));
+    BRIGADE_CHECK(!abandoned_, "mpi: collective abandoned because this rank failed");
+    if (done == 0 && !stream_->someone_waits()) {
+      usleep(kPoliteSleepUs);
     }
   }
 }

@@ -25,17 +25,17 @@ class MpiCommunicator final : public Communicator {
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override;
   void broadcast(std::span<std::byte> bytes, int root) override;
 
-  /// The collective itself, on the calling thread, for communicators that stage GPU data through
-  /// the host.
-  void sum_on_host(const Tensor& tensor);
-
  protected:
   std::string transport() const override;
   Stream& comm_stream() override { return *stream_; }
-  void sum(const Tensor& tensor) override { sum_on_host(tensor); }
+  void do_sum(const Tensor& tensor) override;
+  void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming) override;
 
  private:
-  struct Handles;  // MPI communicators: one for all-reduces, one for the host-side calls
+  struct Handles;  // MPI communicators: one for the stream's collectives, one for the host's
+
+  template <class Test>
+  void poll(Test finished);
 
   std::unique_ptr<Handles> handles_;
   std::atomic<bool> abandoned_ = false;  // the program is failing: stop waiting for peers

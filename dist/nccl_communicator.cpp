@@ -112,13 +112,31 @@ class NcclCommunicator final : public Communicator {
   }
   Stream& comm_stream() override { return *stream_; }
 
-  void sum(const Tensor& tensor) override {
+  void do_sum(const Tensor& tensor) override {
     if (tensor.numel() == 0) {
       return;
     }
     settle(ncclAllReduce(tensor.bytes(), tensor.bytes(), static_cast<std::size_t>(tensor.numel()),
                          nccl_type(tensor.dtype()), ncclSum, comm_, cuda::stream_of(*stream_)),
            "ncclAllReduce");
+  }
+
+  /// Between ncclGroupStart and ncclGroupEnd sends and receives start together, so ranks that send
+  /// to each other do not wait for each other.
+  void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming) override {
+    cudaStream_t stream = cuda::stream_of(*stream_);
+    NCCL_CHECK(comm_, ncclGroupStart());
+    for (const Message& message : outgoing) {
+      const Tensor& tensor = message.tensor;
+      static_cast<void>(
+          ncclSend(tensor.bytes(), tensor.nbytes(), ncclUint8, message.peer, comm_, stream));
+    }
+    for (const Message& message : incoming) {
+      const Tensor& tensor = message.tensor;
+      static_cast<void>(
+          ncclRecv(tensor.bytes(), tensor.nbytes(), ncclUint8, message.peer, comm_, stream));
+    }
+    settle(ncclGroupEnd(), "ncclSend and ncclRecv");
   }
 
  private:

@@ -45,9 +45,7 @@ std::unique_ptr<Communicator> make_gpu_communicator(const std::string& request, 
     return make_nccl_communicator(std::move(mpi), device, shared);
   }
   if constexpr (kHasCuda) {
-    MpiCommunicator& host = *mpi;
-    return make_staged_communicator(std::move(mpi), device,
-                                    [&host](const Tensor& tensor) { host.sum_on_host(tensor); });
+    return make_staged_communicator(std::move(mpi), device);
   }
   throw UsageError(concat("comm: ", device, " asked of a build without CUDA; use --device cpu"));
 }

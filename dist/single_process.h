@@ -22,7 +22,9 @@ class SingleProcessCommunicator final : public Communicator {
  protected:
   std::string transport() const override { return "none (one rank)"; }
   Stream& comm_stream() override { return *stream_; }
-  void sum(const Tensor& /*tensor*/) override {}
+  void do_sum(const Tensor& /*tensor*/) override {}
+  void do_exchange(std::span<const Message> /*outgoing*/,
+                   std::span<const Message> /*incoming*/) override {}
 
  private:
   std::unique_ptr<Stream> stream_;

@@ -4,7 +4,9 @@
 
 #include <deque>
 #include <exception>
+#include <functional>
 #include <mutex>
+#include <vector>
 
 #include "core/cuda/launch.h"
 
@@ -31,26 +33,25 @@ class PinnedTensor {
 /// What the host functions in the stream work with.
 struct HostSide {
   std::unique_ptr<Communicator> comm;
-  std::function<void(const Tensor&)> sum;
   std::unique_ptr<PinnedTensor> staging;
   std::mutex mutex;
-  std::deque<Tensor> queue;    // what the host functions will sum, in stream order
-  std::exception_ptr failure;  // the first error of a host function
+  std::deque<std::function<void()>> queue;  // what the host functions will do, in stream order
+  std::exception_ptr failure;               //  // the first error of a host function
 };
 
 /// On a thread of the CUDA runtime, in stream order. An exception must not leave it: it is kept for
 /// the next call of the communicator, and what is still queued is skipped.
-void CUDART_CB sum_on_host(void* argument) {
+void CUDART_CB work_on_host(void* argument) {
   auto& host = *static_cast<HostSide*>(argument);
   std::unique_lock lock(host.mutex);
-  const Tensor tensor = host.queue.front();
+  const std::function<void()> work = std::move(host.queue.front());
   host.queue.pop_front();
   if (host.failure) {
     return;
   }
   lock.unlock();  // the rank's own thread enqueues the next bucket meanwhile
   try {
-    host.sum(tensor);
+    work();
   } catch (...) {
     lock.lock();
     host.failure = std::current_exception();
@@ -62,14 +63,12 @@ void CUDART_CB sum_on_host(void* argument) {
 /// and neither the compute stream nor the host waits for a bucket before it must.
 class StagedCommunicator final : public Communicator {
  public:
-  StagedCommunicator(std::unique_ptr<Communicator> host, Device device,
-                     std::function<void(const Tensor&)> host_sum)
+  StagedCommunicator(std::unique_ptr<Communicator> host, Device device)
       : Communicator(host->rank(), host->size()),
         host_(std::make_unique<HostSide>()),
         stream_(make_comm_stream(device)),
         exceptions_at_start_(std::uncaught_exceptions()) {
     host_->comm = std::move(host);
-    host_->sum = std::move(host_sum);
   }
 
   ~StagedCommunicator() override {
@@ -96,37 +95,73 @@ class StagedCommunicator final : public Communicator {
   }
   Stream& comm_stream() override { return *stream_; }
 
-  void sum(const Tensor& tensor) override {
-    rethrow_failure();
-    if (tensor.numel() == 0) {
-      return;
+  void do_sum(const Tensor& tensor) override {
+    const Tensor staging = reserve(tensor.numel(), tensor.dtype());
+    copy(staging, tensor);
+    on_host([staging](Collectives& ranks) { ranks.sum(staging); });
+    copy(tensor, staging);
+  }
+
+  void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming) override {
+    std::int64_t bytes = 0;
+    for (const std::span<const Message> messages : {outgoing, incoming}) {
+      for (const Message& message : messages) {
+        bytes += static_cast<std::int64_t>(message.tensor.nbytes());
+      }
     }
-    cudaStream_t stream = cuda::stream_of(*stream_);
-    const Tensor staging = reserve(tensor);
-    CUDA_CHECK(cudaMemcpyAsync(staging.bytes(), tensor.bytes(), tensor.nbytes(),
-                               cudaMemcpyDeviceToHost, stream));
-    {
-      const std::lock_guard lock(host_->mutex);
-      host_->queue.push_back(staging);
+    const Tensor staging = reserve(bytes, DType::u8);
+    std::int64_t used = 0;
+    const auto stage = [&](std::span<const Message> messages) {
+      std::vector<Message> staged;
+      for (const Message& message : messages) {
+        const auto length = static_cast<std::int64_t>(message.tensor.nbytes());
+        staged.push_back({message.peer, staging.flat_view(used, {length})});
+        used += length;
+      }
+      return staged;
+    };
+    const std::vector<Message> sent = stage(outgoing);
+    const std::vector<Message> received = stage(incoming);
+    for (std::size_t i = 0; i < sent.size(); ++i) {
+      copy(sent[i].tensor, outgoing[i].tensor);
     }
-    CUDA_CHECK(cudaLaunchHostFunc(stream, sum_on_host, host_.get()));
-    CUDA_CHECK(cudaMemcpyAsync(tensor.bytes(), staging.bytes(), tensor.nbytes(),
-                               cudaMemcpyHostToDevice, stream));
+    on_host([sent, received](Collectives& ranks) { ranks.exchange(sent, received); });
+    for (std::size_t i = 0; i < received.size(); ++i) {
+      copy(incoming[i].tensor, received[i].tensor);
+    }
   }
 
  private:
-  /// Host memory for `tensor`. One buffer serves all tensors, for the stream takes them one after
-  /// the other; only to replace it by a larger one must the stream be idle. After the first step it
-  /// never is replaced.
-  Tensor reserve(const Tensor& tensor) {
+  /// Host memory. One buffer serves all tensors, for the stream takes them one after the other;
+  /// only to replace it by a larger one must the stream be idle. After the first step it never is
+  /// replaced.
+  Tensor reserve(std::int64_t count, DType dtype) {
+    rethrow_failure();
     std::unique_ptr<PinnedTensor>& staging = host_->staging;
-    if (!staging || staging->tensor().dtype() != tensor.dtype() ||
-        staging->tensor().numel() < tensor.numel()) {
+    if (!staging || staging->tensor().dtype() != dtype || staging->tensor().numel() < count) {
       stream_->synchronize();
       staging.reset();
-      staging = std::make_unique<PinnedTensor>(tensor.numel(), tensor.dtype());
+      staging = std::make_unique<PinnedTensor>(count, dtype);
     }
-    return staging->tensor().flat_view(0, tensor.shape());
+    return staging->tensor().flat_view(0, {count});
+  }
+
+  /// In stream order, either way between host and GPU.
+  void copy(const Tensor& to, const Tensor& from) {
+    if (from.nbytes() > 0) {
+      CUDA_CHECK(cudaMemcpyAsync(to.bytes(), from.bytes(), from.nbytes(), cudaMemcpyDefault,
+                                 cuda::stream_of(*stream_)));
+    }
+  }
+
+  /// `work` with the host's collectives, in stream order.
+  void on_host(std::function<void(Collectives&)> work) {
+    {
+      const std::lock_guard lock(host_->mutex);
+      host_->queue.emplace_back(
+          [host = host_.get(), work = std::move(work)] { work(host->comm->unordered()); });
+    }
+    CUDA_CHECK(cudaLaunchHostFunc(cuda::stream_of(*stream_), work_on_host, host_.get()));
   }
 
   Communicator& host() {
@@ -148,11 +183,10 @@ class StagedCommunicator final : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_staged_communicator(
-    std::unique_ptr<Communicator> host, Device device,
-    std::function<void(const Tensor&)> host_sum) {
+std::unique_ptr<Communicator> make_staged_communicator(std::unique_ptr<Communicator> host,
+                                                       Device device) {
   BRIGADE_CHECK(device.is_cuda(), "staged: expected tensors on a GPU, got ", device);
-  return std::make_unique<StagedCommunicator>(std::move(host), device, std::move(host_sum));
+  return std::make_unique<StagedCommunicator>(std::move(host), device);
 }
 
 }  // namespace brigade::dist

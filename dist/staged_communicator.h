@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include "core/device.h"
@@ -12,12 +11,10 @@ namespace brigade::dist {
 /// communication stream each tensor is copied to the host, summed there, and copied back. Only in
 /// builds with CUDA.
 ///
-/// `host` serves barrier, all_gather and broadcast. `host_sum` sums a CPU tensor over the ranks,
-/// blocking, in place; it is called on a thread of the CUDA runtime, one call after the other, must
-/// not call CUDA, and must not use the channel of `host`'s own all_reduce in flight. It may refer
-/// to `host`, which lives as long as the communicator.
+/// `host` serves barrier, all_gather and broadcast, and its collectives (Communicator::unordered)
+/// do the work: blocking, on a thread of the CUDA runtime, one call after the other. They must not
+/// call CUDA.
 std::unique_ptr<Communicator> make_staged_communicator(std::unique_ptr<Communicator> host,
-                                                       Device device,
-                                                       std::function<void(const Tensor&)> host_sum);
+                                                       Device device);
 
 }  // namespace brigade::dist

@@ -1,5 +1,6 @@
 #include "dist/thread_communicator.h"
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
 
@@ -34,9 +35,32 @@ void Rendezvous::break_up() {
   changed_.notify_all();
 }
 
+void PostOffice::send(int from, int to, Letter letter) {
+  const std::lock_guard lock(mutex_);
+  boxes_[{from, to}].push_back(std::move(letter));
+  changed_.notify_all();
+}
+
+PostOffice::Letter PostOffice::receive(int from, int to) {
+  std::unique_lock lock(mutex_);
+  std::deque<Letter>& box = boxes_[{from, to}];
+  changed_.wait(lock, [&] { return !box.empty() || broken_; });
+  BRIGADE_CHECK(!broken_, "threads: another rank failed");
+  Letter letter = std::move(box.front());
+  box.pop_front();
+  return letter;
+}
+
+void PostOffice::break_up() {
+  const std::lock_guard lock(mutex_);
+  broken_ = true;
+  changed_.notify_all();
+}
+
 void ThreadGroup::break_up() {
   data.break_up();
   control.break_up();
+  letters.break_up();
 }
 
 ThreadCommunicator::~ThreadCommunicator() {
@@ -71,7 +95,7 @@ void ThreadCommunicator::broadcast(std::span<std::byte> bytes, int root) {
 // Every rank publishes the address of its tensor, adds up all of them in rank order into a total of
 // its own, and overwrites its tensor only when everyone has finished reading. The same order of
 // additions on every rank gives the same bits.
-void ThreadCommunicator::sum(const Tensor& tensor) {
+void ThreadCommunicator::do_sum(const Tensor& tensor) {
   Tensor mine = tensor;
   const std::vector<void*> offers = group_->data.arrive(rank(), &mine);
   Tensor total = static_cast<Tensor*>(offers[0])->clone();
@@ -83,6 +107,21 @@ void ThreadCommunicator::sum(const Tensor& tensor) {
   }
   group_->data.depart();  // only when all have read may anyone overwrite its own
   tensor.copy_from(total);
+}
+
+void ThreadCommunicator::do_exchange(std::span<const Message> outgoing,
+                                     std::span<const Message> incoming) {
+  for (const Message& message : outgoing) {
+    const std::byte* bytes = message.tensor.bytes();
+    group_->letters.send(rank(), message.peer, {bytes, bytes + message.tensor.nbytes()});
+  }
+  for (const Message& message : incoming) {
+    const PostOffice::Letter letter = group_->letters.receive(message.peer, rank());
+    BRIGADE_CHECK(letter.size() == message.tensor.nbytes(), "threads: rank ", rank(), " expects ",
+                  message.tensor.nbytes(), " bytes from rank ", message.peer, ", got ",
+                  letter.size());
+    std::copy(letter.begin(), letter.end(), message.tensor.bytes());
+  }
 }
 
 }  // namespace brigade::dist

@@ -1,8 +1,12 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "dist/communicator.h"
@@ -33,6 +37,23 @@ class Rendezvous {
   bool broken_ = false;
 };
 
+/// Letters from each rank to each other, delivered in order. Sending never blocks.
+class PostOffice {
+ public:
+  using Letter = std::vector<std::byte>;
+
+  void send(int from, int to, Letter letter);
+  /// Blocks until there is one. Throws Error when the group was broken meanwhile.
+  Letter receive(int from, int to);
+  void break_up();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::pair<int, int>, std::deque<Letter>> boxes_;
+  bool broken_ = false;
+};
+
 /// What the ranks of one ThreadCommunicator group share.
 struct ThreadGroup {
   explicit ThreadGroup(int size) : ranks(size), data(size), control(size) {}
@@ -41,6 +62,7 @@ struct ThreadGroup {
   int ranks;
   Rendezvous data;     ///< the communication threads meet here
   Rendezvous control;  ///< the ranks' own threads meet here
+  PostOffice letters;  ///< between communication threads
 };
 
 /// Ranks that are threads of one process: the tests' fast, sanitizer-friendly stand-in for MPI.
@@ -61,7 +83,8 @@ class ThreadCommunicator final : public Communicator {
  protected:
   std::string transport() const override { return "threads"; }
   Stream& comm_stream() override { return *stream_; }
-  void sum(const Tensor& tensor) override;
+  void do_sum(const Tensor& tensor) override;
+  void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming) override;
 
  private:
   std::shared_ptr<ThreadGroup> group_;

@@ -11,8 +11,10 @@ from pathlib import Path
 # Five synchronisation modes, two devices and four communicators, and still an afternoon's reading.
 # Raised from 7000 to 8500 with the first complete train_mlp: the CUDA twin of every kernel, and a program that checks
 # its input and reports what it measured. To 12500 with what makes a run visible: traces, time lines, compare_modes,
-# the labs and the failures to learn from. Raising it is a decision: write the reason here.
-BUDGET = 12500
+# the labs and the failures to learn from. To 17500 with the complete dist layer: our own all-reduces next to the
+# libraries', compression, unused parameters, uneven data, the optimizer and the next forward in flight.
+# Raising it is a decision: write the reason here.
+BUDGET = 17500
 
 ROOMS = ["core", "autograd", "nn", "optim", "dist", "apps"]
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}

@@ -90,7 +90,9 @@ class GpuCommunicator final : public Communicator {
  protected:
   std::string transport() const override { return "gpu"; }
   Stream& comm_stream() override { return stream_; }
-  void sum(const Tensor& /*tensor*/) override {}
+  void do_sum(const Tensor& /*tensor*/) override {}
+  void do_exchange(std::span<const Message> /*outgoing*/,
+                   std::span<const Message> /*incoming*/) override {}
 
  private:
   class GpuStream final : public Stream {

@@ -28,7 +28,8 @@ class ReducerTest : public testing::Test {
   std::vector<autograd::Variable> parameters = model->parameters();
   std::vector<Bucket> buckets = make_buckets(parameters, {{5, 4}, {3, 2}, {1, 0}});
   FakeCommunicator comm{4};
-  Reducer reducer{{parameters, buckets, comm}};
+  PlainAllReduce hook;
+  Reducer reducer{{parameters, buckets, comm, hook}};
 
   std::size_t launched() const { return comm.collectives(); }
 };

@@ -46,7 +46,10 @@ class FakeCommunicator final : public dist::Communicator {
  protected:
   std::string transport() const override { return "fake"; }
   Stream& comm_stream() override { return stream_; }
-  void sum(const Tensor& tensor) override;
+  void do_sum(const Tensor& tensor) override;
+  /// Every peer sends what this rank sends, in the order of its own messages.
+  void do_exchange(std::span<const dist::Message> outgoing,
+                   std::span<const dist::Message> incoming) override;
 
  private:
   RecordingStream stream_;

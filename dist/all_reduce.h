@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "dist/collectives.h"
+
+namespace brigade::dist {
+
+/// An all-reduce of our own, made of exchanges, to use in place of the library's.
+class AllReduce {
+ public:
+  virtual ~AllReduce() = default;
+
+  /// For people: "ring", "recursive halving and doubling".
+  virtual std::string name() const = 0;
+
+  /// tensor := sum over ranks, in place; every rank ends with the same bits. Called in the order of
+  /// the communication stream (collectives.h), one call after the other, so memory may be kept from
+  /// one to the next.
+  virtual void run(Collectives& ranks, const Tensor& tensor) = 0;
+};
+
+}  // namespace brigade::dist

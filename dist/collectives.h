@@ -1,0 +1,58 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "core/tensor.h"
+
+namespace brigade::dist {
+
+/// One part of an exchange: `tensor` goes to rank `peer`, or is overwritten with what comes from
+/// it.
+struct Message {
+  int peer = 0;
+  Tensor tensor;
+};
+
+/// What ranks can do with each other in the order of a communication stream: the ground on which
+/// all-reduce algorithms (all_reduce.h) and communication hooks (comm_hook.h) are built.
+///
+/// On the CPU the calls come on the thread of the communication stream and block until they are
+/// done. On a GPU they come on the rank's own thread and only enqueue on the communication stream.
+/// Every rank makes the same calls in the same order.
+class Collectives {
+ public:
+  Collectives(int rank, int size) : rank_(rank), size_(size) {}
+  virtual ~Collectives() = default;
+  Collectives(const Collectives&) = delete;
+  Collectives& operator=(const Collectives&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  /// tensor := sum over ranks, in place, by whatever the library or the hardware does best. Every
+  /// rank ends with the same bits. f32 or f64.
+  void sum(const Tensor& tensor);
+
+  /// Sends all of `outgoing` and receives all of `incoming`, at the same time. What rank a sends to
+  /// rank b must be what b receives from a: as many messages, of the same lengths, in the same
+  /// order. A rank with nothing to send or receive need not call. Any dtype.
+  void exchange(std::span<const Message> outgoing, std::span<const Message> incoming);
+
+  /// Bytes this rank has sent so far. A sum counts as 2 (N-1)/N of its tensor, the least an
+  /// all-reduce over N ranks can do with (Patarasuk and Yuan, 2009, section 2).
+  std::uint64_t bytes_sent() const { return bytes_sent_.load(std::memory_order_relaxed); }
+
+ protected:
+  virtual void do_sum(const Tensor& tensor) = 0;
+  virtual void do_exchange(std::span<const Message> outgoing,
+                           std::span<const Message> incoming) = 0;
+
+ private:
+  int rank_;
+  int size_;
+  std::atomic<std::uint64_t> bytes_sent_ = 0;  // written by the stream's thread, read by the rank's
+};
+
+}  // namespace brigade::dist
