@@ -68,6 +68,9 @@ void Engine::run(GradState& root, const BackwardOptions& options) {
       GradState* next = ready_.back();
       ready_.pop_back();
       run_node(*next, options.retain_graph);
+      for (GradListener* listener : listeners_) {
+        listener->on_node_end();
+      }
     }
     for (GradListener* listener : listeners_) {
       listener->on_backward_end();

@@ -12,7 +12,7 @@ struct GradState;
 
 /// Told by the engine about the backward passes that reach the variables it is attached to
 /// (attach_listener). All calls come on the thread of backward(). The dist layer is built on these
-/// four calls and on nothing else.
+/// five calls and on nothing else.
 class GradListener {
  public:
   virtual ~GradListener() = default;
@@ -23,6 +23,10 @@ class GradListener {
   /// Variable `index` has received its last contribution of this backward: its gradient is final
   /// and lies in grad(). Called at once, before any other node runs.
   virtual void on_grad_ready(std::size_t index) = 0;
+
+  /// A node has run. Parameters whose gradients are final by now are not read again in this
+  /// backward: every node that uses them has computed its dx.
+  virtual void on_node_end() {}
 
   /// All nodes have run.
   virtual void on_backward_end() {}

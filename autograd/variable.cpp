@@ -61,7 +61,7 @@ void Variable::zero_grad() const {
 }
 
 void Variable::move_data_to(const Tensor& place) const {
-  place.copy_from(state_->data);
+  place.copy_from(data());
   state_->data = place;
 }
 

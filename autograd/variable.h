@@ -1,7 +1,9 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "autograd/hooks.h"
@@ -70,7 +72,14 @@ class Variable {
   explicit Variable(Tensor data, bool requires_grad = false, std::string name = {});
 
   bool defined() const { return state_ != nullptr; }
-  const Tensor& data() const { return state_->data; }
+  /// The values. If something still writes to them (await_before_read), this thread's compute
+  /// stream waits for it first.
+  const Tensor& data() const {
+    if (state_->before_read) {
+      std::exchange(state_->before_read, nullptr)();
+    }
+    return state_->data;
+  }
   const Shape& shape() const { return state_->data.shape(); }
   Device device() const { return state_->data.device(); }
   bool requires_grad() const { return state_ && state_->grad_state != nullptr; }
@@ -84,6 +93,14 @@ class Variable {
   /// Forgets the gradient's value but keeps its memory: the next contribution overwrites it. No
   /// fill.
   void zero_grad() const;
+
+  /// The values are being written by another stream, as an optimizer does that runs while the next
+  /// forward begins. `wait` makes this thread's compute stream wait for that; the next data() calls
+  /// it, once. Every reader asks data(), so nothing that reads the variable can come too early, and
+  /// what does not read it does not wait.
+  void await_before_read(std::function<void()> wait) const {
+    state_->before_read = std::move(wait);
+  }
 
   /// Moves the variable to other memory of the same shape (a slice of a flat buffer); the values
   /// are copied.
@@ -105,6 +122,7 @@ class Variable {
  private:
   struct State {
     Tensor data;
+    std::function<void()> before_read;      // null: the data can be read at once
     std::shared_ptr<GradState> grad_state;  // null: requires no gradient
     std::string name;
   };

@@ -37,12 +37,12 @@ class CpuEvent final : public EventState {
     return done_;
   }
 
-  void synchronize() override {
+  void synchronize(bool urgent) override {
     std::unique_lock lock(mutex_);
     if (!done_) {
-      waiters_->fetch_add(1);
+      waiters_->fetch_add(urgent ? 1 : 0);
       changed_.wait(lock, [this] { return done_; });
-      waiters_->fetch_sub(1);
+      waiters_->fetch_sub(urgent ? 1 : 0);
     }
     if (failure_) {
       std::rethrow_exception(failure_);
@@ -69,7 +69,13 @@ class CpuEvent final : public EventState {
 
 void Event::synchronize() const {
   if (state_) {
-    state_->synchronize();
+    state_->synchronize(/*urgent=*/true);
+  }
+}
+
+void Event::synchronize_in_background() const {
+  if (state_) {
+    state_->synchronize(/*urgent=*/false);
   }
 }
 
@@ -155,7 +161,7 @@ Event WorkerStream::record(Timing /*timing*/) {
 }
 
 void WorkerStream::wait(const Event& event) {
-  run([event] { event.synchronize(); });
+  run([event] { event.synchronize_in_background(); });
 }
 
 bool WorkerStream::someone_waits() const {

@@ -13,7 +13,9 @@ class EventState {
  public:
   virtual ~EventState() = default;
   virtual bool done() const = 0;
-  virtual void synchronize() = 0;
+  /// Blocks the calling thread. `urgent`: it is a rank's own thread, which meanwhile computes
+  /// nothing (Stream::someone_waits).
+  virtual void synchronize(bool urgent) = 0;
   virtual double ms_since(const EventState& begin) const = 0;
   virtual void* native_handle() const { return nullptr; }
 };
@@ -29,6 +31,8 @@ class Event {
 
   /// Blocks the calling thread. Rethrows what the stream's work threw before this point.
   void synchronize() const;
+  /// The same for a thread that has nothing else to do, such as another stream's.
+  void synchronize_in_background() const;
 
   /// cudaEvent_t, or null for an event of a CPU stream.
   void* native_handle() const { return state_ ? state_->native_handle() : nullptr; }
@@ -76,7 +80,7 @@ class Stream {
   /// cudaStream_t, or null on the CPU.
   virtual void* native_handle() const { return nullptr; }
 
-  /// True while a thread is blocked on one of this stream's events: the one moment when work that
+  /// True while a rank's own thread is blocked on one of this stream's events: the one moment when work that
   /// polls (an MPI request) need not be polite to the thread that computes.
   virtual bool someone_waits() const { return false; }
 

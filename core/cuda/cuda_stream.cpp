@@ -79,7 +79,7 @@ class CudaEvent final : public EventState {
     return true;
   }
 
-  void synchronize() override { CUDA_CHECK(cudaEventSynchronize(event_)); }
+  void synchronize(bool /*urgent*/) override { CUDA_CHECK(cudaEventSynchronize(event_)); }
 
   double ms_since(const EventState& begin) const override {
     const auto* other = dynamic_cast<const CudaEvent*>(&begin);

@@ -118,6 +118,35 @@ TEST(GradListener, ThatThrowsAbortsTheBackward) {
   EXPECT_THAT(log, ElementsAre("begin", "abort"));
 }
 
+TEST(GradListener, HearsThatANodeHasRunAfterAllItsGradients) {
+  struct Counting final : LoggingListener {
+    explicit Counting(EventLog& events) : LoggingListener(events), all(events) {}
+    void on_node_end() override { all.emplace_back("node end"); }
+    EventLog& all;
+  };
+  EventLog log;
+  Counting listener(log);
+  const Variable w = scalar_leaf(1);
+  const HookHandle handle = w.attach_listener(listener, 0);
+  const Variable x = scale(scalar_leaf(1), 2);
+  backward(probe(log, "node", {w, x}));
+  EXPECT_THAT(log,
+              ElementsAre("begin", "node:0", "ready 0", "node:1", "node end", "node end", "end"))
+      << "the gradient of w is ready before x's is computed, which may still read w";
+}
+
+TEST(Variable, WaitsForWhoeverStillWritesItBeforeItIsReadAndOnlyThen) {
+  const Variable w = scalar_leaf(1);
+  int waits = 0;
+  w.await_before_read([&] { ++waits; });
+  static_cast<void>(w.shape());
+  w.zero_grad();
+  EXPECT_EQ(waits, 0);
+  static_cast<void>(scale(w, 2));
+  static_cast<void>(w.data());
+  EXPECT_EQ(waits, 1);
+}
+
 TEST(GradListener, AttachesToLeavesOnly) {
   EventLog log;
   LoggingListener listener(log);

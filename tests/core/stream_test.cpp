@@ -150,6 +150,18 @@ TEST(WorkerStream, PassesAFailureOnToTheStreamThatWaitsForIt) {
   EXPECT_ERROR(compute.wait(second.record()), "lost");
 }
 
+TEST(WorkerStream, DoesNotTakeAWaitingStreamForARankThatCannotCompute) {
+  WorkerStream network("network");
+  WorkerStream optimizer("optimizer");
+  Gate gate;
+  network.run(gate.work());
+  optimizer.wait(network.record());
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(network.someone_waits());
+  gate.open();
+  optimizer.synchronize();
+}
+
 TEST(WorkerStream, KnowsWhetherSomeoneWaits) {
   Gate gate;
   WorkerStream stream("test");

@@ -13,7 +13,7 @@ class FlushedEvent final : public EventState {
   explicit FlushedEvent(RecordingStream& stream) : stream_(stream) {}
   void complete() { done_ = true; }
   bool done() const override { return done_; }
-  void synchronize() override { stream_.flush(); }
+  void synchronize(bool /*urgent*/) override { stream_.flush(); }
   double ms_since(const EventState& /*begin*/) const override { return 0.0; }
 
  private:
