@@ -245,16 +245,6 @@ TEST(DataParallel, AveragesAWeightThatIsUsedTwice) {
   }
 }
 
-TEST(DataParallel, RefusesAnOptimizerThatWasMadeBeforeIt) {
-  SingleProcessCommunicator comm(kCpu);
-  const auto model = test::make_mlp({2, 2});
-  optim::SGD optimizer(model->parameters(), {.lr = 0.1});
-  const DataParallel parallel(model->parameters(), comm, {});
-  test::backward_once(*model, 2, 2);
-  EXPECT_THAT([&] { optimizer.step(); },
-              ThrowsMessage<Error>(HasSubstr("make the optimizer after DataParallel")));
-}
-
 TEST(DataParallel, RefusesToWrapAParameterTwice) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({2, 2});
