@@ -10,7 +10,7 @@ void FlatSync::on_backward_end() {
   }
   std::vector<Work> works;
   for (const Bucket& bucket : targets_.buckets) {
-    works.push_back(targets_.comm.all_reduce(bucket.grads, bucket.label));
+    works.push_back(start_all_reduce(bucket, targets_.comm));
   }
   for (std::size_t i = 0; i < works.size(); ++i) {
     targets_.comm.wait(works[i], targets_.buckets[i].grads.device());

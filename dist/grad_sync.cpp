@@ -44,6 +44,14 @@ std::unique_ptr<GradSync> make_grad_sync(SyncMode mode, SyncTargets targets) {
   return std::make_unique<Reducer>(targets);
 }
 
+Work start_all_reduce(const Bucket& bucket, Communicator& comm) {
+  Work last;
+  for (const Piece& piece : bucket.pieces) {
+    last = comm.all_reduce(piece.grads, piece.label);
+  }
+  return last;
+}
+
 void throw_missing(const SyncTargets& targets, const std::vector<bool>& arrived) {
   constexpr std::size_t kShown = 5;
   std::string names;

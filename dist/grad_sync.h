@@ -47,6 +47,11 @@ struct SyncTargets {
 /// parameter each.
 std::unique_ptr<GradSync> make_grad_sync(SyncMode mode, SyncTargets targets);
 
+/// Starts the all-reduces of all pieces of `bucket`, in order. The communicator works them off one
+/// after the other, so the last one's Work stands for the bucket (and rethrows what any of them
+/// threw: behind a failed collective the rest of the queue fails too, core/stream.h).
+Work start_all_reduce(const Bucket& bucket, Communicator& comm);
+
 /// Throws the Error for parameters whose gradient never came: names rank and parameters, says what
 /// to do.
 [[noreturn]] void throw_missing(const SyncTargets& targets, const std::vector<bool>& arrived);

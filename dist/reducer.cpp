@@ -43,8 +43,7 @@ void Reducer::launch_full_buckets() {
   // A full bucket waits here until all before it have left: every rank launches 0, 1, 2, ...
   // whatever order its gradients came in.
   while (works_.size() < missing_.size() && missing_[works_.size()] == 0) {
-    const Bucket& next = targets_.buckets[works_.size()];
-    works_.push_back(targets_.comm.all_reduce(next.grads, next.label));
+    works_.push_back(start_all_reduce(targets_.buckets[works_.size()], targets_.comm));
   }
 }
 
