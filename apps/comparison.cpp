@@ -52,15 +52,16 @@ class Contestant {
 
   /// The next steps. The first of a turn is not timed: it finds another mode's data in the caches.
   void take_turn(std::int64_t steps) {
+    trainer_->step(done_++, Trainer::Timed::no);
+    // Not counted either: the very first one may still have other buckets (dist/ready_order.h).
     const std::uint64_t collectives = comm_.collectives();
     const std::uint64_t bytes = comm_.bytes_reduced();
-    for (std::int64_t i = 0; i < steps; ++i) {
-      trainer_->step(done_++, i > 0 ? Trainer::Timed::yes : Trainer::Timed::no);
+    for (std::int64_t i = 1; i < steps; ++i) {
+      trainer_->step(done_++, Trainer::Timed::yes);
     }
-    collectives_per_step_ =
-        static_cast<double>(comm_.collectives() - collectives) / static_cast<double>(steps);
-    bytes_per_step_ =
-        static_cast<double>(comm_.bytes_reduced() - bytes) / static_cast<double>(steps);
+    const auto counted = static_cast<double>(steps - 1);
+    collectives_per_step_ = static_cast<double>(comm_.collectives() - collectives) / counted;
+    bytes_per_step_ = static_cast<double>(comm_.bytes_reduced() - bytes) / counted;
     trainer_->take_losses();
   }
 

@@ -317,6 +317,8 @@ std::string comparison_json(const ComparisonInfo& info, const Comparison& result
             {"batch", info.options.batch},
             {"accum", info.options.accum},
             {"bucket_mb", info.options.bucket_mb},
+            {"bucket_by", info.options.bucket_by},
+            {"split_tensors", info.options.split_tensors},
             {"rounds", info.options.rounds},
             {"steps", info.options.steps},
             {"timed_steps", result.timed_steps},

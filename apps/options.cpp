@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "apps/bucket_flags.h"
 #include "apps/flag_table.h"
 #include "core/config.h"
 #include "core/error.h"
@@ -49,7 +50,7 @@ void declare_sync(FlagTable& flags, Options& o, Program program) {
                  "naive | flat | per_param | overlap | no_sync (overlap)");
   }
   flags.number("--accum", o.accum, std::int64_t{1}, kLargeBatch, "micro-batches per step (1)");
-  flags.number("--bucket-mb", o.bucket_mb, 0.0, kNoLimit, "bucket capacity in MiB (25)");
+  declare_bucket_flags(flags, o);
   if (program == Program::train_mlp) {
     flags.choice("--init-sync", o.init_sync, {"verify", "broadcast"},
                  "initial weights: verify | broadcast rank 0's (verify)");
@@ -203,6 +204,7 @@ void resolve(Options& o) {
     throw UsageError("--inject other_seed: expected weights made from --seed, got --init " +
                      o.init);
   }
+  check_bucket_flags(o);
   if (o.lr == 0.0) {
     o.lr = o.optimizer == "sgd" ? 0.1 : 0.001;
   }
@@ -234,10 +236,9 @@ void reject_unknown(const CLI::App& app) {
 }  // namespace
 
 dist::DataParallelOptions Options::data_parallel() const {
-  constexpr double kMostMib = 1U << 20U;
   dist::DataParallelOptions result;
   result.mode = deferred_sync() ? dist::SyncMode::overlap : dist::parse_sync_mode(mode);
-  result.bucket_bytes = static_cast<std::size_t>(std::min(bucket_mb, kMostMib) * 0x1p20);
+  set_buckets(*this, result);
   result.init_sync = init_sync == "verify" ? dist::InitSync::verify : dist::InitSync::broadcast;
   return result;
 }
@@ -259,6 +260,11 @@ std::vector<std::string> Options::agreement() const {
           flag("rounds", rounds),
           flag("accum", accum),
           flag("bucket-mb", bucket_mb),
+          flag("bucket-by", bucket_by),
+          flag("first-bucket-mb", first_bucket_mb.value_or(bucket_mb)),
+          flag("last-bucket-mb", last_bucket_mb.value_or(bucket_mb)),
+          flag("split-tensors", split_tensors ? "on" : "off"),
+          flag("no-rebuild", rebuild_buckets ? "off" : "on"),
           flag("init-sync", init_sync),
           flag("data", data),
           flag("train-samples", train_samples),

@@ -24,6 +24,11 @@ struct Options {
   std::int64_t rounds = 5;         // compare_modes: times each mode has its turn
   std::int64_t accum = 1;
   double bucket_mb = 25.0;
+  std::string bucket_by = "size";
+  std::optional<double> first_bucket_mb;  // empty: bucket_mb
+  std::optional<double> last_bucket_mb;
+  bool split_tensors = false;
+  bool rebuild_buckets = true;
   std::string init_sync = "verify";
 
   std::string data = "synthetic";

@@ -79,12 +79,13 @@ std::string parameter_range(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-void print_buckets(const Console& console, const std::vector<BucketInfo>& buckets) {
-  console.line(fmt::format("  {:<9} {:>3} {:>9}  parameters, in the order their gradients arrive",
-                           "buckets", "#", "MiB"));
+void print_buckets(const Console& console, const std::vector<BucketInfo>& buckets,
+                   std::string_view order) {
+  console.line(
+      fmt::format("  {:<9} {:>3} {:>9} {:>6}  {}", "buckets", "#", "MiB", "pieces", order));
   for (std::size_t i = 0; i < std::min(buckets.size(), kShownBuckets); ++i) {
-    console.line(fmt::format("  {:<9} {:>3} {:>9.3f}  {}", "", i, mib(buckets[i].bytes),
-                             parameter_range(buckets[i].parameters)));
+    console.line(fmt::format("  {:<9} {:>3} {:>9.3f} {:>6}  {}", "", i, mib(buckets[i].bytes),
+                             buckets[i].pieces.size(), parameter_range(buckets[i].parameters)));
   }
   if (buckets.size() > kShownBuckets) {
     console.line(fmt::format("  {:<9} ... and {} more (summary.json lists all)", "",
@@ -175,7 +176,7 @@ void print_first_screen(const Console& console, const RunInfo& info) {
   row("steps",
       fmt::format("{} ({} per epoch)", grouped(info.steps), grouped(info.steps_per_epoch)));
   row("mode", fmt::format("{}: {}", o.mode, mode_text(o.mode)));
-  print_buckets(console, info.buckets);
+  print_buckets(console, info.buckets, "parameters, in the order their gradients are expected");
   if (o.inject) {
     row("inject", fmt::format("{}: a fault on purpose, see apps/FAILURES.md", o.inject->text));
   }
@@ -190,6 +191,13 @@ void print_first_screen(const Console& console, const RunInfo& info) {
         "compute,\n  so overlap has little to hide here. It shows between hosts and on GPUs."));
   }
   console.line();
+}
+
+void print_rebuilt_buckets(const Console& console, const std::vector<BucketInfo>& buckets) {
+  console.line(
+      "buckets rebuilt after step 1, from the order in which its gradients really became ready "
+      "(--no-rebuild keeps the first ones)");
+  print_buckets(console, buckets, "parameters, in the order their gradients were ready on rank 0");
 }
 
 void print_progress(const Console& console, const RunInfo& info, const Progress& progress) {

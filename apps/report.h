@@ -12,6 +12,9 @@ namespace brigade::apps {
 /// What runs where, on what, and how the gradients will travel.
 void print_first_screen(const Console& console, const RunInfo& info);
 
+/// The buckets from the second step on, where they are others than on the first screen.
+void print_rebuilt_buckets(const Console& console, const std::vector<BucketInfo>& buckets);
+
 void print_progress(const Console& console, const RunInfo& info, const Progress& progress);
 
 void print_evaluation(const Console& console, const RunInfo& info, std::int64_t step,

@@ -18,6 +18,7 @@ namespace brigade::apps {
 struct BucketInfo {
   std::size_t bytes = 0;
   std::vector<std::string> parameters;
+  std::vector<std::size_t> pieces;  ///< bytes of each collective; one unless it is split
 };
 
 /// What is known before the first step and stays so.
@@ -38,7 +39,7 @@ struct RunInfo {
   std::int64_t steps = 0;
   std::int64_t steps_per_epoch = 0;
   std::int64_t log_every = 1;
-  std::vector<BucketInfo> buckets;
+  std::vector<BucketInfo> buckets;  ///< of the first step
 };
 
 /// One logged step.
@@ -59,6 +60,8 @@ struct RunResult {
   double best_accuracy = 0.0;
   double seconds = 0.0;
   TimingSummary timing;
+  std::vector<BucketInfo> buckets;  ///< of all steps but perhaps the first
+  bool buckets_rebuilt = false;
   double collectives_per_step = 0.0;
   double bytes_reduced_per_step = 0.0;
   std::vector<OperationTime> operations;  ///< of rank 0, in the recorded steps

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <span>
 
 #include "apps/report.h"
@@ -26,21 +27,35 @@ class RunLoop {
  public:
   RunLoop(const RunInfo& info, const TrainerParts& parts, const Dataset& test_data,
           const RunOutputs& outputs)
-      : info_(info), parts_(parts), test_data_(test_data), outputs_(outputs), trainer_(parts) {}
+      : info_(info),
+        parts_(parts),
+        test_data_(test_data),
+        outputs_(outputs),
+        trainer_(parts),
+        contents_(bucket_contents(parts.data_parallel)) {
+    result_.buckets = info.buckets;
+  }
 
   RunResult run() {
     dist::Communicator& comm = parts_.data_parallel.communicator();
-    const std::uint64_t collectives = comm.collectives();
-    const std::uint64_t bytes = comm.bytes_reduced();
+    std::uint64_t collectives = comm.collectives();
+    std::uint64_t bytes = comm.bytes_reduced();
     for (std::int64_t step = 0; step < info_.steps; ++step) {
       trainer_.step(step);
+      if (step == 0) {
+        follow_rebuild();
+      }
+      if (step == 0 && info_.steps > 1) {  // counted are the steps whose buckets are the final ones
+        collectives = comm.collectives();
+        bytes = comm.bytes_reduced();
+      }
       samples_ += trainer_.history().samples().back();
       const bool test = is_test_due(step + 1);
       if (test || (step + 1) % info_.log_every == 0 || step == 0) {
         report(step + 1, test);
       }
     }
-    const auto steps = static_cast<double>(info_.steps);
+    const auto steps = static_cast<double>(std::max<std::int64_t>(info_.steps - 1, 1));
     result_.collectives_per_step = static_cast<double>(comm.collectives() - collectives) / steps;
     result_.bytes_reduced_per_step = static_cast<double>(comm.bytes_reduced() - bytes) / steps;
     result_.seconds = seconds_since(begin_);
@@ -62,8 +77,23 @@ class RunLoop {
                        .comm = info_.comm,
                        .caption = concat(info_.shape.description(), ", batch ", info_.options.batch,
                                          " per rank"),
-                       .contents = bucket_contents(parts_.data_parallel),
+                       .contents = contents_,
                        .ranks = recorder.gather(info_.ranks.host)};
+    }
+  }
+
+  /// The first step may have ended with other buckets than it began with (dist/ready_order.h).
+  void follow_rebuild() {
+    if (!parts_.data_parallel.rebuilt()) {
+      return;
+    }
+    result_.buckets_rebuilt = true;
+    result_.buckets = describe_buckets(parts_.data_parallel);
+    print_rebuilt_buckets(outputs_.console, result_.buckets);
+    for (const auto& [label, names] : bucket_contents(parts_.data_parallel)) {
+      std::string& known = contents_[label];
+      const bool both = parts_.trace.keeps(0) && !known.empty() && known != names;
+      known = both ? concat(known, " (step 1), then ", names) : names;
     }
   }
 
@@ -113,6 +143,7 @@ class RunLoop {
   const Dataset& test_data_;
   RunOutputs outputs_;
   Trainer trainer_;
+  std::map<std::string, std::string> contents_;  // of collectives, by label; for the trace
   RunResult result_;
   double samples_ = 0.0;
   double test_seconds_ = 0.0;

@@ -12,22 +12,6 @@
 
 namespace brigade::apps {
 
-namespace {
-
-std::vector<BucketInfo> describe_buckets(const dist::DataParallel& data_parallel) {
-  std::vector<BucketInfo> result;
-  for (const dist::Bucket& bucket : data_parallel.buckets()) {
-    BucketInfo info{.bytes = bucket.grads.nbytes(), .parameters = {}};
-    for (const std::size_t member : bucket.members) {
-      info.parameters.push_back(data_parallel.parameters()[member].name());
-    }
-    result.push_back(std::move(info));
-  }
-  return result;
-}
-
-}  // namespace
-
 Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
                          const Console& console) {
   const auto control = dist::make_communicator("auto", kCpu);
@@ -93,12 +77,30 @@ std::unique_ptr<optim::Optimizer> make_optimizer(
   return std::make_unique<optim::Adam>(parameters, adam);
 }
 
+std::vector<BucketInfo> describe_buckets(const dist::DataParallel& data_parallel) {
+  std::vector<BucketInfo> result;
+  for (const dist::Bucket& bucket : data_parallel.buckets()) {
+    BucketInfo info{.bytes = bucket.grads.nbytes(), .parameters = {}, .pieces = {}};
+    for (const std::size_t member : bucket.members) {
+      info.parameters.push_back(data_parallel.parameters()[member].name());
+    }
+    for (const dist::Piece& piece : bucket.pieces) {
+      info.pieces.push_back(piece.grads.nbytes());
+    }
+    result.push_back(std::move(info));
+  }
+  return result;
+}
+
 std::map<std::string, std::string> bucket_contents(const dist::DataParallel& data_parallel) {
+  const std::vector<autograd::Variable>& parameters = data_parallel.parameters();
   std::map<std::string, std::string> contents;
   for (const dist::Bucket& bucket : data_parallel.buckets()) {
-    std::string& names = contents[bucket.label];
-    for (const std::size_t member : bucket.members) {
-      names += (names.empty() ? "" : ", ") + data_parallel.parameters()[member].name();
+    for (const dist::Piece& piece : bucket.pieces) {
+      std::string& names = contents[piece.label];
+      for (const std::size_t member : dist::members_of(piece, bucket, parameters)) {
+        names += (names.empty() ? "" : ", ") + parameters[member].name();
+      }
     }
   }
   return contents;

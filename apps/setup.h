@@ -36,7 +36,10 @@ MlpShape shape_of(const Options& options, const Dataset& data);
 std::unique_ptr<optim::Optimizer> make_optimizer(const Options& options,
                                                  const std::vector<autograd::Variable>& parameters);
 
-/// The parameters in each bucket, by the bucket's label.
+/// The buckets as they are now, for people.
+std::vector<BucketInfo> describe_buckets(const dist::DataParallel& data_parallel);
+
+/// The parameters that travel in each collective, by its label.
 std::map<std::string, std::string> bucket_contents(const dist::DataParallel& data_parallel);
 
 /// Which steps are recorded: as asked, but in a short run early enough that there is something.

@@ -49,6 +49,11 @@ Json config_json(const RunInfo& info) {
           {"batch", o.batch},
           {"accum", o.accum},
           {"bucket_mb", o.bucket_mb},
+          {"bucket_by", o.bucket_by},
+          {"first_bucket_mb", o.first_bucket_mb.value_or(o.bucket_mb)},
+          {"last_bucket_mb", o.last_bucket_mb.value_or(o.bucket_mb)},
+          {"split_tensors", o.split_tensors},
+          {"rebuild_buckets", o.rebuild_buckets},
           {"init", o.init},
           {"init_sync", o.init_sync},
           {"inject", o.inject ? Json(o.inject->text) : Json(nullptr)},
@@ -61,22 +66,31 @@ Json link_json(const Options& options) {
   return link ? Json{{"alpha_us", link->alpha_us}, {"gbps", link->gbps}} : Json(nullptr);
 }
 
-/// Sizes and members; times as well if the collectives of a step are exactly the buckets, in their
-/// order.
-Json buckets_json(const RunInfo& info, const TimingSummary& timing) {
-  bool timed = timing.collectives.size() == info.buckets.size();
-  for (std::size_t i = 0; timed && i < info.buckets.size(); ++i) {
-    timed = timing.collectives[i].bytes == info.buckets[i].bytes;
+/// Sizes and members; times as well if the collectives of a step are exactly the buckets' pieces,
+/// in their order: from the first piece's begin to the last one's end.
+Json buckets_json(const std::vector<BucketInfo>& buckets, const TimingSummary& timing) {
+  std::vector<std::size_t> pieces;
+  for (const BucketInfo& bucket : buckets) {
+    pieces.insert(pieces.end(), bucket.pieces.begin(), bucket.pieces.end());
   }
+  const std::vector<CollectiveTimes>& times = timing.collectives;
+  const bool timed = std::equal(times.begin(), times.end(), pieces.begin(), pieces.end(),
+                                [](const CollectiveTimes& collective, std::size_t bytes) {
+                                  return collective.bytes == bytes;
+                                });
   Json list = Json::array();
-  for (std::size_t i = 0; i < info.buckets.size(); ++i) {
-    Json entry{{"index", i},
-               {"mib", static_cast<double>(info.buckets[i].bytes) / 0x1p20},
-               {"parameters", info.buckets[i].parameters}};
+  std::size_t next = 0;
+  for (const BucketInfo& bucket : buckets) {
+    Json entry{{"index", list.size()},
+               {"mib", static_cast<double>(bucket.bytes) / 0x1p20},
+               {"pieces", bucket.pieces.size()},
+               {"parameters", bucket.parameters}};
+    const std::size_t first = next;
+    next += bucket.pieces.size();
     if (timed) {
-      entry["ready_ms"] = timing.collectives[i].ready;
-      entry["begin_ms"] = timing.collectives[i].begin;
-      entry["end_ms"] = timing.collectives[i].end;
+      entry["ready_ms"] = times[first].ready;
+      entry["begin_ms"] = times[first].begin;
+      entry["end_ms"] = times[next - 1].end;
     }
     list.push_back(std::move(entry));
   }
@@ -129,8 +143,9 @@ std::string summary_json(const RunInfo& info, const RunResult& result) {
             {"exposed_ms", t.median.exposed},
             {"hidden_fraction", known(t.communicates, t.hidden_fraction)}};
   json["config"] = config_json(info);
+  json["buckets_rebuilt"] = result.buckets_rebuilt;
   json["flags"] = info.options.command_line;
-  json["buckets"] = buckets_json(info, t);
+  json["buckets"] = buckets_json(result.buckets, t);
   // A path among the flags may be any bytes; JSON must be UTF-8.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

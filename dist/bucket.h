@@ -1,32 +1,31 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "autograd/variable.h"
 #include "core/tensor.h"
+#include "dist/bucket_plan.h"
 
 namespace brigade::dist {
-
-/// Which parameters share a bucket, in the order in which their gradients are expected. Pure
-/// numbers.
-using BucketPlan = std::vector<std::vector<std::size_t>>;
-
-/// Packs parameters into buckets of at most `cap_bytes`, walking them in reverse order of
-/// registration: backward produces the last layer's gradients first.
-///
-/// A bucket closes *before* the parameter that would take it past the cap, so only a parameter that
-/// alone exceeds the cap makes a larger bucket, which it has to itself. One that fits exactly is
-/// let in. cap_bytes = 0: one each.
-BucketPlan assign_buckets(std::span<const std::size_t> parameter_bytes, std::size_t cap_bytes);
 
 /// Bytes one parameter occupies in a bucket: rounded up to kSliceAlignment, so that every slice is
 /// aligned for vector loads. The padding is zero and travels along.
 inline constexpr std::size_t kSliceAlignment = 64;
 std::size_t slice_bytes(const Tensor& parameter);
+
+/// The parameters as a plan sees them. A layer is what a name says before its last '.': "4.weight"
+/// and "4.bias" are of layer "4"; a parameter whose name has no '.' is a layer of its own.
+std::vector<PlanParameter> plan_parameters(std::span<const autograd::Variable> parameters);
+
+/// What one collective carries: a stretch of a bucket's gradients.
+struct Piece {
+  Tensor grads;       ///< flat view
+  std::string label;  ///< the bucket's, or "0.weight[2/8]" for the second of eight
+};
 
 /// One bucket: two flat tensors of the same layout, and the parameters whose data and gradients are
 /// slices of them.
@@ -35,11 +34,21 @@ struct Bucket {
   Tensor data;                       ///< the weights
   Tensor grads;                      ///< the gradients: what is all-reduced, without any copy
   std::string label;                 ///< "bucket_2", or the name of the only parameter in it
+  std::vector<Piece> pieces;         ///< all of `grads`, in order; one unless it was split
 };
 
-/// Allocates the buckets of `plan` and moves the parameters' data and gradients into them.
+/// The members of `bucket` whose gradients lie in `piece`, whole or in part.
+std::vector<std::size_t> members_of(const Piece& piece, const Bucket& bucket,
+                                    std::span<const autograd::Variable> parameters);
+
+/// Allocates the buckets of `plan` and moves the parameters' data and gradients into them; present
+/// values are copied, padding is zero. While it runs, the old and the new places exist both.
+///
+/// With `piece_bytes` a bucket larger than that is split into equal pieces of at most so many bytes
+/// (at least kSliceAlignment), so that it travels as several collectives.
 /// Errors: a parameter missing from the plan or in it twice; dtypes or devices that differ.
 std::vector<Bucket> make_buckets(std::span<const autograd::Variable> parameters,
-                                 const BucketPlan& plan);
+                                 const BucketPlan& plan,
+                                 std::optional<std::size_t> piece_bytes = {});
 
 }  // namespace brigade::dist

@@ -28,7 +28,14 @@ class PlainAllReduce final : public CommHook {
  public:
   std::string name() const override { return "none"; }
   Work all_reduce(std::size_t /*index*/, const Bucket& bucket, Communicator& comm) override {
-    return comm.all_reduce(bucket.grads, bucket.label);
+    Work last;
+    for (const Piece& piece : bucket.pieces) {
+      last = comm.all_reduce(piece.grads, piece.label);
+    }
+    // The communicator works them off one after the other, so the last one's Work stands for the
+    // bucket, and rethrows what any of them threw: behind a failed collective the rest of the queue
+    // fails too (core/stream.h).
+    return last;
   }
 };
 

@@ -1,25 +1,43 @@
 #include "dist/data_parallel.h"
 
+#include <utility>
+
+#include "core/context.h"
 #include "core/error.h"
 #include "dist/replica_check.h"
 
 namespace brigade::dist {
 
+namespace {
+
+std::optional<std::size_t> piece_bytes(const DataParallelOptions& options) {
+  return options.split_tensors ? std::optional(options.bucket_bytes) : std::nullopt;
+}
+
+}  // namespace
+
+BucketPolicy bucket_policy(const DataParallelOptions& options) {
+  return {.by = options.mode == SyncMode::per_param ? BucketBy::parameter : options.bucket_by,
+          .groups = options.bucket_groups,
+          .cap_bytes = options.bucket_bytes,
+          .first_cap_bytes = options.first_bucket_bytes,
+          .last_cap_bytes = options.last_bucket_bytes};
+}
+
 BucketPlan plan_buckets(std::span<const autograd::Variable> parameters,
                         const DataParallelOptions& options) {
-  if (!options.plan.empty()) {
-    return options.plan;
-  }
-  std::vector<std::size_t> bytes;
-  for (const autograd::Variable& parameter : parameters) {
-    bytes.push_back(slice_bytes(parameter.data()));
-  }
-  return assign_buckets(bytes, options.mode == SyncMode::per_param ? 0 : options.bucket_bytes);
+  return options.plan.empty()
+             ? assign_buckets(plan_parameters(parameters), reverse_registration(parameters.size()),
+                              bucket_policy(options))
+             : options.plan;
 }
 
 DataParallel::DataParallel(std::vector<autograd::Variable> parameters, Communicator& comm,
                            const DataParallelOptions& options)
-    : parameters_(std::move(parameters)), comm_(comm), hook_(options.hook) {
+    : parameters_(std::move(parameters)),
+      comm_(comm),
+      options_(options),
+      ready_order_(options.rebuild_buckets && options.plan.empty()) {
   for (const autograd::Variable& parameter : parameters_) {
     BRIGADE_CHECK(parameter.requires_grad() && parameter.is_leaf(), "data parallel: '",
                   parameter.name(),
@@ -35,8 +53,8 @@ DataParallel::DataParallel(std::vector<autograd::Variable> parameters, Communica
     check_same_values(parameters_, comm_);
   }
 
-  buckets_ = make_buckets(parameters_, plan);
-  sync_ = make_grad_sync(options.mode, {parameters_, buckets_, comm_, *hook_});
+  buckets_ = make_buckets(parameters_, plan, piece_bytes(options));
+  sync_ = make_grad_sync(options.mode, {parameters_, buckets_, comm_, *options_.hook});
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     parameters_[i].grad_state()->leaf_scale = 1.0 / comm_.size();
     handles_.push_back(parameters_[i].attach_listener(*this, i));
@@ -70,6 +88,7 @@ void DataParallel::on_grad_ready(std::size_t index) {
   // optimizer step after a backward that failed in between is refused.
   parameters_[index].grad_state()->synchronized = false;
   if (syncing_) {
+    ready_order_.note(index);
     sync_->on_grad_ready(index);
   }
 }
@@ -80,10 +99,32 @@ void DataParallel::on_backward_end() {
     for (const autograd::Variable& parameter : parameters_) {
       parameter.grad_state()->synchronized = true;
     }
+    if (ready_order_.due()) {
+      rebuild_buckets();
+    }
+  }
+}
+
+// At the end of the backward that was watched, and not before the next one: whoever holds the plan
+// next (optimizer, time line, reader of buckets()) already sees the final one.
+void DataParallel::rebuild_buckets() {
+  if (parameters_.empty()) {
+    return;
+  }
+  // The host is about to block in a broadcast and to allocate. On a GPU that ranks share neither
+  // may happen while a collective is in flight; this once, the host waits for the device.
+  compute_stream(parameters_.front().device()).synchronize();
+  std::optional<BucketPlan> plan =
+      ready_order_.decide(parameters_, bucket_policy(options_), buckets_, comm_);
+  if (plan) {
+    buckets_ = make_buckets(parameters_, *plan, piece_bytes(options_));
+    sync_ = make_grad_sync(options_.mode, {parameters_, buckets_, comm_, *options_.hook});
+    rebuilt_ = true;
   }
 }
 
 void DataParallel::on_backward_abort() noexcept {
+  ready_order_.forget();
   sync_->reset();
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "dist/comm_hook.h"
 #include "dist/communicator.h"
 #include "dist/grad_sync.h"
+#include "dist/ready_order.h"
 
 namespace brigade::dist {
 
@@ -27,11 +29,28 @@ struct DataParallelOptions {
   SyncMode mode = SyncMode::overlap;
   std::size_t bucket_bytes = 25U << 20U;
   InitSync init_sync = InitSync::verify;
-  std::shared_ptr<CommHook> hook = std::make_shared<PlainAllReduce>();  ///< with flat and overlap
-  BucketPlan plan = {};  ///< the same on every rank; empty: assign_buckets() with bucket_bytes
+  /// How a bucket is brought together, with flat and overlap.
+  std::shared_ptr<CommHook> hook = std::make_shared<PlainAllReduce>();
+  BucketPlan plan = {};  ///< the same on every rank; empty: made by bucket_policy()
+
+  /// @name What makes a bucket, where no plan is given; see bucket_plan.h.
+  /// @{
+  BucketBy bucket_by = BucketBy::size;
+  std::size_t bucket_groups = 2;                       ///< with BucketBy::groups
+  std::optional<std::size_t> first_bucket_bytes = {};  ///< empty: bucket_bytes
+  std::optional<std::size_t> last_bucket_bytes = {};   ///< likewise
+  /// @}
+  /// All-reduce a bucket larger than bucket_bytes as several collectives of at most so many bytes.
+  bool split_tensors = false;
+  /// Make the buckets anew, once, from the order in which the first synchronised backward has
+  /// produced the gradients; see ready_order.h. A given plan is never changed.
+  bool rebuild_buckets = true;
 };
 
-/// The plan a DataParallel with these options follows. With per_param: one parameter each.
+/// What makes a bucket with these options. With per_param: one parameter each.
+BucketPolicy bucket_policy(const DataParallelOptions& options);
+
+/// The plan that a DataParallel with these options starts with.
 BucketPlan plan_buckets(std::span<const autograd::Variable> parameters,
                         const DataParallelOptions& options);
 
@@ -44,7 +63,9 @@ BucketPlan plan_buckets(std::span<const autograd::Variable> parameters,
 /// Destroying it detaches it; the parameters keep their places in the buckets. Wrapping a parameter
 /// twice is an error.
 ///
-/// Make the optimizer afterwards: it walks the flat buckets.
+/// The end of the first synchronised backward may move them once more (rebuild_buckets): for that
+/// moment old and new buckets exist both. The optimizer may be made before or after; it follows
+/// parameters that move.
 class DataParallel final : public autograd::GradListener {
  public:
   /// `parameters` in registration order, the same on every rank. Collective over `comm`, which must
@@ -80,6 +101,8 @@ class DataParallel final : public autograd::GradListener {
 
   const std::vector<autograd::Variable>& parameters() const { return parameters_; }
   const std::vector<Bucket>& buckets() const { return buckets_; }
+  /// Whether the first synchronised backward has led to other buckets than those at the start.
+  bool rebuilt() const { return rebuilt_; }
   Communicator& communicator() const { return comm_; }
 
   void on_backward_begin() override;
@@ -88,11 +111,15 @@ class DataParallel final : public autograd::GradListener {
   void on_backward_abort() noexcept override;
 
  private:
+  void rebuild_buckets();
+
   std::vector<autograd::Variable> parameters_;
   Communicator& comm_;
+  DataParallelOptions options_;
   std::vector<Bucket> buckets_;
-  std::shared_ptr<CommHook> hook_;
   std::unique_ptr<GradSync> sync_;
+  ReadyOrder ready_order_;
+  bool rebuilt_ = false;
   std::vector<autograd::HookHandle> handles_;
   int no_sync_depth_ = 0;
   bool syncing_ = true;  // decision for the backward that is running

@@ -85,9 +85,11 @@ void check_same_lines(std::string_view subject, const std::vector<std::string>& 
 void check_same_layout(const std::vector<autograd::Variable>& parameters,
                        const DataParallelOptions& options, const BucketPlan& plan,
                        Communicator& comm) {
-  std::vector<std::string> lines{concat("mode ", to_string(options.mode), ", buckets of ",
-                                        options.bucket_bytes, " bytes, ", parameters.size(),
-                                        " parameters")};
+  std::vector<std::string> lines{
+      concat("mode ", to_string(options.mode), ", buckets of ", options.bucket_bytes, " bytes, ",
+             parameters.size(), " parameters"),
+      concat("buckets by ", to_string(bucket_policy(options)),
+             options.split_tensors ? ", larger ones split" : "")};
   std::transform(parameters.begin(), parameters.end(), std::back_inserter(lines), layout_of);
   // Place by place, so that the first line that differs names a parameter.
   for (std::size_t bucket = 0; bucket < plan.size(); ++bucket) {
@@ -97,6 +99,9 @@ void check_same_layout(const std::vector<autograd::Variable>& parameters,
       lines.push_back(concat("bucket ", bucket, ": ", parameters[member].name()));
     }
   }
+  // Last, because a plan that only one rank was given should be told by its buckets.
+  const bool rebuilt = options.rebuild_buckets && options.plan.empty();
+  lines.push_back(concat("buckets ", rebuilt ? "rebuilt once" : "never rebuilt"));
   check_same_lines("data parallel", lines, comm);
 }
 

@@ -15,10 +15,10 @@ namespace brigade::dist {
 void check_same_lines(std::string_view subject, const std::vector<std::string>& lines,
                       Communicator& comm);
 
-/// Collective. Throws VerificationError unless all ranks agree on names, shapes, dtypes, mode and
-/// which parameters stand in which bucket, in which order. Mismatched collectives are undefined
-/// behaviour in MPI: they hang, abort or silently add unrelated numbers, so this is compared before
-/// the first one.
+/// Collective. Throws VerificationError unless all ranks agree on names, shapes, dtypes, mode,
+/// bucket policy, splitting and rebuilding, and on which parameters stand in which bucket, in which
+/// order. Mismatched collectives are undefined behaviour in MPI: they hang, abort or silently add
+/// unrelated numbers, so this is compared before the first one.
 void check_same_layout(const std::vector<autograd::Variable>& parameters,
                        const DataParallelOptions& options, const BucketPlan& plan,
                        Communicator& comm);

@@ -20,7 +20,6 @@ class Adam final : public Optimizer {
 
  private:
   Options options_;
-  std::vector<Tensor> first_moment_, second_moment_;  // one per span
 };
 
 }  // namespace brigade::optim

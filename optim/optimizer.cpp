@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <utility>
 
 #include "core/error.h"
 
@@ -40,6 +41,30 @@ bool continues(const FlatSpan& span, const Tensor& data, const Tensor& grad) {
              grad.byte_offset() - span.grad.byte_offset();
 }
 
+/// Zeros in the shape of each span.
+std::vector<Tensor> zeros_like(const std::vector<FlatSpan>& spans) {
+  std::vector<Tensor> zeros;
+  for (const FlatSpan& span : spans) {
+    zeros.push_back(Tensor::zeros(span.data.shape(), span.data.dtype(), span.data.device()));
+  }
+  return zeros;
+}
+
+/// Of each parameter, its slice of one state tensor per span.
+std::vector<Tensor> slices(const std::vector<FlatSpan>& spans, const std::vector<Tensor>& state,
+                           const std::vector<autograd::Variable>& parameters) {
+  std::vector<Tensor> result(parameters.size());
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    for (std::size_t k = 0; k < spans[i].members.size(); ++k) {
+      const std::size_t member = spans[i].members[k];
+      const std::size_t offset = spans[i].offsets[k] / size_of(state[i].dtype());
+      result[member] = state[i].flat_view(static_cast<std::int64_t>(offset),
+                                          {parameters[member].data().numel()});
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 std::vector<FlatSpan> flat_spans(const std::vector<autograd::Variable>& parameters) {
@@ -52,18 +77,52 @@ std::vector<FlatSpan> flat_spans(const std::vector<autograd::Variable>& paramete
     const Tensor& data = parameters[i].data();
     if (!spans.empty() && continues(spans.back(), data, state.grad)) {
       FlatSpan& last = spans.back();
+      last.offsets.push_back(data.byte_offset() - last.data.byte_offset());
       last.data = joined(last.data, data);
       last.grad = joined(last.grad, state.grad);
       last.members.push_back(i);
     } else {
-      spans.push_back({data.reshape({data.numel()}), state.grad.reshape({data.numel()}), {i}});
+      spans.push_back({data.reshape({data.numel()}), state.grad.reshape({data.numel()}), {i}, {0}});
     }
   }
   return spans;
 }
 
-Optimizer::Optimizer(std::vector<autograd::Variable> parameters)
-    : parameters_(std::move(parameters)), spans_(flat_spans(parameters_)) {}
+Optimizer::Optimizer(std::vector<autograd::Variable> parameters, std::size_t state_tensors)
+    : parameters_(std::move(parameters)), spans_(flat_spans(parameters_)) {
+  for (std::size_t slot = 0; slot < state_tensors; ++slot) {
+    state_.push_back(zeros_like(spans_));
+  }
+}
+
+bool Optimizer::parameters_moved() const {
+  // Comparing addresses is enough: the spans hold on to the old memory, so nothing new can have
+  // been put in the same place.
+  for (const FlatSpan& span : spans_) {
+    for (std::size_t k = 0; k < span.members.size(); ++k) {
+      const autograd::Variable& parameter = parameters_[span.members[k]];
+      if (parameter.data().bytes() != span.data.bytes() + span.offsets[k] ||
+          parameter.grad_state()->grad.bytes() != span.grad.bytes() + span.offsets[k]) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// Parameter by parameter, because neighbours may have parted. Copies bits, so training goes on as
+// if nothing had moved; the padding between parameters is zero as at the start.
+void Optimizer::follow_parameters() {
+  const std::vector<FlatSpan> before = std::exchange(spans_, flat_spans(parameters_));
+  for (std::vector<Tensor>& tensors : state_) {
+    const std::vector<Tensor> old = std::exchange(tensors, zeros_like(spans_));
+    const std::vector<Tensor> from = slices(before, old, parameters_);
+    const std::vector<Tensor> to = slices(spans_, tensors, parameters_);
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      to[i].copy_from(from[i]);
+    }
+  }
+}
 
 void Optimizer::step() {
   for (const autograd::Variable& parameter : parameters_) {
@@ -75,13 +134,8 @@ void Optimizer::step() {
                   "' was never synchronised over the "
                   "ranks: every backward since zero_grad ran inside no_sync()");
   }
-  for (const FlatSpan& span : spans_) {
-    const autograd::Variable& first = parameters_[span.members.front()];
-    BRIGADE_CHECK(first.data().bytes() == span.data.bytes() &&
-                      first.grad_state()->grad.bytes() == span.grad.bytes(),
-                  "optimizer: parameter '", first.name(),
-                  "' has moved in memory since the optimizer was made; make the optimizer after "
-                  "DataParallel");
+  if (parameters_moved()) {
+    follow_parameters();
   }
   ++steps_done_;
   for (std::size_t i = 0; i < spans_.size(); ++i) {

@@ -6,28 +6,22 @@
 namespace brigade::optim {
 
 SGD::SGD(std::vector<autograd::Variable> parameters, Options options)
-    : Optimizer(std::move(parameters)), options_(options) {
+    : Optimizer(std::move(parameters), options.momentum > 0.0 ? 1 : 0), options_(options) {
   BRIGADE_CHECK(options.lr >= 0.0 && options.momentum >= 0.0 && options.weight_decay >= 0.0,
                 "sgd: expected lr, momentum and weight_decay >= 0, got ", options.lr, ", ",
                 options.momentum, ", ", options.weight_decay);
   BRIGADE_CHECK(!options.nesterov || options.momentum > 0.0, "sgd: Nesterov needs momentum > 0");
-  velocity_.resize(spans().size());
-  if (options.momentum > 0.0) {
-    for (std::size_t i = 0; i < velocity_.size(); ++i) {
-      const Tensor& data = spans()[i].data;
-      velocity_[i] = Tensor::zeros(data.shape(), data.dtype(), data.device());
-    }
-  }
 }
 
 void SGD::update(std::size_t span_index, const FlatSpan& span) {
   Tensor weights = span.data;
+  Tensor velocity = options_.momentum > 0.0 ? state(0, span_index) : Tensor();
   ops::sgd({.lr = options_.lr,
             .momentum = options_.momentum,
             .weight_decay = options_.weight_decay,
             .nesterov = options_.nesterov,
             .first_step = steps_done() == 1},
-           span.grad, weights, velocity_[span_index]);
+           span.grad, weights, velocity);
 }
 
 }  // namespace brigade::optim

@@ -19,7 +19,6 @@ class SGD final : public Optimizer {
 
  private:
   Options options_;
-  std::vector<Tensor> velocity_;  // one per span; undefined without momentum
 };
 
 }  // namespace brigade::optim

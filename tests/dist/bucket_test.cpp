@@ -11,36 +11,26 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-BucketPlan plan(std::vector<std::size_t> bytes, std::size_t cap) {
-  return assign_buckets(bytes, cap);
+std::vector<std::string> labels(const Bucket& bucket) {
+  std::vector<std::string> result;
+  for (const Piece& piece : bucket.pieces) {
+    result.push_back(piece.label);
+  }
+  return result;
 }
 
-TEST(AssignBuckets, WalksParametersInReverse) {
-  EXPECT_THAT(plan({10, 10, 10}, 100), ElementsAre(ElementsAre(2, 1, 0)));
-}
-
-TEST(AssignBuckets, ClosesBeforeTheParameterThatWouldPassTheCap) {
-  EXPECT_THAT(plan({10, 10, 10, 10}, 25), ElementsAre(ElementsAre(3, 2), ElementsAre(1, 0)));
-}
-
-TEST(AssignBuckets, LetsAnExactFitIn) {
-  EXPECT_THAT(plan({10, 15, 10}, 25), ElementsAre(ElementsAre(2, 1), ElementsAre(0)));
-}
-
-TEST(AssignBuckets, GivesATensorLargerThanTheCapABucketOfItsOwn) {
-  EXPECT_THAT(plan({5, 100, 5}, 20), ElementsAre(ElementsAre(2), ElementsAre(1), ElementsAre(0)));
-}
-
-TEST(AssignBuckets, KeepsTheTail) {
-  EXPECT_THAT(plan({1, 20, 20}, 20), ElementsAre(ElementsAre(2), ElementsAre(1), ElementsAre(0)));
-}
-
-TEST(AssignBuckets, CapZeroMeansOneParameterEach) {
-  EXPECT_THAT(plan({4, 4, 4}, 0), ElementsAre(ElementsAre(2), ElementsAre(1), ElementsAre(0)));
-}
-
-TEST(AssignBuckets, OfNothingIsNothing) {
-  EXPECT_TRUE(plan({}, 25).empty());
+TEST(PlanParameters, FindLayersByTheNameBeforeTheLastDot) {
+  std::vector<autograd::Variable> parameters;
+  for (const char* name : {"0.weight", "0.bias", "block.1.weight", "block.2.weight", "", "scale"}) {
+    parameters.emplace_back(Tensor::zeros({3}, DType::f64), true, name);
+  }
+  std::vector<std::size_t> layers;
+  for (const PlanParameter& parameter : plan_parameters(parameters)) {
+    EXPECT_EQ(parameter.bytes, 64U);
+    EXPECT_EQ(parameter.dtype, DType::f64);
+    layers.push_back(parameter.layer);
+  }
+  EXPECT_THAT(layers, ElementsAre(0, 0, 2, 3, 4, 5));
 }
 
 TEST(MakeBuckets, KeepsValuesAndMakesGradientsSlices) {
@@ -62,6 +52,52 @@ TEST(MakeBuckets, KeepsValuesAndMakesGradientsSlices) {
     expected_offset += slice_bytes(parameters[i].data());
   }
   EXPECT_EQ(buckets[0].grads.nbytes(), expected_offset);
+}
+
+TEST(MakeBuckets, TravelInOnePieceUnlessSplit) {
+  const auto model = test::make_mlp({3, 5, 2});
+  const std::vector<Bucket> buckets = make_buckets(model->parameters(), {{3, 2}, {1}, {0}});
+  EXPECT_THAT(labels(buckets[0]), ElementsAre("bucket_0"));
+  EXPECT_THAT(labels(buckets[2]), ElementsAre("0.weight"));
+  EXPECT_EQ(buckets[2].pieces[0].grads.bytes(), buckets[2].grads.bytes());
+  EXPECT_EQ(buckets[2].pieces[0].grads.nbytes(), buckets[2].grads.nbytes());
+}
+
+TEST(MakeBuckets, SplitWhatIsLargerThanTheCap) {
+  const auto model = test::make_mlp({16, 16, 1});  // 0.weight: 1024 bytes, the bias one slice
+  const std::vector<Bucket> buckets =
+      make_buckets(model->parameters(), {{3, 2}, {1}, {0}}, /*piece_bytes=*/448);
+  EXPECT_THAT(labels(buckets[1]), ElementsAre("0.bias")) << "not larger";
+  EXPECT_THAT(labels(buckets[2]), ElementsAre("0.weight[1/3]", "0.weight[2/3]", "0.weight[3/3]"));
+  std::vector<std::size_t> bytes;
+  const std::byte* next = buckets[2].grads.bytes();
+  for (const Piece& piece : buckets[2].pieces) {
+    EXPECT_EQ(piece.grads.bytes(), next) << "a gap or an overlap before " << piece.label;
+    next += piece.grads.nbytes();
+    bytes.push_back(piece.grads.nbytes());
+  }
+  EXPECT_THAT(bytes, ElementsAre(320, 320, 384)) << "whole slices, about equal, at most 448 bytes";
+}
+
+TEST(MakeBuckets, DoNotSplitAnExactFit) {
+  const auto model = test::make_mlp({16, 16});
+  const auto pieces = [&](std::size_t cap) {
+    return make_buckets(model->parameters(), {{1}, {0}}, cap)[1].pieces.size();
+  };
+  EXPECT_EQ(pieces(1024), 1U);
+  EXPECT_EQ(pieces(1023), 2U);
+  EXPECT_EQ(pieces(512), 2U);
+  EXPECT_EQ(pieces(100), 16U) << "a piece of 100 bytes is one of 64, which is aligned";
+  EXPECT_EQ(pieces(1), 16U) << "no piece is smaller than the alignment";
+}
+
+TEST(MakeBuckets, KnowWhoseGradientsAPieceCarries) {
+  const auto model = test::make_mlp({16, 16});
+  const auto parameters = model->parameters();
+  const Bucket bucket = make_buckets(parameters, {{1, 0}}, /*piece_bytes=*/576).front();
+  ASSERT_EQ(bucket.pieces.size(), 2U);  // 64 bytes of bias and 1024 of weight, cut at 512
+  EXPECT_THAT(members_of(bucket.pieces[0], bucket, parameters), ElementsAre(1, 0));
+  EXPECT_THAT(members_of(bucket.pieces[1], bucket, parameters), ElementsAre(0));
 }
 
 TEST(MakeBuckets, RefusesAPlanThatForgetsAParameter) {

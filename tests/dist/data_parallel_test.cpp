@@ -66,15 +66,16 @@ TEST(DataParallel, AllModesGiveTheSameBitsOnThreads) {
 }
 
 TEST(DataParallel, NoSyncUsesAQuarterOfTheCollectivesAtFourMicroBatches) {
+  constexpr std::size_t kCap = 600;  // 3 buckets, before and after they are rebuilt
   thread_world(2, [](Communicator& comm) {
     std::uint64_t without = 0;
     std::uint64_t with = 0;
     const std::uint64_t before = comm.collectives();
-    train(comm, {.accum = 4, .no_sync = false});
+    train(comm, {.accum = 4, .no_sync = false, .bucket_bytes = kCap});
     without = comm.collectives() / 6;
     EXPECT_EQ(before, 0U);
     const std::uint64_t so_far = comm.collectives();
-    train(comm, {.accum = 4, .no_sync = true});
+    train(comm, {.accum = 4, .no_sync = true, .bucket_bytes = kCap});
     with = (comm.collectives() - so_far) / 6;
     EXPECT_EQ(without, 4 * with);
     EXPECT_GT(with, 1U);
@@ -155,6 +156,25 @@ TEST(DataParallel, RefusesRanksWithDifferentBuckets) {
                 ThrowsMessage<VerificationError>(
                     HasSubstr("rank 0 has 'bucket 0: 0.weight', rank 1 has 'bucket 1: 0.weight'")));
   });
+}
+
+TEST(DataParallel, RefusesRanksWithDifferentPolicies) {
+  const auto complaint = [](const DataParallelOptions& zero, const DataParallelOptions& one,
+                            const std::string& text) {
+    thread_world(2, [&](Communicator& comm) {
+      const auto model = test::make_mlp({2, 2});
+      EXPECT_THAT([&] { DataParallel(model->parameters(), comm, comm.rank() == 0 ? zero : one); },
+                  ThrowsMessage<VerificationError>(HasSubstr(text)));
+    });
+  };
+  complaint({.bucket_by = BucketBy::layer}, {.bucket_by = BucketBy::groups},
+            "rank 0 has 'buckets by layer', rank 1 has 'buckets by halves'");
+  complaint({}, {.last_bucket_bytes = 64}, "bytes, last 64'");
+  complaint({}, {.first_bucket_bytes = 64}, "bytes, first 64'");
+  complaint({}, {.split_tensors = true}, "bytes, larger ones split'");
+  complaint({}, {.rebuild_buckets = false},
+            "rank 0 has 'buckets rebuilt once', rank 1 has 'buckets never rebuilt'");
+  complaint({}, {.plan = {{1, 0}}}, "rank 1 has 'buckets never rebuilt'");
 }
 
 TEST(DataParallel, FollowsThePlanItIsGiven) {
@@ -243,16 +263,6 @@ TEST(DataParallel, AveragesAWeightThatIsUsedTwice) {
     EXPECT_THAT(gradient(4, first_without_sync),
                 testing::Pointwise(testing::FloatNear(1e-4F), alone));
   }
-}
-
-TEST(DataParallel, RefusesAnOptimizerThatWasMadeBeforeIt) {
-  SingleProcessCommunicator comm(kCpu);
-  const auto model = test::make_mlp({2, 2});
-  optim::SGD optimizer(model->parameters(), {.lr = 0.1});
-  const DataParallel parallel(model->parameters(), comm, {});
-  test::backward_once(*model, 2, 2);
-  EXPECT_THAT([&] { optimizer.step(); },
-              ThrowsMessage<Error>(HasSubstr("make the optimizer after DataParallel")));
 }
 
 TEST(DataParallel, RefusesToWrapAParameterTwice) {

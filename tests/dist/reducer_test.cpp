@@ -127,6 +127,30 @@ TEST_F(ReducerTest, ForgetsAnAbandonedBackward) {
   EXPECT_EQ(launched(), 1U);
 }
 
+TEST(SplitBuckets, LeavePieceByPieceAndAreWaitedForAsAWhole) {
+  const auto model = test::make_mlp({16, 16});
+  const std::vector<autograd::Variable> parameters = model->parameters();
+  const std::vector<Bucket> buckets = make_buckets(parameters, {{0}, {1}}, /*piece_bytes=*/512);
+  ASSERT_EQ(buckets[0].pieces.size(), 2U);
+  FakeCommunicator comm(2);
+  PlainAllReduce hook;
+  Reducer reducer({parameters, buckets, comm, hook});
+  for (const Bucket& bucket : buckets) {
+    Tensor grads = bucket.grads;
+    ops::fill(1.0, grads);
+  }
+  reducer.on_grad_ready(1);
+  EXPECT_EQ(comm.collectives(), 0U);
+  reducer.on_grad_ready(0);
+  EXPECT_EQ(comm.collectives(), 3U);
+  EXPECT_TRUE(comm.reduced.empty());
+  reducer.on_backward_end();
+  EXPECT_THAT(comm.reduced,
+              ElementsAre(buckets[0].pieces[0].grads.bytes(), buckets[0].pieces[1].grads.bytes(),
+                          buckets[1].grads.bytes()));
+  EXPECT_THAT(buckets[0].grads.to_vector<float>(), testing::Each(2.0F)) << "all of it, once";
+}
+
 TEST(Communicator, WaitsForTheGradientBeforeItReducesIt) {
   FakeCommunicator comm(2);
   comm.all_reduce(Tensor::zeros({8}));

@@ -64,18 +64,21 @@ int all_reduces_per_step(const TrainingRun& run) {
   return (all_reduces_seen_by_mpi - before) / run.steps;
 }
 
+/// A cap at which the small model has 3 buckets, before and after they are rebuilt.
+constexpr std::size_t kCap = 600;
+
 TEST(MpiCollectives, NaiveUsesOnePerParameterAndOverlapOnePerBucket) {
   EXPECT_EQ(all_reduces_per_step({.mode = SyncMode::naive}), 6);
   EXPECT_EQ(all_reduces_per_step({.mode = SyncMode::per_param}), 6);
-  const int buckets = all_reduces_per_step({.mode = SyncMode::overlap, .bucket_bytes = 600});
+  const int buckets = all_reduces_per_step({.mode = SyncMode::overlap, .bucket_bytes = kCap});
   EXPECT_GT(buckets, 1);
   EXPECT_LT(buckets, 6);
-  EXPECT_EQ(all_reduces_per_step({.mode = SyncMode::flat, .bucket_bytes = 600}), buckets);
+  EXPECT_EQ(all_reduces_per_step({.mode = SyncMode::flat, .bucket_bytes = kCap}), buckets);
 }
 
 TEST(MpiCollectives, NoSyncWithFourMicroBatchesUsesAQuarter) {
-  const int every_time = all_reduces_per_step({.accum = 4, .no_sync = false});
-  const int once = all_reduces_per_step({.accum = 4, .no_sync = true});
+  const int every_time = all_reduces_per_step({.accum = 4, .no_sync = false, .bucket_bytes = kCap});
+  const int once = all_reduces_per_step({.accum = 4, .no_sync = true, .bucket_bytes = kCap});
   EXPECT_GT(once, 0);
   EXPECT_EQ(every_time, 4 * once);
 }

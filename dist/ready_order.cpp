@@ -1,0 +1,47 @@
+#include "dist/ready_order.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <utility>
+
+namespace brigade::dist {
+namespace {
+
+/// `seen`, and behind it whatever is missing.
+std::vector<std::size_t> completed(std::vector<std::size_t> seen, std::size_t parameters) {
+  std::vector<bool> known(parameters, false);
+  for (const std::size_t i : seen) {
+    known.at(i) = true;
+  }
+  const std::vector<std::size_t> all = reverse_registration(parameters);
+  std::copy_if(all.begin(), all.end(), std::back_inserter(seen),
+               [&known](std::size_t i) { return !known[i]; });
+  return seen;
+}
+
+std::vector<std::size_t> of_rank_zero(const std::vector<std::size_t>& mine, Communicator& comm) {
+  // 64 bits on the wire, whatever a size_t is on each host.
+  std::vector<std::uint64_t> order(mine.begin(), mine.end());
+  comm.broadcast(std::as_writable_bytes(std::span(order)), 0);
+  return {order.begin(), order.end()};
+}
+
+}  // namespace
+
+std::optional<BucketPlan> ReadyOrder::decide(std::span<const autograd::Variable> parameters,
+                                             const BucketPolicy& policy,
+                                             const std::vector<Bucket>& current,
+                                             Communicator& comm) {
+  watching_ = false;
+  const std::vector<std::size_t> order =
+      of_rank_zero(completed(std::exchange(seen_, {}), parameters.size()), comm);
+  BucketPlan plan = assign_buckets(plan_parameters(parameters), order, policy);
+  BucketPlan before;
+  for (const Bucket& bucket : current) {
+    before.push_back(bucket.members);
+  }
+  return same_buckets(plan, before) ? std::nullopt : std::optional(std::move(plan));
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,214 @@
+#include "dist/ready_order.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "autograd/engine.h"
+#include "autograd/functions/mse_loss.h"
+#include "dist/data_parallel.h"
+#include "dist/single_process.h"
+#include "optim/adam.h"
+#include "optim/sgd.h"
+#include "tests/support/small_model.h"
+#include "tests/support/thread_world.h"
+
+namespace brigade::dist {
+namespace {
+
+using test::thread_world;
+
+/// "2.weight 2.bias | 0.weight": the buckets that a DataParallel uses now.
+std::string buckets_of(const DataParallel& parallel) {
+  std::string text;
+  for (const Bucket& bucket : parallel.buckets()) {
+    text += text.empty() ? "" : " |";
+    for (const std::size_t member : bucket.members) {
+      text += (text.empty() ? "" : " ") + parallel.parameters()[member].name();
+    }
+  }
+  return text;
+}
+
+/// A model whose parameters are registered last layer first, so that the guess is wrong.
+std::vector<autograd::Variable> wrong_way_round(const nn::Module& model) {
+  std::vector<autograd::Variable> parameters = model.parameters();
+  std::reverse(parameters.begin(), parameters.end());
+  return parameters;
+}
+
+TEST(ReadyOrder, RebuildsOnceFromTheFirstBackward) {
+  thread_world(2, [](Communicator& comm) {
+    const auto model = test::make_mlp({2, 3, 2});
+    const DataParallel parallel(wrong_way_round(*model), comm, {.bucket_bytes = 128});
+    EXPECT_EQ(buckets_of(parallel), "0.weight 0.bias | 2.weight 2.bias");
+    test::backward_once(*model, 2, 2);
+    EXPECT_EQ(buckets_of(parallel), "2.weight 2.bias | 0.weight 0.bias");
+    EXPECT_TRUE(parallel.rebuilt());
+    const std::byte* place = parallel.buckets()[0].grads.bytes();
+    test::backward_once(*model, 2, 2);
+    EXPECT_EQ(parallel.buckets()[0].grads.bytes(), place) << "decided once";
+  });
+}
+
+TEST(ReadyOrder, MovesNothingForTheOrderInsideABucket) {
+  SingleProcessCommunicator comm(kCpu);
+  const auto model = test::make_mlp({2, 3, 2});
+  const DataParallel parallel(model->parameters(), comm, {.bucket_bytes = 128});
+  const std::byte* place = parallel.buckets()[0].grads.bytes();
+  test::backward_once(*model, 2, 2);
+  EXPECT_EQ(buckets_of(parallel), "2.bias 2.weight | 0.bias 0.weight")
+      << "the weight is ready first, but both are in one bucket";
+  EXPECT_FALSE(parallel.rebuilt());
+  EXPECT_EQ(parallel.buckets()[0].grads.bytes(), place);
+}
+
+TEST(ReadyOrder, PutsALayersWeightBeforeItsBiasWhereABucketEndsBetweenThem) {
+  SingleProcessCommunicator comm(kCpu);
+  const auto model = test::make_mlp({2, 3, 2});
+  const DataParallel parallel(model->parameters(), comm, {.mode = SyncMode::per_param});
+  EXPECT_EQ(buckets_of(parallel), "2.bias | 2.weight | 0.bias | 0.weight");
+  test::backward_once(*model, 2, 2);
+  EXPECT_EQ(buckets_of(parallel), "2.weight | 2.bias | 0.weight | 0.bias");
+}
+
+TEST(ReadyOrder, KeepsTheFirstPlanIfToldTo) {
+  SingleProcessCommunicator comm(kCpu);
+  const auto model = test::make_mlp({2, 3, 2});
+  const DataParallel kept(wrong_way_round(*model), comm,
+                          {.bucket_bytes = 128, .rebuild_buckets = false});
+  test::backward_once(*model, 2, 2);
+  EXPECT_EQ(buckets_of(kept), "0.weight 0.bias | 2.weight 2.bias");
+
+  const auto other = test::make_mlp({2, 3, 2});
+  const DataParallel given(other->parameters(), comm, {.plan = {{0, 1}, {2, 3}}});
+  test::backward_once(*other, 2, 2);
+  EXPECT_EQ(buckets_of(given), "0.weight 0.bias | 2.weight 2.bias");
+}
+
+TEST(ReadyOrder, WatchesTheFirstBackwardThatSynchronises) {
+  SingleProcessCommunicator comm(kCpu);
+  const auto model = test::make_mlp({2, 3, 2});
+  DataParallel parallel(wrong_way_round(*model), comm, {.bucket_bytes = 128});
+  {
+    const auto local = parallel.no_sync();
+    test::backward_once(*model, 2, 2);
+  }
+  EXPECT_FALSE(parallel.rebuilt());
+  test::backward_once(*model, 2, 2);
+  EXPECT_TRUE(parallel.rebuilt());
+}
+
+TEST(ReadyOrder, RankZeroDecidesForAll) {
+  thread_world(3, [](Communicator& comm) {
+    const auto model = test::make_mlp({2, 3, 2});
+    const std::vector<autograd::Variable> parameters = model->parameters();
+    const BucketPolicy policy{.cap_bytes = 0};
+    const std::vector<Bucket> current =
+        make_buckets(parameters, assign_buckets(plan_parameters(parameters),
+                                                reverse_registration(parameters.size()), policy));
+    ReadyOrder order(true);
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const auto shift = static_cast<std::size_t>(comm.rank());
+      order.note((i + shift) % parameters.size());  // every rank has seen another order
+    }
+    EXPECT_TRUE(order.due());
+    EXPECT_EQ(order.decide(parameters, policy, current, comm), (BucketPlan{{0}, {1}, {2}, {3}}));
+    EXPECT_FALSE(order.due());
+  });
+}
+
+TEST(ReadyOrder, PutsWhatNeverCameLast) {
+  SingleProcessCommunicator comm(kCpu);
+  const auto model = test::make_mlp({2, 3, 2});
+  const std::vector<autograd::Variable> parameters = model->parameters();
+  ReadyOrder order(true);
+  order.note(0);
+  order.note(2);
+  EXPECT_EQ(order.decide(parameters, {.cap_bytes = 0}, {}, comm), (BucketPlan{{0}, {2}, {3}, {1}}));
+}
+
+TEST(ReadyOrder, ForgetsABackwardThatFailed) {
+  SingleProcessCommunicator comm(kCpu);
+  const auto model = test::make_mlp({2, 3, 2});
+  const std::vector<autograd::Variable> parameters = model->parameters();
+  ReadyOrder order(true);
+  order.note(1);
+  order.forget();
+  for (const std::size_t i : {3U, 2U, 1U, 0U}) {
+    order.note(i);
+  }
+  EXPECT_EQ(order.decide(parameters, {.cap_bytes = 0}, {}, comm), (BucketPlan{{3}, {2}, {1}, {0}}));
+}
+
+/// Trains with an optimizer that has made steps before DataParallel moves the parameters, which the
+/// rebuild then moves again.
+template <class OptimizerT>
+std::vector<float> train(Communicator& comm, typename OptimizerT::Options settings,
+                         const DataParallelOptions& options) {
+  const auto model = test::make_mlp({6, 16, 8, 3});
+  const std::vector<autograd::Variable> parameters = wrong_way_round(*model);
+  OptimizerT optimizer(parameters, settings);
+  const auto step = [&](int number) {
+    optimizer.zero_grad();
+    const Tensor x = test::data_rows(4 * number, 4, 6, 3);
+    autograd::backward(autograd::mse_loss(model->forward(autograd::Variable(x)),
+                                          test::data_rows(4 * number, 4, 3, 4)));
+    optimizer.step();
+  };
+  for (int i = 0; i < 3; ++i) {
+    step(i);
+  }
+  const DataParallel parallel(parameters, comm, options);
+  for (int i = 3; i < 7; ++i) {
+    step(comm.size() * i + comm.rank());
+  }
+  EXPECT_EQ(parallel.rebuilt(), options.rebuild_buckets);
+  parallel.verify_parameters_equal();
+  std::vector<float> weights;
+  for (const autograd::Variable& parameter : parameters) {
+    const std::vector<float> values = parameter.data().template to_vector<float>();
+    weights.insert(weights.end(), values.begin(), values.end());
+  }
+  return weights;
+}
+
+TEST(Rebuild, InTheMiddleOfTrainingChangesNoBit) {
+  for (const SyncMode mode :
+       {SyncMode::naive, SyncMode::flat, SyncMode::per_param, SyncMode::overlap}) {
+    thread_world(3, [mode](Communicator& comm) {
+      const DataParallelOptions with{.mode = mode, .bucket_bytes = 256};
+      const DataParallelOptions without{
+          .mode = mode, .bucket_bytes = 256, .rebuild_buckets = false};
+      const optim::SGD::Options momentum{.lr = 0.1, .momentum = 0.9};
+      EXPECT_EQ(train<optim::SGD>(comm, momentum, with), train<optim::SGD>(comm, momentum, without))
+          << to_string(mode);
+      EXPECT_EQ(train<optim::Adam>(comm, {.lr = 0.01}, with),
+                train<optim::Adam>(comm, {.lr = 0.01}, without))
+          << to_string(mode);
+    });
+  }
+}
+
+TEST(Policies, GiveTheSameBitsWhateverTheBuckets) {
+  thread_world(3, [](Communicator& comm) {
+    const optim::SGD::Options momentum{.lr = 0.1, .momentum = 0.9};
+    const std::vector<float> expected =
+        train<optim::SGD>(comm, momentum, {.mode = SyncMode::naive, .bucket_bytes = 256});
+    for (const DataParallelOptions& options :
+         {DataParallelOptions{.bucket_by = BucketBy::layer},
+          DataParallelOptions{.bucket_by = BucketBy::groups},
+          DataParallelOptions{.bucket_by = BucketBy::groups, .bucket_groups = 3},
+          DataParallelOptions{.bucket_bytes = 512, .last_bucket_bytes = 64},
+          DataParallelOptions{.bucket_bytes = 64, .split_tensors = true},
+          DataParallelOptions{.mode = SyncMode::flat, .bucket_bytes = 64, .split_tensors = true},
+          DataParallelOptions{
+              .mode = SyncMode::per_param, .bucket_bytes = 64, .split_tensors = true}}) {
+      EXPECT_EQ(train<optim::SGD>(comm, momentum, options), expected)
+          << to_string(bucket_policy(options)) << ", split " << options.split_tensors;
+    }
+  });
+}
+
+}  // namespace
+}  // namespace brigade::dist
