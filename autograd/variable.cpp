@@ -1,6 +1,7 @@
 #include "autograd/variable.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "autograd/node.h"
 #include "core/error.h"
@@ -9,6 +10,8 @@ namespace brigade::autograd {
 namespace {
 
 std::shared_ptr<GradState> make_grad_state(const Tensor& data) {
+  BRIGADE_CHECK(data.dtype() == DType::f32 || data.dtype() == DType::f64,
+                "variable: only f32 and f64 can require a gradient, got ", data.dtype());
   auto state = std::make_shared<GradState>();
   state->shape = data.shape();
   state->dtype = data.dtype();
@@ -22,8 +25,6 @@ Variable::Variable(Tensor data, bool requires_grad, std::string name)
     : state_(std::make_shared<State>()) {
   BRIGADE_CHECK(data.defined(), "variable: the tensor is undefined");
   if (requires_grad) {
-    BRIGADE_CHECK(data.dtype() == DType::f32 || data.dtype() == DType::f64,
-                  "variable: only f32 and f64 can require a gradient, got ", data.dtype());
     state_->grad_state = make_grad_state(data);
   }
   state_->data = std::move(data);
@@ -49,14 +50,28 @@ void Variable::set_name(std::string name) const {
   state_->name = std::move(name);
 }
 
+void Variable::set_requires_grad(bool required) const {
+  BRIGADE_CHECK(is_leaf(), "variable '", name(),
+                "': only a leaf can be frozen; freeze the parameters it was computed from");
+  // The state of a frozen leaf lives on: a DataParallel that listens to it notices the change, and
+  // still hears of the leaf when it trains again.
+  if (state_->grad_state) {
+    state_->grad_state->frozen = !required;
+  } else if (required) {
+    state_->grad_state = make_grad_state(state_->data);
+    state_->grad_state->name = state_->name;
+  }
+}
+
 Tensor Variable::grad() const {
   return requires_grad() && grad_state()->filled ? grad_state()->grad : Tensor();
 }
 
 void Variable::zero_grad() const {
-  if (requires_grad()) {
-    grad_state()->filled = false;
-    grad_state()->synchronized = true;
+  if (GradState* state = grad_state().get()) {
+    state->filled = false;
+    state->synchronized = true;
+    state->unused = false;
   }
 }
 
@@ -111,6 +126,17 @@ void HookHandle::detach() noexcept {
     std::erase_if(state->listeners, [this](const auto& listener) { return listener.id == id_; });
   }
   state_.reset();
+}
+
+std::vector<Variable> trainable(const std::vector<Variable>& parameters) {
+  std::vector<Variable> result;
+  std::unordered_set<const GradState*> seen;
+  for (const Variable& parameter : parameters) {
+    if (parameter.requires_grad() && seen.insert(parameter.grad_state().get()).second) {
+      result.push_back(parameter);
+    }
+  }
+  return result;
 }
 
 }  // namespace brigade::autograd

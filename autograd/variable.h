@@ -53,10 +53,14 @@ struct GradState {
   double leaf_scale = 1.0;   ///< factor on every contribution: the alpha of the dW GEMM
   double carry = 1.0;        ///< factor on what is there before this backward: its first beta
   bool synchronized = true;  ///< the optimizer refuses a gradient that is not
+  /// No rank's loss has used the parameter since zero_grad, and the ranks have agreed that this is
+  /// right (DataParallelOptions::unused): without a gradient, the optimizer leaves it alone.
+  bool unused = false;
   /// @}
 
   std::size_t pending = 0;  ///< contributions still to come in this backward
   bool reached = false;     ///< this backward's graph contains it
+  bool frozen = false;      ///< Variable::set_requires_grad(false): functions record it no more
   std::vector<Hook> hooks;
   std::vector<Listener> listeners;
   std::size_t next_hook_id = 1;
@@ -82,10 +86,18 @@ class Variable {
   }
   const Shape& shape() const { return state_->data.shape(); }
   Device device() const { return state_->data.device(); }
-  bool requires_grad() const { return state_ && state_->grad_state != nullptr; }
+  bool requires_grad() const {
+    return state_ && state_->grad_state != nullptr && !state_->grad_state->frozen;
+  }
   bool is_leaf() const { return !requires_grad() || grad_state()->is_leaf(); }
   const std::string& name() const;
   void set_name(std::string name) const;
+
+  /// Freezes a leaf (false) or lets it train (again). Functions called from now on record a frozen
+  /// one as a constant; its gradient, hooks and listeners stay for later. Do it before
+  /// dist::DataParallel is made: a change afterwards is an error of the next backward. Error for
+  /// what is no leaf.
+  void set_requires_grad(bool required) const;
 
   /// The gradient; undefined until something was written since zero_grad().
   Tensor grad() const;
@@ -116,6 +128,7 @@ class Variable {
   /// Tells `listener` about this leaf as number `index`. The listener must outlive the handle.
   HookHandle attach_listener(GradListener& listener, std::size_t index) const;
 
+  /// Also a frozen leaf's; null for what never required a gradient.
   const std::shared_ptr<GradState>& grad_state() const { return state_->grad_state; }
   friend Variable make_output(Tensor data, std::shared_ptr<Node> producer);
 
@@ -128,5 +141,9 @@ class Variable {
   };
   std::shared_ptr<State> state_;
 };
+
+/// Those of `parameters` that train, each once, in order: without the frozen ones, and without the
+/// second registration of a weight that two layers share.
+std::vector<Variable> trainable(const std::vector<Variable>& parameters);
 
 }  // namespace brigade::autograd
