@@ -123,6 +123,14 @@ struct CpuKernels {
   static void sgd(Stream& s, std::int64_t n, SgdArgs args, const T* g, T* w, T* velocity);
   template <class T>
   static void adam(Stream& s, std::int64_t n, AdamArgs args, const T* g, T* w, T* m, T* v);
+
+  /// sum += Σ x²
+  template <class T>
+  static void add_squares(Stream& s, std::int64_t n, const T* x, double* sum);
+  /// x *= min(1, max_norm / (√squares + 1e-6)): torch.nn.utils.clip_grad_norm_ when `squares` is
+  /// the sum over all gradients. If that is NaN, so is x.
+  template <class T>
+  static void clip(Stream& s, std::int64_t n, const double* squares, double max_norm, T* x);
 };
 
 /// The GPU's kernel set: the same names and arguments as CpuKernels, pointers to device memory,
@@ -183,6 +191,11 @@ struct CudaKernels {
   static void sgd(Stream& s, std::int64_t n, SgdArgs args, const T* g, T* w, T* velocity);
   template <class T>
   static void adam(Stream& s, std::int64_t n, AdamArgs args, const T* g, T* w, T* m, T* v);
+
+  template <class T>
+  static void add_squares(Stream& s, std::int64_t n, const T* x, double* sum);
+  template <class T>
+  static void clip(Stream& s, std::int64_t n, const double* squares, double max_norm, T* x);
 };
 
 }  // namespace brigade

@@ -43,6 +43,12 @@ void check_labels(const char* op, const Tensor& rows, const Tensor& labels) {
   check_shape(op, "labels", labels, {rows.shape()[0]});
 }
 
+void check_scalar_f64(const char* op, const char* name, const Tensor& tensor, Device device) {
+  BRIGADE_CHECK(tensor.defined() && tensor.dtype() == DType::f64 && tensor.device() == device, op,
+                ": expected ", name, " of dtype f64 on ", device);
+  check_shape(op, name, tensor, {});
+}
+
 /// fn.operator()<K, T>(stream) for the device's kernel set and the tensor's float type.
 template <class Fn>
 void launch(const Tensor& like, Fn&& fn) {
@@ -219,6 +225,20 @@ void adam(AdamArgs args, const Tensor& g, Tensor& w, Tensor& m, Tensor& v) {
   check_shape("adam", "v", v, w.shape());
   launch(w, [&]<class K, class T>(Stream& s) {
     K::adam(s, w.numel(), args, g.data<T>(), w.data<T>(), m.data<T>(), v.data<T>());
+  });
+}
+
+void add_squares(const Tensor& x, Tensor& sum) {
+  check_scalar_f64("add_squares", "sum", sum, x.device());
+  launch(x, [&]<class K, class T>(Stream& s) {
+    K::add_squares(s, x.numel(), x.data<T>(), sum.data<double>());
+  });
+}
+
+void clip(const Tensor& squares, double max_norm, Tensor& x) {
+  check_scalar_f64("clip", "squares", squares, x.device());
+  launch(x, [&]<class K, class T>(Stream& s) {
+    K::clip(s, x.numel(), squares.data<double>(), max_norm, x.data<T>());
   });
 }
 

@@ -52,4 +52,9 @@ void count_correct(const Tensor& x, const Tensor& labels, Tensor& correct);
 void sgd(SgdArgs args, const Tensor& g, Tensor& w, Tensor& velocity);
 void adam(AdamArgs args, const Tensor& g, Tensor& w, Tensor& m, Tensor& v);
 
+/// Clipping by the global norm, in two passes over the gradients: sum += Σ x² for each, then
+/// x *= min(1, max_norm / (√squares + 1e-6)) for each.   sum, squares: f64 []
+void add_squares(const Tensor& x, Tensor& sum);
+void clip(const Tensor& squares, double max_norm, Tensor& x);
+
 }  // namespace brigade::ops

@@ -21,16 +21,18 @@ Adam::Adam(std::vector<autograd::Variable> parameters, Options options)
       "adam: expected betas in [0, 1), got ", options.beta1, " and ", options.beta2);
 }
 
-void Adam::update(std::size_t span_index, const FlatSpan& span) {
-  Tensor weights = span.data;
+void Adam::update(const SpanPart& part) {
+  Tensor weights = part.data;
+  Tensor first_moment = state(0, part);
+  Tensor second_moment = state(1, part);
   ops::adam({.lr = options_.lr,
              .beta1 = options_.beta1,
              .beta2 = options_.beta2,
              .eps = options_.eps,
              .weight_decay = options_.weight_decay,
              .decoupled = options_.decoupled,
-             .step = steps_done()},
-            span.grad, weights, state(0, span_index), state(1, span_index));
+             .step = part.step},
+            part.grad, weights, first_moment, second_moment);
 }
 
 }  // namespace brigade::optim

@@ -16,7 +16,7 @@ class Adam final : public Optimizer {
   Adam(std::vector<autograd::Variable> parameters, Options options);
 
  protected:
-  void update(std::size_t span_index, const FlatSpan& span) override;
+  void update(const SpanPart& part) override;
 
  private:
   Options options_;

@@ -89,7 +89,9 @@ std::vector<FlatSpan> flat_spans(const std::vector<autograd::Variable>& paramete
 }
 
 Optimizer::Optimizer(std::vector<autograd::Variable> parameters, std::size_t state_tensors)
-    : parameters_(std::move(parameters)), spans_(flat_spans(parameters_)) {
+    : parameters_(autograd::trainable(parameters)),
+      spans_(flat_spans(parameters_)),
+      updates_(parameters_.size()) {
   for (std::size_t slot = 0; slot < state_tensors; ++slot) {
     state_.push_back(zeros_like(spans_));
   }
@@ -124,23 +126,71 @@ void Optimizer::follow_parameters() {
   }
 }
 
-void Optimizer::step() {
+void Optimizer::step(LocalGradients local) {
+  check_gradients(local);
+  ++steps_done_;
+  for (const SpanPart& part : parts()) {
+    update(part);
+  }
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    updates_[i] += takes_part(i) ? 1 : 0;
+  }
+}
+
+void Optimizer::check_gradients(LocalGradients local) const {
   for (const autograd::Variable& parameter : parameters_) {
     const autograd::GradState& state = *parameter.grad_state();
-    BRIGADE_CHECK(state.filled, "optimizer: parameter '", state.name,
+    BRIGADE_CHECK(state.filled || state.unused || state.frozen, "optimizer: parameter '",
+                  state.name,
                   "' has no gradient: call backward first, on a loss "
                   "that depends on it");
-    BRIGADE_CHECK(state.synchronized, "optimizer: the gradient of '", state.name,
+    BRIGADE_CHECK(state.synchronized || local == LocalGradients::allow,
+                  "optimizer: the gradient of '", state.name,
                   "' was never synchronised over the "
                   "ranks: every backward since zero_grad ran inside no_sync()");
   }
+}
+
+bool Optimizer::takes_part(std::size_t index) const {
+  const autograd::GradState& state = *parameters_[index].grad_state();
+  return state.filled && !state.frozen;
+}
+
+// Nearly always one part per span. A span breaks into several around a parameter that is left alone
+// (an update with a zero gradient would not do: momentum and weight decay move weights as well) and
+// where parameters differ in their number of updates, because Adam's bias correction counts them.
+std::vector<SpanPart> Optimizer::parts() {
   if (parameters_moved()) {
     follow_parameters();
   }
-  ++steps_done_;
-  for (std::size_t i = 0; i < spans_.size(); ++i) {
-    update(i, spans_[i]);
+  std::vector<SpanPart> result;
+  for (std::size_t s = 0; s < spans_.size(); ++s) {
+    const FlatSpan& span = spans_[s];
+    bool open = false;
+    for (std::size_t k = 0; k < span.members.size(); ++k) {
+      const std::size_t i = span.members[k];
+      const std::int64_t step = updates_[i] + 1;
+      if (!takes_part(i)) {
+        open = false;
+        continue;
+      }
+      const Tensor& data = parameters_[i].data();
+      const Tensor& grad = parameters_[i].grad_state()->grad;
+      if (open && result.back().step == step) {
+        result.back().data = joined(result.back().data, data);
+        result.back().grad = joined(result.back().grad, grad);
+      } else {
+        result.push_back(
+            {.span = s,
+             .offset = static_cast<std::int64_t>(span.offsets[k] / size_of(data.dtype())),
+             .step = step,
+             .data = data.reshape({data.numel()}),
+             .grad = grad.reshape({grad.numel()})});
+      }
+      open = true;
+    }
   }
+  return result;
 }
 
 void Optimizer::zero_grad() {

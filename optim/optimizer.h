@@ -21,7 +21,21 @@ struct FlatSpan {
 /// one span per parameter.
 std::vector<FlatSpan> flat_spans(const std::vector<autograd::Variable>& parameters);
 
-/// Updates parameters from their gradients.
+/// The stretch of one span that a kernel updates: all of it, unless some of its parameters are left
+/// alone in this step.
+struct SpanPart {
+  std::size_t span = 0;
+  std::int64_t offset = 0;  ///< elements from the start of the span
+  std::int64_t step = 0;    ///< how often its parameters have been updated, this time included
+  Tensor data;
+  Tensor grad;
+};
+
+/// Whether step() may use gradients that this rank has not averaged with the others.
+enum class LocalGradients : bool { refuse, allow };
+
+/// Updates parameters from their gradients. A weight that is in the list twice (two layers share
+/// it) is updated once; one that is frozen is left alone.
 ///
 /// Parameters may move in memory between steps (dist/data_parallel.h moves them into buckets, and
 /// once more when it rebuilds these): the next step finds the new spans and moves the state after
@@ -32,34 +46,44 @@ class Optimizer {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  /// One update; one kernel per flat span. Errors: a parameter has no gradient (backward was not
-  /// called, or does not reach it), or one that was never synchronised over the ranks (only
-  /// backwards inside no_sync() since zero_grad).
-  void step();
+  /// One update; one kernel per flat span. A parameter that all ranks agree is unused
+  /// (GradState::unused) keeps its weights and its state as they are, and so does a frozen one.
+  /// Errors: a parameter has no gradient (backward was not called, or does not reach it), or one
+  /// that was never synchronised over the ranks (only backwards inside no_sync() since zero_grad),
+  /// unless `local` allows that: the ranks' weights then drift apart.
+  void step(LocalGradients local = LocalGradients::refuse);
 
   /// Forgets all gradients without touching their memory.
   void zero_grad();
 
   std::int64_t steps_done() const { return steps_done_; }
 
+  /// What the next step() will update: the stretches whose parameters have a gradient.
+  std::vector<SpanPart> parts();
+
  protected:
   /// `state_tensors`: numbers to keep per weight from one step to the next (momentum: 1, Adam: 2).
   /// They begin as 0.
   Optimizer(std::vector<autograd::Variable> parameters, std::size_t state_tensors);
 
-  virtual void update(std::size_t span_index, const FlatSpan& span) = 0;
+  virtual void update(const SpanPart& part) = 0;
 
-  /// State number `slot`, laid out as the span's weights; padding stays 0. Never shares memory with
-  /// a gradient. Valid until the next step().
-  Tensor& state(std::size_t slot, std::size_t span_index) { return state_[slot][span_index]; }
+  /// State number `slot` of the weights in `part`, in their layout; padding stays 0. Never shares
+  /// memory with a gradient. Valid until the next step().
+  Tensor state(std::size_t slot, const SpanPart& part) const {
+    return state_[slot][part.span].flat_view(part.offset, part.data.shape());
+  }
 
  private:
+  void check_gradients(LocalGradients local) const;
+  bool takes_part(std::size_t index) const;
   bool parameters_moved() const;
   void follow_parameters();
 
   std::vector<autograd::Variable> parameters_;
   std::vector<FlatSpan> spans_;
   std::vector<std::vector<Tensor>> state_;  // [slot][span]
+  std::vector<std::int64_t> updates_;       // per parameter: one that was left alone is behind
   std::int64_t steps_done_ = 0;
 };
 

@@ -13,15 +13,15 @@ SGD::SGD(std::vector<autograd::Variable> parameters, Options options)
   BRIGADE_CHECK(!options.nesterov || options.momentum > 0.0, "sgd: Nesterov needs momentum > 0");
 }
 
-void SGD::update(std::size_t span_index, const FlatSpan& span) {
-  Tensor weights = span.data;
-  Tensor velocity = options_.momentum > 0.0 ? state(0, span_index) : Tensor();
+void SGD::update(const SpanPart& part) {
+  Tensor weights = part.data;
+  Tensor velocity = options_.momentum > 0.0 ? state(0, part) : Tensor();
   ops::sgd({.lr = options_.lr,
             .momentum = options_.momentum,
             .weight_decay = options_.weight_decay,
             .nesterov = options_.nesterov,
-            .first_step = steps_done() == 1},
-           span.grad, weights, velocity);
+            .first_step = part.step == 1},
+           part.grad, weights, velocity);
 }
 
 }  // namespace brigade::optim

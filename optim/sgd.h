@@ -15,7 +15,7 @@ class SGD final : public Optimizer {
   SGD(std::vector<autograd::Variable> parameters, Options options);
 
  protected:
-  void update(std::size_t span_index, const FlatSpan& span) override;
+  void update(const SpanPart& part) override;
 
  private:
   Options options_;

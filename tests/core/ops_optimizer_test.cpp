@@ -62,6 +62,23 @@ TEST(AdamKernel, MovesByTheLearningRateInTheFirstStep) {
   EXPECT_THAT(w.to_vector<float>(), ElementsAre(FloatNear(0.9F, 1e-5F), FloatNear(1.1F, 1e-6F)));
 }
 
+TEST(ClipKernels, AddUpSquaresAndScaleByTheRoot) {
+  Tensor squares = Tensor::zeros({}, DType::f64);
+  Tensor g = f32({3, -4});
+  ops::add_squares(g, squares);
+  ops::add_squares(f32({12}), squares);
+  EXPECT_EQ(squares.item(), 169.0);
+  ops::clip(squares, 6.5, g);
+  EXPECT_THAT(g.to_vector<float>(), ElementsAre(FloatNear(1.5F, 1e-6F), FloatNear(-2.0F, 1e-6F)));
+}
+
+TEST(ClipKernels, NameTheSumThatIsNotOneDouble) {
+  Tensor single = Tensor::zeros({});
+  Tensor two = Tensor::zeros({2}, DType::f64);
+  EXPECT_ERROR(ops::add_squares(f32({1}), single), "add_squares: expected sum of dtype f64 on cpu");
+  EXPECT_ERROR(ops::add_squares(f32({1}), two), "add_squares: expected sum [], got [2]");
+}
+
 TEST(OptimizerKernels, NameTheWrongShape) {
   Tensor w = Tensor::zeros({3});
   Tensor none;

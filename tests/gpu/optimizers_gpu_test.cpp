@@ -61,5 +61,19 @@ TYPED_TEST(OptimizersOnGpu, AdamAndAdamWEqualTheCpuOverThreeSteps) {
   }
 }
 
+TYPED_TEST(OptimizersOnGpu, ClippingEqualsTheCpu) {
+  for (const std::int64_t n : kSizes) {
+    for (const double max_norm : {0.5, 1e6}) {
+      this->expect_same({this->numbers({n}, 1), this->numbers({n}, 2)}, [&](Tensors& t) {
+        Tensor squares = Tensor::zeros({}, DType::f64, t[0].device());
+        ops::add_squares(t[0], squares);
+        ops::add_squares(t[1], squares);
+        ops::clip(squares, max_norm, t[0]);
+        ops::clip(squares, max_norm, t[1]);
+      });
+    }
+  }
+}
+
 }  // namespace
 }  // namespace brigade

@@ -1,0 +1,33 @@
+#include <cmath>
+
+#include "core/kernels.h"
+
+namespace brigade {
+
+template <class T>
+void CpuKernels::add_squares(Stream& /*s*/, std::int64_t n, const T* x, double* sum) {
+  double squares = 0.0;  // double: the squares of millions of small gradients would get lost
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto value = static_cast<double>(x[i]);
+    squares += value * value;
+  }
+  *sum += squares;
+}
+
+template <class T>
+void CpuKernels::clip(Stream& /*s*/, std::int64_t n, const double* squares, double max_norm, T* x) {
+  const double factor = max_norm / (std::sqrt(*squares) + 1e-6);
+  if (factor >= 1.0) {
+    return;
+  }
+  for (std::int64_t i = 0; i < n; ++i) {
+    x[i] *= static_cast<T>(factor);
+  }
+}
+
+template void CpuKernels::add_squares(Stream&, std::int64_t, const float*, double*);
+template void CpuKernels::add_squares(Stream&, std::int64_t, const double*, double*);
+template void CpuKernels::clip(Stream&, std::int64_t, const double*, double, float*);
+template void CpuKernels::clip(Stream&, std::int64_t, const double*, double, double*);
+
+}  // namespace brigade

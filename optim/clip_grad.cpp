@@ -1,0 +1,30 @@
+#include "optim/clip_grad.h"
+
+#include <cmath>
+
+#include "core/error.h"
+#include "core/ops.h"
+
+namespace brigade::optim {
+
+double GradNorm::value() const {
+  return std::sqrt(squares_.item());
+}
+
+GradNorm clip_grad_norm(Optimizer& optimizer, double max_norm) {
+  BRIGADE_CHECK(max_norm > 0.0, "clip_grad_norm: expected max_norm > 0, got ", max_norm);
+  const std::vector<SpanPart> parts = optimizer.parts();
+  Tensor squares =
+      Tensor::zeros({}, DType::f64, parts.empty() ? kCpu : parts.front().grad.device());
+  for (const SpanPart& part : parts) {
+    ops::add_squares(part.grad, squares);
+  }
+  // Only when the last square is in the sum: the norm is one of all gradients.
+  for (const SpanPart& part : parts) {
+    Tensor grad = part.grad;
+    ops::clip(squares, max_norm, grad);
+  }
+  return GradNorm(squares);
+}
+
+}  // namespace brigade::optim
