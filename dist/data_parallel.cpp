@@ -1,5 +1,7 @@
 #include "dist/data_parallel.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/context.h"
@@ -34,27 +36,32 @@ BucketPlan plan_buckets(std::span<const autograd::Variable> parameters,
 
 DataParallel::DataParallel(std::vector<autograd::Variable> parameters, Communicator& comm,
                            const DataParallelOptions& options)
-    : parameters_(std::move(parameters)),
+    : parameters_(autograd::trainable(parameters)),
       comm_(comm),
       options_(options),
       ready_order_(options.rebuild_buckets && options.plan.empty()) {
+  std::copy_if(parameters.begin(), parameters.end(), std::back_inserter(frozen_),
+               [](const autograd::Variable& parameter) { return !parameter.requires_grad(); });
   for (const autograd::Variable& parameter : parameters_) {
-    BRIGADE_CHECK(parameter.requires_grad() && parameter.is_leaf(), "data parallel: '",
-                  parameter.name(),
-                  "' is not a leaf that requires a gradient; pass trainable parameters only");
+    BRIGADE_CHECK(parameter.is_leaf(), "data parallel: '", parameter.name(),
+                  "' is not a leaf but was computed; pass the parameters it comes from");
     BRIGADE_CHECK(parameter.grad_state()->listeners.empty(), "data parallel: parameter '",
                   parameter.name(), "' is already wrapped; its gradient would be reduced twice");
   }
   const BucketPlan plan = plan_buckets(parameters_, options);
-  check_same_layout(parameters_, options, plan, comm_);
+  check_same_layout(parameters_, frozen_, options, plan, comm_);
   if (options.init_sync == InitSync::broadcast) {
     broadcast_parameters(parameters_, comm_);
+    broadcast_parameters(frozen_, comm_);
   } else {
-    check_same_values(parameters_, comm_);
+    verify_parameters_equal();
   }
 
   buckets_ = make_buckets(parameters_, plan, piece_bytes(options));
   sync_ = make_grad_sync(options.mode, {parameters_, buckets_, comm_, *options_.hook});
+  if (options.unused != UnusedPolicy::refuse) {
+    unused_ = std::make_unique<UnusedParameters>(parameters_, comm_, options.unused);
+  }
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     parameters_[i].grad_state()->leaf_scale = 1.0 / comm_.size();
     handles_.push_back(parameters_[i].attach_listener(*this, i));
@@ -70,9 +77,15 @@ DataParallel::~DataParallel() {
 
 void DataParallel::verify_parameters_equal() const {
   check_same_values(parameters_, comm_);
+  check_same_values(frozen_, comm_);
 }
 
 void DataParallel::on_backward_begin() {
+  begin(UnusedParameters::Pass::backward);
+}
+
+void DataParallel::begin(UnusedParameters::Pass pass) {
+  check_frozen();
   syncing_ = no_sync_depth_ == 0;
   for (const autograd::Variable& parameter : parameters_) {
     // A gradient that is already the average will be summed over the ranks once more, together with
@@ -81,14 +94,41 @@ void DataParallel::on_backward_begin() {
     autograd::GradState& state = *parameter.grad_state();
     state.carry = state.synchronized ? 1.0 / comm_.size() : 1.0;
   }
+  if (syncing_ && unused_) {
+    for (const std::size_t index : unused_->begin(pass)) {
+      report(index);
+    }
+  }
+}
+
+/// The slots were dealt at construction: a parameter frozen since would leave its bucket waiting,
+/// and one that trains since would train on each rank by itself.
+void DataParallel::check_frozen() const {
+  for (const autograd::Variable& parameter : parameters_) {
+    BRIGADE_CHECK(parameter.requires_grad(), "data parallel: parameter '", parameter.name(),
+                  "' was frozen after DataParallel was made; freeze it before, or make a new "
+                  "DataParallel");
+  }
+  for (const autograd::Variable& parameter : frozen_) {
+    BRIGADE_CHECK(!parameter.requires_grad(), "data parallel: parameter '", parameter.name(),
+                  "' was frozen when DataParallel was made and trains now; make a new "
+                  "DataParallel");
+  }
 }
 
 void DataParallel::on_grad_ready(std::size_t index) {
+  if (syncing_) {
+    ready_order_.note(index);
+  }
+  report(index);
+}
+
+/// Also for a parameter that this backward does not reach: ready, but at no time of its own.
+void DataParallel::report(std::size_t index) {
   // True again only when the sum has been ordered before the optimizer, in on_backward_end: an
   // optimizer step after a backward that failed in between is refused.
   parameters_[index].grad_state()->synchronized = false;
   if (syncing_) {
-    ready_order_.note(index);
     sync_->on_grad_ready(index);
   }
 }
@@ -98,6 +138,9 @@ void DataParallel::on_backward_end() {
     sync_->on_backward_end();
     for (const autograd::Variable& parameter : parameters_) {
       parameter.grad_state()->synchronized = true;
+    }
+    if (unused_) {
+      unused_->end();
     }
     if (ready_order_.due()) {
       rebuild_buckets();
@@ -126,6 +169,32 @@ void DataParallel::rebuild_buckets() {
 void DataParallel::on_backward_abort() noexcept {
   ready_order_.forget();
   sync_->reset();
+  if (unused_) {
+    unused_->reset();
+  }
+}
+
+// A backward without a graph. To the GradSync it looks like any other, so all modes can be
+// mirrored.
+void DataParallel::mirror_backward() {
+  if (no_sync_depth_ > 0) {
+    return;
+  }
+  try {
+    begin(UnusedParameters::Pass::mirrored);
+    if (!unused_) {  // else all have reported in begin()
+      for (const Bucket& bucket : buckets_) {
+        for (const std::size_t index : bucket.members) {
+          contribute_without_backward(parameters_[index]);
+          report(index);
+        }
+      }
+    }
+    on_backward_end();
+  } catch (...) {
+    on_backward_abort();
+    throw;
+  }
 }
 
 }  // namespace brigade::dist

@@ -14,6 +14,7 @@
 #include "dist/communicator.h"
 #include "dist/grad_sync.h"
 #include "dist/ready_order.h"
+#include "dist/unused_parameters.h"
 
 namespace brigade::dist {
 
@@ -31,6 +32,7 @@ struct DataParallelOptions {
   InitSync init_sync = InitSync::verify;
   /// How a bucket is brought together, with flat and overlap.
   std::shared_ptr<CommHook> hook = std::make_shared<PlainAllReduce>();
+  UnusedPolicy unused = UnusedPolicy::refuse;
   BucketPlan plan = {};  ///< the same on every rank; empty: made by bucket_policy()
 
   /// @name What makes a bucket, where no plan is given; see bucket_plan.h.
@@ -61,7 +63,9 @@ BucketPlan plan_buckets(std::span<const autograd::Variable> parameters,
 /// then the values, moves parameters and gradients into buckets and attaches itself to the
 /// parameters. From then on nothing needs to be called: autograd::backward tells it everything.
 /// Destroying it detaches it; the parameters keep their places in the buckets. Wrapping a parameter
-/// twice is an error.
+/// twice is an error; naming it twice in one list (two layers share a weight) is not: it has one
+/// slot. A frozen parameter (requires_grad() false) has none, but is compared and broadcast like
+/// the others.
 ///
 /// The end of the first synchronised backward may move them once more (rebuild_buckets): for that
 /// moment old and new buckets exist both. The optimizer may be made before or after; it follows
@@ -96,9 +100,16 @@ class DataParallel final : public autograd::GradListener {
   };
   NoSyncScope no_sync() { return NoSyncScope(no_sync_depth_); }
 
+  /// For a rank that has no samples while others run a backward: takes part in all their
+  /// collectives, in their order, and contributes zeros, or what earlier backwards inside no_sync()
+  /// have left here. Afterwards this rank has the average as well. Inside no_sync() it does
+  /// nothing, as there is nothing to mirror.
+  void mirror_backward();
+
   /// Throws VerificationError unless all ranks hold bit-equal parameters. Collective.
   void verify_parameters_equal() const;
 
+  /// Those that train, each once: what the optimizer is for.
   const std::vector<autograd::Variable>& parameters() const { return parameters_; }
   const std::vector<Bucket>& buckets() const { return buckets_; }
   /// Whether the first synchronised backward has led to other buckets than those at the start.
@@ -111,13 +122,18 @@ class DataParallel final : public autograd::GradListener {
   void on_backward_abort() noexcept override;
 
  private:
+  void begin(UnusedParameters::Pass pass);
+  void check_frozen() const;
+  void report(std::size_t index);
   void rebuild_buckets();
 
   std::vector<autograd::Variable> parameters_;
+  std::vector<autograd::Variable> frozen_;
   Communicator& comm_;
   DataParallelOptions options_;
   std::vector<Bucket> buckets_;
   std::unique_ptr<GradSync> sync_;
+  std::unique_ptr<UnusedParameters> unused_;  // null: an unused parameter is an error
   ReadyOrder ready_order_;
   bool rebuilt_ = false;
   std::vector<autograd::HookHandle> handles_;

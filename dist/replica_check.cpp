@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <iterator>
 
 #include "core/error.h"
@@ -50,6 +51,28 @@ double largest_difference(const Tensor& mine, const Tensor& other) {
   });
 }
 
+/// The largest (maximum − minimum) over the ranks of one element; `all` holds rank after rank.
+template <class T>
+double largest_spread(const std::vector<std::byte>& all, int ranks) {
+  std::vector<T> values(all.size() / sizeof(T));
+  std::memcpy(values.data(), all.data(), all.size());
+  const std::size_t count = values.size() / static_cast<std::size_t>(ranks);
+  double largest = 0.0;
+  for (std::size_t i = 0; i < count; ++i) {
+    double low = values[i];
+    double high = values[i];
+    bool finite = true;
+    for (std::size_t at = i; at < values.size(); at += count) {
+      const double value = values[at];
+      finite = finite && std::isfinite(value);
+      low = std::min(low, value);
+      high = std::max(high, value);
+    }
+    largest = finite ? std::max(largest, high - low) : INFINITY;
+  }
+  return largest;
+}
+
 }  // namespace
 
 void check_same_lines(std::string_view subject, const std::vector<std::string>& lines,
@@ -83,14 +106,18 @@ void check_same_lines(std::string_view subject, const std::vector<std::string>& 
 }
 
 void check_same_layout(const std::vector<autograd::Variable>& parameters,
+                       const std::vector<autograd::Variable>& frozen,
                        const DataParallelOptions& options, const BucketPlan& plan,
                        Communicator& comm) {
   std::vector<std::string> lines{
       concat("mode ", to_string(options.mode), ", buckets of ", options.bucket_bytes, " bytes, ",
              parameters.size(), " parameters"),
       concat("buckets by ", to_string(bucket_policy(options)),
-             options.split_tensors ? ", larger ones split" : "")};
+             options.split_tensors ? ", larger ones split" : ""),
+      concat("unused parameters: ", to_string(options.unused))};
   std::transform(parameters.begin(), parameters.end(), std::back_inserter(lines), layout_of);
+  std::transform(frozen.begin(), frozen.end(), std::back_inserter(lines),
+                 [](const auto& parameter) { return layout_of(parameter) + " frozen"; });
   // Place by place, so that the first line that differs names a parameter.
   for (std::size_t bucket = 0; bucket < plan.size(); ++bucket) {
     for (const std::size_t member : plan[bucket]) {
@@ -125,6 +152,21 @@ void check_same_values(const std::vector<autograd::Variable>& parameters, Commun
         " differs from rank 0's: largest difference ", largest_difference(other, root),
         "; initialise all ranks alike (same --seed or --init file) or use --init-sync broadcast"));
   }
+}
+
+RankDifference largest_rank_difference(const std::vector<autograd::Variable>& parameters,
+                                       Communicator& comm) {
+  RankDifference result;
+  for (const autograd::Variable& parameter : parameters) {
+    const Tensor mine = parameter.data().to(kCpu);
+    const std::vector<std::byte> all = comm.all_gather(bytes_of(mine));
+    const double largest = dispatch_float(
+        mine.dtype(), [&]<class T>() { return largest_spread<T>(all, comm.size()); });
+    if (largest > result.value) {
+      result = {.value = largest, .parameter = parameter.name()};
+    }
+  }
+  return result;
 }
 
 void broadcast_parameters(const std::vector<autograd::Variable>& parameters, Communicator& comm) {

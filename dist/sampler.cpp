@@ -17,15 +17,31 @@ std::int64_t part_begin(std::int64_t count, std::int64_t parts, std::int64_t par
 
 }  // namespace
 
+Uneven parse_uneven(std::string_view name) {
+  if (name == "join") {
+    return Uneven::join;
+  }
+  if (name == "drop") {
+    return Uneven::drop;
+  }
+  if (name == "pad") {
+    return Uneven::pad;
+  }
+  throw UsageError(concat("uneven: expected join, drop or pad, got '", name, "'"));
+}
+
 DistributedSampler::DistributedSampler(std::int64_t samples, BatchGeometry geometry,
-                                       std::uint64_t seed, bool shuffle)
-    : samples_(samples), geometry_(geometry), seed_(seed), shuffle_(shuffle) {
+                                       std::uint64_t seed, bool shuffle, Uneven uneven)
+    : samples_(samples), geometry_(geometry), seed_(seed), shuffle_(shuffle), uneven_(uneven) {
   BRIGADE_CHECK(samples > 0, "sampler: expected at least one sample, got ", samples);
   BRIGADE_CHECK(geometry.batch > 0 && geometry.accum > 0,
                 "sampler: expected batch and accum >= 1, got ", geometry.batch, " and ",
                 geometry.accum);
   BRIGADE_CHECK(geometry.ranks > 0 && geometry.rank >= 0 && geometry.rank < geometry.ranks,
                 "sampler: rank ", geometry.rank, " of ", geometry.ranks);
+  BRIGADE_CHECK(uneven != Uneven::drop || samples >= geometry.global_batch(), "sampler: the ",
+                samples, " samples do not fill one global batch of ", geometry.global_batch(),
+                ", and drop leaves out what does not; use join or pad, or a smaller batch");
   set_epoch(0);
 }
 
@@ -36,16 +52,27 @@ void DistributedSampler::set_epoch(std::uint32_t epoch) {
     order_.resize(static_cast<std::size_t>(samples_));
     std::iota(order_.begin(), order_.end(), std::int64_t{0});
   }
+  if (uneven_ == Uneven::pad) {
+    // Round and round, if the whole data set is smaller than the gap.
+    const auto padded = static_cast<std::size_t>(steps_per_epoch() * geometry_.global_batch());
+    for (std::size_t i = 0; order_.size() < padded; ++i) {
+      order_.push_back(order_[i]);
+    }
+  }
 }
 
 std::int64_t DistributedSampler::steps_per_epoch() const {
-  return (samples_ + geometry_.global_batch() - 1) / geometry_.global_batch();
+  const std::int64_t full = samples_ / geometry_.global_batch();
+  const bool rest = samples_ % geometry_.global_batch() > 0;
+  return full + (rest && uneven_ != Uneven::drop ? 1 : 0);
 }
 
 std::int64_t DistributedSampler::global_samples(std::int64_t step) const {
   BRIGADE_CHECK(step >= 0 && step < steps_per_epoch(), "sampler: step ", step, " of ",
                 steps_per_epoch());
-  return std::min(geometry_.global_batch(), samples_ - step * geometry_.global_batch());
+  const std::int64_t left =
+      static_cast<std::int64_t>(order_.size()) - step * geometry_.global_batch();
+  return std::min(geometry_.global_batch(), left);
 }
 
 std::span<const std::int64_t> DistributedSampler::micro_batch(std::int64_t step,

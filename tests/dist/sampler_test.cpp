@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tests/support/expect_error.h"
+
 namespace brigade::dist {
 namespace {
 
@@ -70,6 +72,54 @@ TEST(Sampler, CutsTheLastBatchIntoPartsThatDifferByAtMostOne) {
             .size());
   }
   EXPECT_THAT(sizes, ElementsAre(1, 2, 2));
+}
+
+/// Everything an epoch processes, in order.
+std::vector<std::int64_t> epoch_of(Uneven uneven, std::int64_t samples, bool shuffle) {
+  std::vector<std::int64_t> all;
+  const DistributedSampler any(samples, {4, 1, 2, 0}, 5, shuffle, uneven);
+  for (std::int64_t step = 0; step < any.steps_per_epoch(); ++step) {
+    for (int rank = 0; rank < 2; ++rank) {
+      const DistributedSampler sampler(samples, {4, 1, 2, rank}, 5, shuffle, uneven);
+      const auto part = sampler.micro_batch(step, 0);
+      EXPECT_TRUE(uneven == Uneven::join || part.size() == 4U);
+      all.insert(all.end(), part.begin(), part.end());
+    }
+  }
+  return all;
+}
+
+TEST(Sampler, DropLeavesOutTheIncompleteBatch) {
+  std::vector<std::int64_t> permutation = epoch_of(Uneven::join, 21, true);
+  permutation.resize(16);
+  EXPECT_THAT(epoch_of(Uneven::drop, 21, true), ElementsAreArray(permutation));
+  EXPECT_EQ(epoch_of(Uneven::drop, 24, true), epoch_of(Uneven::join, 24, true));
+}
+
+TEST(Sampler, PadFillsTheIncompleteBatchFromTheBeginningOfThePermutation) {
+  std::vector<std::int64_t> permutation = epoch_of(Uneven::join, 21, true);
+  permutation.insert(permutation.end(), permutation.begin(), permutation.begin() + 3);
+  EXPECT_THAT(epoch_of(Uneven::pad, 21, true), ElementsAreArray(permutation));
+  EXPECT_EQ(epoch_of(Uneven::pad, 24, true), epoch_of(Uneven::join, 24, true));
+}
+
+TEST(Sampler, PadGoesRoundAndRoundAFewSamples) {
+  EXPECT_THAT(epoch_of(Uneven::pad, 3, false), ElementsAre(0, 1, 2, 0, 1, 2, 0, 1));
+}
+
+TEST(Sampler, PadFollowsTheNextEpochsPermutation) {
+  DistributedSampler sampler(5, {.batch = 8}, 9, true, Uneven::pad);
+  sampler.set_epoch(1);
+  const auto order = to_vector(sampler.micro_batch(0, 0));
+  EXPECT_EQ(sampler.global_samples(0), 8);
+  EXPECT_THAT(std::vector(order.begin() + 5, order.end()),
+              ElementsAreArray(std::vector(order.begin(), order.begin() + 3)));
+}
+
+TEST(Sampler, RefusesToDropEverything) {
+  EXPECT_ERROR(DistributedSampler(7, {4, 1, 2, 0}, 5, true, Uneven::drop),
+               "sampler: the 7 samples do not fill one global batch of 8, and drop leaves out what "
+               "does not; use join or pad, or a smaller batch");
 }
 
 TEST(Sampler, ReshufflesPerEpochAndRepeatsPerSeed) {

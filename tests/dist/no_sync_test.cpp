@@ -1,0 +1,163 @@
+// What no_sync() promises, in literal gradients, and what a failed backward leaves behind.
+#include <gmock/gmock.h>
+
+#include <optional>
+
+#include "autograd/engine.h"
+#include "autograd/functions/scale.h"
+#include "dist/data_parallel.h"
+#include "dist/replica_check.h"
+#include "optim/sgd.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/slopes.h"
+#include "tests/support/thread_world.h"
+
+namespace brigade::dist {
+namespace {
+
+using test::backward_of;
+using test::gradient_of;
+using test::numbers;
+using test::thread_world;
+
+TEST(NoSync, TheFirstSynchronisedBackwardReducesAllThatWasAccumulated) {
+  for (const SyncMode mode : test::kAllModes) {
+    thread_world(2, [mode](Communicator& comm) {
+      const auto p = numbers(1);
+      DataParallel parallel(p, comm, {.mode = mode});
+      const double mine = comm.rank() == 0 ? 1.0 : 5.0;
+      {
+        const auto scope = parallel.no_sync();
+        backward_of({{p[0], mine}});
+        backward_of({{p[0], 10 * mine}});
+        EXPECT_EQ(comm.collectives(), 0U);
+        EXPECT_EQ(gradient_of(p[0]), 11 * mine / 2) << "its own share, not yet the others'";
+      }
+      backward_of({{p[0], 100 * mine}});
+      EXPECT_EQ(comm.collectives(), 1U);
+      EXPECT_EQ(gradient_of(p[0]), 333.0);  // (111 + 555) / 2
+    });
+  }
+}
+
+TEST(NoSync, AnAverageAccumulatedUponIsNotAveragedTwice) {
+  for (const SyncMode mode : test::kAllModes) {
+    thread_world(2, [mode](Communicator& comm) {
+      const auto p = numbers(1);
+      const DataParallel parallel(p, comm, {.mode = mode});
+      const double mine = comm.rank() == 0 ? 1.0 : 5.0;
+      backward_of({{p[0], mine}});
+      EXPECT_EQ(gradient_of(p[0]), 3.0);
+      backward_of({{p[0], 10 * mine}});
+      EXPECT_EQ(gradient_of(p[0]), 33.0);
+    });
+  }
+}
+
+TEST(NoSync, IsDecidedWhenBackwardStartsNotInForward) {
+  thread_world(2, [](Communicator& comm) {
+    const auto p = numbers(1);
+    DataParallel parallel(p, comm, {});
+    std::optional<DataParallel::NoSyncScope> scope(parallel.no_sync());
+    const autograd::Variable inside = autograd::scale(p[0], comm.rank() == 0 ? 1 : 5);
+    scope.reset();
+    autograd::backward(inside);
+    EXPECT_EQ(gradient_of(p[0]), 3.0) << "forward inside, backward outside: synchronised";
+
+    p[0].zero_grad();
+    const autograd::Variable outside = autograd::scale(p[0], comm.rank() == 0 ? 1 : 5);
+    scope.emplace(parallel.no_sync());
+    autograd::backward(outside);
+    EXPECT_EQ(gradient_of(p[0]), comm.rank() == 0 ? 0.5 : 2.5) << "the other way round: not";
+  });
+}
+
+TEST(NoSync, EndsWhenAnExceptionLeavesItsScope) {
+  thread_world(2, [](Communicator& comm) {
+    const auto p = numbers(1);
+    DataParallel parallel(p, comm, {});
+    try {
+      const auto scope = parallel.no_sync();
+      throw Error("the data ran out");
+    } catch (const Error&) {
+    }
+    backward_of({{p[0], comm.rank() == 0 ? 1.0 : 5.0}});
+    EXPECT_EQ(gradient_of(p[0]), 3.0);
+  });
+}
+
+TEST(NoSync, StepsOnLocalGradientsDriveTheRanksApartAndTheDifferenceIsShown) {
+  thread_world(3, [](Communicator& comm) {
+    const auto p = numbers(2);
+    DataParallel parallel(p, comm, {});
+    optim::SGD optimizer(p, {.lr = 1});
+    const auto scope = parallel.no_sync();
+    std::vector<double> differences{largest_rank_difference(p, comm).value};
+    for (int step = 0; step < 2; ++step) {
+      optimizer.zero_grad();
+      backward_of({{p[0], 1}, {p[1], 3.0 * comm.rank()}});
+      optimizer.step(optim::LocalGradients::allow);
+      differences.push_back(largest_rank_difference(p, comm).value);
+    }
+    EXPECT_THAT(differences, testing::ElementsAre(0, 2, 4));  // ranks 0 and 2: 6/3 per step
+    EXPECT_EQ(largest_rank_difference(p, comm).parameter, "b");
+  });
+}
+
+TEST(FailedBackward, BeforeACollectiveLeavesTheNextOneAsIfItHadNotBeen) {
+  for (const SyncMode mode : test::kAllModes) {
+    thread_world(2, [mode](Communicator& comm) {
+      const auto p = numbers(3);
+      const DataParallel parallel(p, comm, {.mode = mode, .plan = {{0, 1, 2}}});
+      {
+        const autograd::HookHandle failing =
+            p[1].add_hook([](const Tensor&) -> Tensor { throw Error("hook failed"); });
+        EXPECT_ERROR(backward_of({{p[0], 1}, {p[1], 1}, {p[2], 1}}), "hook failed");
+      }
+      for (const autograd::Variable& parameter : p) {
+        parameter.zero_grad();
+      }
+      const double mine = comm.rank() == 0 ? 1.0 : 5.0;
+      backward_of({{p[0], mine}, {p[1], mine}, {p[2], mine}});
+      for (const autograd::Variable& parameter : p) {
+        EXPECT_EQ(gradient_of(parameter), 3.0);
+      }
+    });
+  }
+}
+
+TEST(Gradients, AreWrittenIntoTheSameBucketAgainAfterZeroGrad) {
+  for (const SyncMode mode : test::kAllModes) {
+    thread_world(2, [mode](Communicator& comm) {
+      const auto p = numbers(2);
+      const DataParallel parallel(p, comm, {.mode = mode});
+      backward_of({{p[0], 7}, {p[1], 7}});
+      const std::byte* place = p[0].grad().bytes();
+      p[0].zero_grad();
+      p[1].zero_grad();
+      backward_of({{p[0], 2}, {p[1], 2}});
+      EXPECT_EQ(gradient_of(p[0]), 2.0) << "overwritten, not added to";
+      EXPECT_EQ(p[0].grad().bytes(), place);
+      EXPECT_TRUE(p[0].grad().same_storage(parallel.buckets().back().grads));
+    });
+  }
+}
+
+TEST(Gradients, AreWhatIsReducedAndParametersAreNotTouched) {
+  for (const SyncMode mode : test::kAllModes) {
+    thread_world(3, [mode](Communicator& comm) {
+      const auto p = numbers(4);
+      // Buckets of three and of one: the last, partial one counts as well.
+      const DataParallel parallel(p, comm, {.mode = mode, .bucket_bytes = 3 * kSliceAlignment});
+      const double mine = 3.0 * comm.rank();
+      backward_of({{p[0], mine}, {p[1], mine}, {p[2], mine}, {p[3], mine}});
+      for (const autograd::Variable& parameter : p) {
+        EXPECT_EQ(gradient_of(parameter), 3.0) << to_string(mode) << ": the average, not the sum";
+        EXPECT_EQ(parameter.data().item(), 1.0) << to_string(mode);
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace brigade::dist
