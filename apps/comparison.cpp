@@ -35,7 +35,8 @@ class Contestant {
     const dist::BatchGeometry geometry{
         .batch = options.batch, .accum = options.accum, .ranks = comm.size(), .rank = comm.rank()};
     sampler_ = std::make_unique<dist::DistributedSampler>(data.train->size(), geometry,
-                                                          options.seed, options.shuffle);
+                                                          options.seed, options.shuffle,
+                                                          dist::parse_uneven(options.uneven));
     const std::int64_t recorded = std::min(options.trace_steps, options.steps - 1);
     trainer_ = std::make_unique<Trainer>(TrainerParts{
         .model = *model_,
@@ -46,6 +47,7 @@ class Contestant {
         .data = *data.train,
         .device = device,
         .deferred_sync = options.deferred_sync(),
+        .clip_norm = options.clip_norm,
         .overlaps = options.overlaps(),
         .trace = {.skip = options.rounds * options.steps - recorded, .steps = recorded}});
   }

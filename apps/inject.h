@@ -49,8 +49,9 @@ class FaultInjector {
       dist::DataParallelOptions options, const std::vector<autograd::Variable>& parameters) const;
 
   /// slow, nan, kill: `model` behind a layer that lingers, spoils its input or ends the process,
-  /// but not while it is only evaluated. A step is `accum` forwards, of which the run has `steps`;
-  /// UsageError if it ends before the fault. `model` must outlive this, and this the result.
+  /// but not while it is only evaluated. A step is `accum` forwards (a micro-batch in which the
+  /// rank has no samples has none), and the run has `steps` of them; UsageError if it ends before
+  /// the fault. `model` must outlive this, and this the result.
   nn::Module& around(nn::Module& model, std::int64_t accum, std::int64_t steps);
 
  private:

@@ -54,7 +54,13 @@ void declare_sync(FlagTable& flags, Options& o, Program program) {
   if (program == Program::train_mlp) {
     flags.choice("--init-sync", o.init_sync, {"verify", "broadcast"},
                  "initial weights: verify | broadcast rank 0's (verify)");
+    flags.choice("--sync", o.sync, {"auto", "never"},
+                 "auto | never: watch the ranks drift apart (auto)");
   }
+  flags.toggle("--find-unused", "parameters no loss depends on are left alone",
+               [&o] { o.find_unused = true; });
+  flags.toggle("--static-graph", "likewise, the same ones in every step",
+               [&o] { o.static_graph = true; });
 }
 
 void declare_data(FlagTable& flags, Options& o, Program program) {
@@ -64,6 +70,8 @@ void declare_data(FlagTable& flags, Options& o, Program program) {
   flags.text("--data-dir", "DIR", o.data_dir, "where the idx.gz files are");
   flags.count("--train-samples", o.train_samples, 1, "use N samples (all; synthetic: 8192)");
   flags.toggle("--no-shuffle", "file order in every epoch", [&o] { o.shuffle = false; });
+  flags.choice("--uneven", o.uneven, {"join", "drop", "pad"},
+               "an epoch's last, smaller batch: join | drop | pad (join)");
   flags.number("--batch", o.batch, std::int64_t{1}, kLargeBatch,
                "samples per rank and micro-batch (64)");
   if (program == Program::train_mlp) {
@@ -93,6 +101,8 @@ void declare_optimizer(FlagTable& flags, Options& o) {
   flags.number("--momentum", o.momentum, 0.0, kNoLimit, "of sgd; adam has its own (0)");
   flags.toggle("--nesterov", "Nesterov momentum", [&o] { o.nesterov = true; });
   flags.number("--weight-decay", o.weight_decay, 0.0, kNoLimit, "decoupled with adamw (0)");
+  flags.number("--clip-norm", o.clip_norm, kAboveZero, kNoLimit,
+               "scale longer gradients down to this norm (off)");
   flags.number("--seed", o.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
                "of weights, sample order, synthetic data (0)");
 }
@@ -187,12 +197,33 @@ void resolve_comparison(Options& o) {
   o.mode = std::count(o.modes.begin(), o.modes.end(), "no_sync") > 0 ? "no_sync" : o.modes.front();
 }
 
+void resolve_sync(const Options& o) {
+  if (o.find_unused && o.static_graph) {
+    throw UsageError(
+        "--find-unused and --static-graph: expected one of them: the first looks in every step, "
+        "the second only in the first");
+  }
+  if (o.never_syncs() && (o.find_unused || o.static_graph)) {
+    throw UsageError(
+        concat("--sync never: no gradient leaves its rank, so the ranks cannot agree "
+               "on unused parameters; leave out ",
+               o.find_unused ? "--find-unused" : "--static-graph"));
+  }
+  if (o.never_syncs() && !o.save.empty()) {
+    throw UsageError(
+        "--sync never: the ranks end with different weights, so there are none to "
+        "save; leave out --save " +
+        o.save);
+  }
+}
+
 void resolve(Options& o) {
   if (o.mode == "no_sync" && o.accum == 1) {
     throw UsageError(
         "no_sync: expected --accum K with K > 1, got 1: with one micro-batch per step there "
         "is no synchronisation to leave out; add for instance --accum 4");
   }
+  resolve_sync(o);
   if (o.nesterov && o.optimizer == "sgd" && o.momentum == 0.0) {
     throw UsageError(
         "--nesterov: expected --momentum greater than 0, got 0; add for instance --momentum 0.9");
@@ -234,66 +265,6 @@ void reject_unknown(const CLI::App& app) {
 }
 
 }  // namespace
-
-dist::DataParallelOptions Options::data_parallel() const {
-  dist::DataParallelOptions result;
-  result.mode = deferred_sync() ? dist::SyncMode::overlap : dist::parse_sync_mode(mode);
-  set_buckets(*this, result);
-  result.init_sync = init_sync == "verify" ? dist::InitSync::verify : dist::InitSync::broadcast;
-  return result;
-}
-
-std::vector<std::string> Options::agreement() const {
-  const auto flag = [](const char* name, const auto&... value) {
-    return concat("--", name, ' ', value...);
-  };
-  std::string widths;
-  for (const std::int64_t width : hidden) {
-    widths += concat(widths.empty() ? "" : ",", width);
-  }
-  std::string compared;
-  for (const std::string& one : modes) {
-    compared += one + ' ';
-  }
-  return {flag("mode", mode),
-          flag("modes", compared),
-          flag("rounds", rounds),
-          flag("accum", accum),
-          flag("bucket-mb", bucket_mb),
-          flag("bucket-by", bucket_by),
-          flag("first-bucket-mb", first_bucket_mb.value_or(bucket_mb)),
-          flag("last-bucket-mb", last_bucket_mb.value_or(bucket_mb)),
-          flag("split-tensors", split_tensors ? "on" : "off"),
-          flag("no-rebuild", rebuild_buckets ? "off" : "on"),
-          flag("init-sync", init_sync),
-          flag("data", data),
-          flag("train-samples", train_samples),
-          flag("no-shuffle", shuffle ? "off" : "on"),
-          flag("batch", batch),
-          flag("epochs", epochs),
-          flag("steps", steps),
-          flag("hidden", widths),
-          flag("width", synthetic_in, " -> ", synthetic_out),
-          flag("no-bias", bias ? "off" : "on"),
-          flag("loss", loss),
-          flag("optimizer", optimizer),
-          flag("lr", lr),
-          flag("momentum", momentum),
-          flag("nesterov", nesterov ? "on" : "off"),
-          flag("weight-decay", weight_decay),
-          flag("seed", seed),
-          flag("device", device),
-          flag("comm", comm),
-          flag("emulate-link",
-               emulated_link ? concat(emulated_link->alpha_us, ",", emulated_link->gbps) : "off"),
-          flag("inject", inject ? inject->text : "off"),
-          flag("log-every", log_every),
-          flag("eval-every", eval_every),
-          flag("warmup", warmup),
-          flag("trace", trace ? "on" : "off"),
-          flag("trace-steps", trace_steps),
-          flag("trace-skip", trace_skip)};
-}
 
 ParseResult parse_options(int argc, const char* const* argv, Program program) {
   const bool compares = program == Program::compare_modes;

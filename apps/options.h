@@ -30,11 +30,15 @@ struct Options {
   bool split_tensors = false;
   bool rebuild_buckets = true;
   std::string init_sync = "verify";
+  std::string sync = "auto";  // never: each rank steps on its own gradients
+  bool find_unused = false;
+  bool static_graph = false;
 
   std::string data = "synthetic";
   std::string data_dir = "/usr/share/datasets/fashion-mnist";
   std::int64_t train_samples = 0;  // 0: all images, or enough synthetic samples
   bool shuffle = true;
+  std::string uneven = "join";
   std::int64_t batch = 64;
   std::int64_t epochs = 2;
   std::int64_t steps = 0;  // 0: as many as the epochs have
@@ -52,6 +56,7 @@ struct Options {
   double momentum = 0.0;
   bool nesterov = false;
   double weight_decay = 0.0;
+  double clip_norm = 0.0;  // 0: no clipping
   std::uint64_t seed = 0;
 
   std::string device = "auto";
@@ -75,6 +80,8 @@ struct Options {
   bool classification() const { return loss == "cross_entropy" || data == "fashion-mnist"; }
   /// With --mode no_sync the first K-1 micro-batches run inside DataParallel::no_sync().
   bool deferred_sync() const { return mode == "no_sync"; }
+  /// With --sync never all of them do, and the optimizer uses what each rank has by itself.
+  bool never_syncs() const { return sync == "never"; }
   /// Whether all-reduces run during backward.
   bool overlaps() const { return mode != "naive" && mode != "flat"; }
   dist::DataParallelOptions data_parallel() const;

@@ -53,7 +53,10 @@ std::string optimizer_text(const Options& o) {
   if (o.optimizer == "sgd" && o.momentum > 0.0) {
     text += fmt::format(" momentum {:g}{}", o.momentum, o.nesterov ? " (Nesterov)" : "");
   }
-  return o.weight_decay > 0.0 ? text + fmt::format(" weight decay {:g}", o.weight_decay) : text;
+  if (o.weight_decay > 0.0) {
+    text += fmt::format(" weight decay {:g}", o.weight_decay);
+  }
+  return o.clip_norm > 0.0 ? text + fmt::format(" clip norm {:g}", o.clip_norm) : text;
 }
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kModeTexts{{
@@ -176,6 +179,13 @@ void print_first_screen(const Console& console, const RunInfo& info) {
   row("steps",
       fmt::format("{} ({} per epoch)", grouped(info.steps), grouped(info.steps_per_epoch)));
   row("mode", fmt::format("{}: {}", o.mode, mode_text(o.mode)));
+  if (o.never_syncs()) {
+    row("sync", "never: no gradient leaves its rank, so the ranks drift apart, on purpose");
+  }
+  if (o.find_unused || o.static_graph) {
+    row("unused", fmt::format("parameters that no rank uses are left alone; found out in {}",
+                              o.static_graph ? "the first step" : "every step"));
+  }
   print_buckets(console, info.buckets, "parameters, in the order their gradients are expected");
   if (o.inject) {
     row("inject", fmt::format("{}: a fault on purpose, see apps/FAILURES.md", o.inject->text));
@@ -208,6 +218,9 @@ void print_progress(const Console& console, const RunInfo& info, const Progress&
                   epochs, progress.step, std::to_string(info.steps).size(), info.steps,
                   progress.loss, progress.times.step, emulated_text(info),
                   grouped(static_cast<std::int64_t>(progress.samples_per_second)));
+  if (progress.difference) {
+    text += fmt::format("  ranks differ by {:.3g}", progress.difference->value);
+  }
   if (progress.step < info.steps) {
     text += "  ETA " + duration(progress.eta_seconds);
   }
@@ -250,6 +263,12 @@ void print_result(const Console& console, const RunInfo& info, const RunResult& 
   if (result.params_equal) {
     console.line(
         console.good(fmt::format("parameters equal on all ranks: {:016x}", result.params_hash)));
+  }
+  if (!result.params_equal && result.difference) {
+    console.line(fmt::format(
+        "parameters differ between the ranks because of --sync never: largest difference {:.3g}, "
+        "in '{}'",
+        result.difference->value, result.difference->parameter));
   }
   if (info.options.trace) {
     console.line(fmt::format("recorded {}; the ranks' clocks are aligned to {:.0f} us",

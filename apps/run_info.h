@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "apps/step_recorder.h"
 #include "apps/timing_summary.h"
 #include "dist/launch.h"
+#include "dist/replica_check.h"
 #include "dist/sampler.h"
 
 namespace brigade::apps {
@@ -50,6 +52,8 @@ struct Progress {
   double samples_per_second = 0.0;  ///< of all ranks, in such a step
   double seconds = 0.0;             ///< since training began, tests included
   double eta_seconds = 0.0;
+  /// With --sync never: how far the ranks' weights are apart.
+  std::optional<dist::RankDifference> difference;
 };
 
 /// How the run ended.
@@ -70,6 +74,7 @@ struct RunResult {
   std::uint64_t params_hash = 0;
   double samples_per_second_overall = 0.0;  ///< loading, barriers and reports included, tests not
   bool params_equal = false;
+  std::optional<dist::RankDifference> difference;  ///< with --sync never
   std::uint64_t peak_memory_bytes = 0;
 };
 

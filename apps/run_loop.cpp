@@ -120,6 +120,10 @@ class RunLoop {
     progress.seconds = seconds_since(begin_);
     progress.eta_seconds =
         progress.seconds / static_cast<double>(done) * static_cast<double>(info_.steps - done);
+    if (info_.options.never_syncs()) {
+      progress.difference = result_.difference = dist::largest_rank_difference(
+          parts_.data_parallel.parameters(), parts_.data_parallel.communicator());
+    }
     print_progress(outputs_.console, info_, progress);
 
     std::optional<Evaluation> evaluation;

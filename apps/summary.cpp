@@ -56,9 +56,18 @@ Json config_json(const RunInfo& info) {
           {"rebuild_buckets", o.rebuild_buckets},
           {"init", o.init},
           {"init_sync", o.init_sync},
+          {"sync", o.sync},
+          {"find_unused", o.find_unused},
+          {"static_graph", o.static_graph},
+          {"uneven", o.uneven},
+          {"clip_norm", known(o.clip_norm > 0.0, o.clip_norm)},
           {"inject", o.inject ? Json(o.inject->text) : Json(nullptr)},
           {"steps_per_epoch", info.steps_per_epoch},
           {"warmup", o.warmup}};
+}
+
+Json difference_json(const std::optional<dist::RankDifference>& difference) {
+  return difference ? Json(difference->value) : Json(nullptr);
 }
 
 Json link_json(const Options& options) {
@@ -126,6 +135,7 @@ std::string summary_json(const RunInfo& info, const RunResult& result) {
             {"bytes_reduced_per_step", counted(result.bytes_reduced_per_step)},
             {"params_hash", fmt::format("{:016x}", result.params_hash)},
             {"params_equal", result.params_equal},
+            {"largest_rank_difference", difference_json(result.difference)},
             {"peak_memory_bytes", result.peak_memory_bytes},
             {"measured_steps", t.measured_steps},
             {"slowest_rank", t.slowest_rank},
@@ -172,6 +182,9 @@ void MetricsFile::write(const RunInfo& info, const Progress& progress,
       {"comm_ms", t.comm},
       {"exposed_ms", t.exposed},
       {"samples_per_second", progress.samples_per_second}};
+  if (progress.difference) {
+    json["largest_rank_difference"] = difference_json(progress.difference);
+  }
   if (info.options.emulated_link) {
     json["emulated_link"] = link_json(info.options);
   }

@@ -95,7 +95,8 @@ int train(const Options& options, const dist::RankInfo& ranks) {
                                    faults.synchronisation(options.data_parallel(), parameters));
   const auto loss = make_loss(options.loss);
   const auto optimizer = make_optimizer(options, data_parallel.parameters());
-  dist::DistributedSampler sampler(data.train->size(), geometry, options.seed, options.shuffle);
+  dist::DistributedSampler sampler(data.train->size(), geometry, options.seed, options.shuffle,
+                                   dist::parse_uneven(options.uneven));
   const RunInfo info = describe_run(options, ranks, data, data_parallel, sampler, place.device);
   nn::Module& trained = faults.around(*model, options.accum, info.steps);
   const std::filesystem::path directory = agree_on_directory(options, comm);
@@ -115,6 +116,8 @@ int train(const Options& options, const dist::RankInfo& ranks) {
                                 .data = *data.train,
                                 .device = place.device,
                                 .deferred_sync = options.deferred_sync(),
+                                .never_sync = options.never_syncs(),
+                                .clip_norm = options.clip_norm,
                                 .overlaps = options.overlaps(),
                                 .trace = trace_schedule(info)},
                                *data.test, {console, metrics ? &*metrics : nullptr});
@@ -123,7 +126,7 @@ int train(const Options& options, const dist::RankInfo& ranks) {
     write_results(console, info, result, directory, data_parallel.parameters());
   }
   comm.barrier();  // nobody ends the job while rank 0 still writes
-  if (!result.params_equal) {
+  if (!result.params_equal && !options.never_syncs()) {
     data_parallel.verify_parameters_equal();  // throws, and names the parameter
   }
   return 0;

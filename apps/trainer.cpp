@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/ops.h"
 #include "core/trace.h"
+#include "optim/clip_grad.h"
 
 namespace brigade::apps {
 
@@ -33,6 +34,15 @@ void check_finite(const std::vector<float>& losses, std::int64_t step) {
   throw Error(concat(what, losses.size() == 1 ? "rank 0" : "all ranks",
                      "; training has diverged: lower --lr"));
 }
+
+double samples_of(const std::vector<Batch>& batches) {
+  double samples = 0.0;
+  for (const Batch& batch : batches) {
+    samples += static_cast<double>(batch.size());
+  }
+  return samples;
+}
+
 }  // namespace
 
 Trainer::Trainer(const TrainerParts& parts)
@@ -55,18 +65,10 @@ void Trainer::step(std::int64_t step, Timed timed) {
   start_together();
 
   clock_.start();
-  for (std::size_t micro = 0; micro < batches.size(); ++micro) {
-    if (parts_.deferred_sync && micro + 1 < batches.size()) {
-      const auto scope = parts_.data_parallel.no_sync();
-      run_micro_batch(batches[micro], samples, "backward_COMPUTE_ONLY");
-    } else {
-      run_micro_batch(batches[micro], samples,
-                      parts_.overlaps ? "backward_WITH_OVERLAP" : "backward_COMPUTE_ONLY");
-    }
-  }
+  run_micro_batches(batches, parts_.never_sync ? samples_of(batches) : samples);
   {
     const TraceScope trace("optimizer", Lane::optimizer);
-    parts_.optimizer.step();
+    update(batches);
   }
   StepSpans spans = clock_.finish();
 
@@ -99,6 +101,19 @@ void Trainer::start_together() {
   }
 }
 
+void Trainer::run_micro_batches(const std::vector<Batch>& batches, double samples) {
+  for (std::size_t micro = 0; micro < batches.size(); ++micro) {
+    const double seed = static_cast<double>(batches[micro].size()) * comm_.size() / samples;
+    if (parts_.never_sync || (parts_.deferred_sync && micro + 1 < batches.size())) {
+      const auto scope = parts_.data_parallel.no_sync();
+      run_micro_batch(batches[micro], seed, "backward_COMPUTE_ONLY");
+    } else {
+      run_micro_batch(batches[micro], seed,
+                      parts_.overlaps ? "backward_WITH_OVERLAP" : "backward_COMPUTE_ONLY");
+    }
+  }
+}
+
 autograd::Variable Trainer::forward(const Batch& batch) {
   autograd::Variable prediction;
   {
@@ -109,17 +124,31 @@ autograd::Variable Trainer::forward(const Batch& batch) {
   return parts_.loss(prediction, batch.targets);
 }
 
-void Trainer::run_micro_batch(const Batch& batch, double global_samples,
-                              const char* backward_name) {
-  const autograd::Variable loss = forward(batch);
-  clock_.forward_done();
-  {
+void Trainer::run_micro_batch(const Batch& batch, double seed, const char* backward_name) {
+  if (batch.size() == 0) {
+    clock_.forward_done();
     const TraceScope trace(backward_name);
-    const double share = static_cast<double>(batch.size()) * comm_.size() / global_samples;
-    autograd::backward(loss, {.seed = share});
+    parts_.data_parallel.mirror_backward();
+    micro_losses_.emplace_back();
+  } else {
+    const autograd::Variable loss = forward(batch);
+    clock_.forward_done();
+    const TraceScope trace(backward_name);
+    autograd::backward(loss, {.seed = seed});
+    micro_losses_.push_back(loss.data());
   }
   clock_.backward_done();
-  micro_losses_.push_back(loss.data());
+}
+
+void Trainer::update(const std::vector<Batch>& batches) {
+  if (parts_.never_sync && samples_of(batches) == 0.0) {
+    return;  // this rank has nothing to go by, and nobody to ask
+  }
+  if (parts_.clip_norm > 0.0) {
+    optim::clip_grad_norm(parts_.optimizer, parts_.clip_norm);
+  }
+  parts_.optimizer.step(parts_.never_sync ? optim::LocalGradients::allow
+                                          : optim::LocalGradients::refuse);
 }
 
 /// Adds the step's losses, each times its samples, into one number on the device.

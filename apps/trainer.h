@@ -25,6 +25,8 @@ struct TrainerParts {
   const Dataset& data;
   Device device;
   bool deferred_sync = false;  ///< all micro-batches of a step but the last run inside no_sync()
+  bool never_sync = false;     ///< all of them do, and each rank steps on its own gradients
+  double clip_norm = 0.0;      ///< longest gradient of a step; 0: any
   bool overlaps = true;        ///< all-reduces run during backward; for the names in a trace
   TraceSchedule trace = {};
 };
@@ -34,8 +36,10 @@ struct TrainerParts {
 /// Gradients are averaged over all samples of the global batch: a micro-batch of n samples enters
 /// backward with the seed n · ranks / G, where G is the step's number of samples on all ranks and
 /// the factor 1 / ranks is already in the gradients (GradState::leaf_scale). For full batches that
-/// is 1 / accum; for the last, smaller one it keeps the average exact. A rank runs every backward
-/// even with no samples: the others count on its collectives.
+/// is 1 / accum; for the last, smaller one it keeps the average exact. A rank with no samples for a
+/// micro-batch mirrors the others' backward: they count on its collectives.
+///
+/// With never_sync, G is the number of this rank's samples: it descends the mean of its own.
 class Trainer {
  public:
   explicit Trainer(const TrainerParts& parts);
@@ -58,7 +62,9 @@ class Trainer {
   std::vector<Batch> load(std::int64_t in_epoch);
   void start_together();
   autograd::Variable forward(const Batch& batch);
-  void run_micro_batch(const Batch& batch, double global_samples, const char* backward_name);
+  void run_micro_batches(const std::vector<Batch>& batches, double samples);
+  void run_micro_batch(const Batch& batch, double seed, const char* backward_name);
+  void update(const std::vector<Batch>& batches);
   void add_losses(const std::vector<Batch>& batches);
   void flush_losses();
 

@@ -101,6 +101,16 @@ TEST(FailureLab, BroadcastHealsAnotherSeed) {
   EXPECT_THAT(outcome.out, HasSubstr("parameters equal on all ranks"));
 }
 
+TEST(FailureLab, FindUnusedTrainsOnWithoutTheSkippedParameter) {
+  for (const char* flags : {"", " --mode naive", " --mode no_sync --accum 2"}) {
+    for (const char* unused : {"skip_param --find-unused", "skip_param --static-graph"}) {
+      const Outcome outcome = inject(std::string(unused) + flags, 3);
+      EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+      EXPECT_THAT(outcome.out, HasSubstr("parameters equal on all ranks")) << unused << flags;
+    }
+  }
+}
+
 TEST(FailureLab, WhatCannotBeInjectedIsAUsageErrorPrintedOnce) {
   const auto complaint = [](const std::string& fault, int ranks, const std::string& line) {
     const Outcome outcome = inject(fault, ranks);

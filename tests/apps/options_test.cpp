@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "dist/sampler.h"
+
 namespace brigade::apps {
 namespace {
 
@@ -106,6 +108,47 @@ TEST(Options, NoSyncNeedsMicroBatches) {
   const Options o = parsed({"--mode", "no_sync", "--accum", "4"});
   EXPECT_TRUE(o.deferred_sync());
   EXPECT_EQ(o.data_parallel().mode, dist::SyncMode::overlap);
+}
+
+TEST(Options, NeverSynchronisingLeavesNothingToSaveOrToAgreeOn) {
+  EXPECT_FALSE(parsed({}).never_syncs());
+  const Options o = parsed({"--sync", "never"});
+  EXPECT_TRUE(o.never_syncs());
+  EXPECT_THAT(o.agreement(), ::testing::Contains("--sync never"));
+  EXPECT_EQ(complaint({"--sync", "never", "--save", "w.safetensors"}),
+            "train_mlp: --sync never: the ranks end with different weights, so there are none to "
+            "save; leave out --save w.safetensors\n");
+  EXPECT_EQ(complaint({"--sync", "never", "--find-unused"}),
+            "train_mlp: --sync never: no gradient leaves its rank, so the ranks cannot agree on "
+            "unused parameters; leave out --find-unused\n");
+  EXPECT_THAT(complaint({"--sync", "nevr"}), HasSubstr("did you mean never?"));
+}
+
+TEST(Options, UnusedParametersAreRefusedFoundOrFoundOnce) {
+  EXPECT_EQ(parsed({}).data_parallel().unused, dist::UnusedPolicy::refuse);
+  const Options find = parsed({"--find-unused"});
+  EXPECT_EQ(find.data_parallel().unused, dist::UnusedPolicy::find);
+  EXPECT_THAT(find.agreement(), ::testing::Contains("--find-unused on"));
+  const Options once = parsed({"--static-graph"});
+  EXPECT_EQ(once.data_parallel().unused, dist::UnusedPolicy::find_once);
+  EXPECT_THAT(once.agreement(), ::testing::Contains("--static-graph on"));
+  EXPECT_THAT(complaint({"--find-unused", "--static-graph"}), HasSubstr("expected one of them"));
+}
+
+TEST(Options, UnevenBatchesAreJoinedDroppedOrPadded) {
+  EXPECT_EQ(parsed({}).uneven, "join");
+  const Options o = parsed({"--uneven", "pad"});
+  EXPECT_EQ(dist::parse_uneven(o.uneven), dist::Uneven::pad);
+  EXPECT_THAT(o.agreement(), ::testing::Contains("--uneven pad"));
+  EXPECT_THAT(complaint({"--uneven", "dorp"}), HasSubstr("did you mean drop?"));
+}
+
+TEST(Options, ClippingNeedsANormAboveZero) {
+  EXPECT_EQ(parsed({}).clip_norm, 0.0);
+  const Options o = parsed({"--clip-norm", "1.5"});
+  EXPECT_EQ(o.clip_norm, 1.5);
+  EXPECT_THAT(o.agreement(), ::testing::Contains("--clip-norm 1.5"));
+  EXPECT_THAT(complaint({"--clip-norm", "0"}), HasSubstr("--clip-norm: expected a number"));
 }
 
 TEST(Options, ModesReachDataParallel) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -320,6 +321,51 @@ TEST_F(TrainMlp, EveryModeEndsWithTheSameWeights) {
     hashes.push_back(nlohmann::json::parse(outcome.out)["params_hash"]);
   }
   EXPECT_EQ(std::count(hashes.begin(), hashes.end(), hashes.front()), 4);
+}
+
+TEST_F(TrainMlp, WithoutSynchronisationTheRanksAreSeenToDriftApart) {
+  const Outcome outcome =
+      run(std::string(kTiny) + "--sync never --out run --log-every 1 --no-shuffle", 2);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(count(outcome.out, "  ranks differ by "), 6);
+  EXPECT_THAT(outcome.out, HasSubstr("parameters differ between the ranks because of --sync never: "
+                                     "largest difference "));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("parameters equal")));
+  std::ifstream metrics(dir_ / "run" / "metrics.jsonl");
+  double last = 0.0;
+  for (std::string line; std::getline(metrics, line);) {
+    const double difference = nlohmann::json::parse(line)["largest_rank_difference"];
+    EXPECT_GT(difference, last);
+    last = difference;
+  }
+  const auto summary = nlohmann::json::parse(read(dir_ / "run" / "summary.json"));
+  EXPECT_EQ(summary["largest_rank_difference"], last);
+  EXPECT_EQ(summary["collectives_per_step"], 0);
+  EXPECT_EQ(summary["params_equal"], false);
+}
+
+TEST_F(TrainMlp, ALastBatchSmallerThanTheNumberOfRanksIsMirroredDroppedOrPadded) {
+  // 3 ranks of 4: 25 samples leave one for the third step of an epoch.
+  const std::string flags = "--hidden 8 --epochs 2 --batch 4 --train-samples 25 --json --uneven ";
+  const auto steps = [&](const char* uneven) {
+    const Outcome outcome = run(flags + uneven, 3);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out)["steps"].get<int>();
+  };
+  EXPECT_EQ(steps("join"), 6);
+  EXPECT_EQ(steps("drop"), 4);
+  EXPECT_EQ(steps("pad"), 6);
+}
+
+TEST_F(TrainMlp, ClippedGradientsMakeShortSteps) {
+  // The step is at most lr · norm, so the loss can hardly move.
+  const std::string flags = std::string(kTiny) + "--json --lr 1 --clip-norm ";
+  const auto progress = [&](const char* norm) {
+    const auto json = nlohmann::json::parse(run(flags + norm, 2).out);
+    return json["loss_first"].get<double>() - json["loss_last"].get<double>();
+  };
+  EXPECT_LT(std::abs(progress("1e-6")), 1e-4 + std::abs(progress("1e-9")));
+  EXPECT_GT(std::abs(progress("1e6") - progress("1e-9")), 1e-3);
 }
 
 TEST_F(TrainMlp, DivergenceEndsTheRunWithAdvice) {

@@ -30,6 +30,7 @@ struct Setup {
   dist::SyncMode mode = dist::SyncMode::overlap;
   bool deferred_sync = false;
   double lr = 0.1;
+  double clip_norm = 0.0;
 };
 
 /// Two epochs over 40 samples with a global batch of 12: the last batch of an epoch has 4.
@@ -47,8 +48,15 @@ Outcome train(const Setup& setup) {
     optim::SGD optimizer(data_parallel.parameters(), {.lr = setup.lr, .momentum = 0.9});
     dist::DistributedSampler sampler(40, {setup.batch, setup.accum, comm.size(), comm.rank()},
                                      /*seed=*/3, /*shuffle=*/true);
-    Trainer trainer(
-        {*model, *loss, optimizer, data_parallel, sampler, *data.train, kCpu, setup.deferred_sync});
+    Trainer trainer({.model = *model,
+                     .loss = *loss,
+                     .optimizer = optimizer,
+                     .data_parallel = data_parallel,
+                     .sampler = sampler,
+                     .data = *data.train,
+                     .device = kCpu,
+                     .deferred_sync = setup.deferred_sync,
+                     .clip_norm = setup.clip_norm});
     std::vector<double> losses;
     for (std::int64_t step = 0; step < 2 * sampler.steps_per_epoch(); ++step) {
       trainer.step(step);
@@ -98,6 +106,14 @@ TEST(Trainer, MicroBatchesAddUpToTheBatchInEveryMode) {
     expect_near(train({.ranks = 2, .batch = 2, .accum = 3, .mode = mode}), alone);
   }
   expect_near(train({.ranks = 2, .batch = 2, .accum = 3, .deferred_sync = true}), alone);
+}
+
+TEST(Trainer, ClipsTheAverageNotEachRanksShare) {
+  const Outcome alone = train({.clip_norm = 0.1});
+  EXPECT_GT(std::abs(alone.losses.back() - train({}).losses.back()), 1e-3) << "it does clip";
+  expect_near(train({.ranks = 3, .batch = 4, .clip_norm = 0.1}), alone);
+  expect_near(train({.ranks = 2, .batch = 2, .accum = 3, .deferred_sync = true, .clip_norm = 0.1}),
+              alone);
 }
 
 TEST(Trainer, ASteadyStepAllocatesNothingInAnyMode) {

@@ -1,0 +1,76 @@
+// What the parsed flags mean to the ranks: how they synchronise, and what must be alike on all.
+#include "apps/bucket_flags.h"
+#include "apps/options.h"
+#include "core/error.h"
+
+namespace brigade::apps {
+
+dist::DataParallelOptions Options::data_parallel() const {
+  dist::DataParallelOptions result;
+  result.mode = deferred_sync() ? dist::SyncMode::overlap : dist::parse_sync_mode(mode);
+  set_buckets(*this, result);
+  result.init_sync = init_sync == "verify" ? dist::InitSync::verify : dist::InitSync::broadcast;
+  if (find_unused || static_graph) {
+    result.unused = static_graph ? dist::UnusedPolicy::find_once : dist::UnusedPolicy::find;
+  }
+  return result;
+}
+
+std::vector<std::string> Options::agreement() const {
+  const auto flag = [](const char* name, const auto&... value) {
+    return concat("--", name, ' ', value...);
+  };
+  std::string widths;
+  for (const std::int64_t width : hidden) {
+    widths += concat(widths.empty() ? "" : ",", width);
+  }
+  std::string compared;
+  for (const std::string& one : modes) {
+    compared += one + ' ';
+  }
+  return {flag("mode", mode),
+          flag("modes", compared),
+          flag("rounds", rounds),
+          flag("accum", accum),
+          flag("bucket-mb", bucket_mb),
+          flag("bucket-by", bucket_by),
+          flag("first-bucket-mb", first_bucket_mb.value_or(bucket_mb)),
+          flag("last-bucket-mb", last_bucket_mb.value_or(bucket_mb)),
+          flag("split-tensors", split_tensors ? "on" : "off"),
+          flag("no-rebuild", rebuild_buckets ? "off" : "on"),
+          flag("init-sync", init_sync),
+          flag("sync", sync),
+          flag("find-unused", find_unused ? "on" : "off"),
+          flag("static-graph", static_graph ? "on" : "off"),
+          flag("data", data),
+          flag("train-samples", train_samples),
+          flag("no-shuffle", shuffle ? "off" : "on"),
+          flag("uneven", uneven),
+          flag("batch", batch),
+          flag("epochs", epochs),
+          flag("steps", steps),
+          flag("hidden", widths),
+          flag("width", synthetic_in, " -> ", synthetic_out),
+          flag("no-bias", bias ? "off" : "on"),
+          flag("loss", loss),
+          flag("optimizer", optimizer),
+          flag("lr", lr),
+          flag("momentum", momentum),
+          flag("nesterov", nesterov ? "on" : "off"),
+          flag("weight-decay", weight_decay),
+          flag("clip-norm", clip_norm),
+          flag("seed", seed),
+          flag("device", device),
+          flag("comm", comm),
+          flag("emulate-link",
+               emulated_link ? concat(emulated_link->alpha_us, ",", emulated_link->gbps) : "off"),
+          flag("inject", inject ? inject->text : "off"),
+          flag("log-every", log_every),
+          flag("eval-every", eval_every),
+          flag("warmup", warmup),
+          flag("trace", trace ? "on" : "off"),
+          flag("trace-steps", trace_steps),
+          flag("trace-skip", trace_skip)};
+}
+
+}  // namespace brigade::apps
