@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <filesystem>
+#include <iterator>
+#include <vector>
 
 #include "core/ops.h"
 
@@ -35,6 +38,32 @@ TEST(ThreadCommunicator, LetsHostCallsPassWhileAnAllReduceIsInFlight) {
     comm.barrier();
     comm.wait(work, kCpu);
     EXPECT_THAT(values.to_vector<float>(), Each(3.0F));
+  });
+}
+
+TEST(ThreadCommunicator, MakesNoStreamPerCollective) {
+  // A CPU stream is a thread, so a stream per collective would show while they are in flight.
+  const auto threads = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+  };
+  thread_world(2, [&](Communicator& comm) {
+    comm.barrier();
+    const auto before = threads();
+    comm.barrier();  // both have counted
+    std::vector<Work> works;
+    if (comm.rank() == 0) {
+      for (int i = 0; i < 50; ++i) {
+        works.push_back(comm.all_reduce(Tensor::zeros({8})));  // rank 1 comes to none of them yet
+      }
+      EXPECT_LE(threads(), before + 2);
+    }
+    comm.barrier();
+    for (int i = 0; comm.rank() == 1 && i < 50; ++i) {
+      works.push_back(comm.all_reduce(Tensor::zeros({8})));
+    }
+    for (const Work& work : works) {
+      comm.wait(work, kCpu);
+    }
   });
 }
 

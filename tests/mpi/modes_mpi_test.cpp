@@ -83,6 +83,18 @@ TEST(MpiCollectives, NoSyncWithFourMicroBatchesUsesAQuarter) {
   EXPECT_EQ(every_time, 4 * once);
 }
 
+TEST(MpiCollectives, LetHostCallsPassWhileAnAllReduceIsInFlight) {
+  MpiCommunicator comm;
+  const Tensor values = Tensor::from(std::vector<float>(1U << 18U, 1.0F), {1 << 18});
+  const Work work = comm.all_reduce(values);
+  const std::vector<int> ranks = all_gather_values(comm, comm.rank());
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    EXPECT_EQ(ranks[static_cast<std::size_t>(rank)], rank);
+  }
+  comm.wait(work, kCpu);
+  EXPECT_THAT(values.to_vector<float>(), testing::Each(static_cast<float>(comm.size())));
+}
+
 }  // namespace
 }  // namespace brigade::dist
 
