@@ -58,7 +58,7 @@ void throw_missing(const SyncTargets& targets, const std::vector<bool>& arrived)
                      " parameters got no gradient in this backward on rank ", targets.comm.rank(),
                      ": ", names,
                      "; the loss must depend on every parameter, on every rank (or do not wrap "
-                     "those parameters)"));
+                     "those parameters, or let unused ones be found: --find-unused)"));
 }
 
 }  // namespace brigade::dist

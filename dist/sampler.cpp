@@ -39,9 +39,12 @@ DistributedSampler::DistributedSampler(std::int64_t samples, BatchGeometry geome
                 geometry.accum);
   BRIGADE_CHECK(geometry.ranks > 0 && geometry.rank >= 0 && geometry.rank < geometry.ranks,
                 "sampler: rank ", geometry.rank, " of ", geometry.ranks);
-  BRIGADE_CHECK(uneven != Uneven::drop || samples >= geometry.global_batch(), "sampler: the ",
-                samples, " samples do not fill one global batch of ", geometry.global_batch(),
-                ", and drop leaves out what does not; use join or pad, or a smaller batch");
+  if (uneven == Uneven::drop && samples < geometry.global_batch()) {
+    throw UsageError(concat("sampler: the ", samples, " samples do not fill one global batch of ",
+                            geometry.global_batch(),
+                            ", and drop leaves out what does not; use join or pad, or a smaller "
+                            "batch"));
+  }
   set_epoch(0);
 }
 

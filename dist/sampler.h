@@ -41,7 +41,7 @@ Uneven parse_uneven(std::string_view name);
 /// empty: shards are always disjoint and their union is the whole data set.
 class DistributedSampler {
  public:
-  /// Error: drop would leave nothing, because all samples together do not fill a global batch.
+  /// UsageError: drop would leave nothing, because all samples together do not fill a global batch.
   DistributedSampler(std::int64_t samples, BatchGeometry geometry, std::uint64_t seed, bool shuffle,
                      Uneven uneven = Uneven::join);
 

@@ -117,9 +117,10 @@ TEST(Sampler, PadFollowsTheNextEpochsPermutation) {
 }
 
 TEST(Sampler, RefusesToDropEverything) {
-  EXPECT_ERROR(DistributedSampler(7, {4, 1, 2, 0}, 5, true, Uneven::drop),
-               "sampler: the 7 samples do not fill one global batch of 8, and drop leaves out what "
-               "does not; use join or pad, or a smaller batch");
+  EXPECT_ERROR_OF(
+      UsageError, DistributedSampler(7, {4, 1, 2, 0}, 5, true, Uneven::drop),
+      "sampler: the 7 samples do not fill one global batch of 8, and drop leaves out what "
+      "does not; use join or pad, or a smaller batch");
 }
 
 TEST(Sampler, ReshufflesPerEpochAndRepeatsPerSeed) {
