@@ -47,9 +47,9 @@ class Contestant {
         .data = *data.train,
         .device = device,
         .deferred_sync = options.deferred_sync(),
-        .clip_norm = options.clip_norm,
         .overlaps = options.overlaps(),
-        .trace = {.skip = options.rounds * options.steps - recorded, .steps = recorded}});
+        .trace = {.skip = options.rounds * options.steps - recorded, .steps = recorded},
+        .clip_norm = options.clip_norm});
   }
 
   /// The next steps. The first of a turn is not timed: it finds another mode's data in the caches.

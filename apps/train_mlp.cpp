@@ -116,10 +116,10 @@ int train(const Options& options, const dist::RankInfo& ranks) {
                                 .data = *data.train,
                                 .device = place.device,
                                 .deferred_sync = options.deferred_sync(),
-                                .never_sync = options.never_syncs(),
-                                .clip_norm = options.clip_norm,
                                 .overlaps = options.overlaps(),
-                                .trace = trace_schedule(info)},
+                                .trace = trace_schedule(info),
+                                .never_sync = options.never_syncs(),
+                                .clip_norm = options.clip_norm},
                                *data.test, {console, metrics ? &*metrics : nullptr});
   compare_ranks(result, data_parallel, place.device);
   if (comm.rank() == 0) {
