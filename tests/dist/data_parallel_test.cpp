@@ -187,6 +187,29 @@ TEST(DataParallel, FollowsThePlanItIsGiven) {
   EXPECT_EQ(comm.collectives(), 3U);
 }
 
+TEST(DataParallel, KeepsDtypesApart) {
+  thread_world(2, [](Communicator& comm) {
+    const std::vector<autograd::Variable> parameters{
+        autograd::Variable(Tensor::zeros({3}, DType::f32), true, "a"),
+        autograd::Variable(Tensor::zeros({3}, DType::f64), true, "b"),
+        autograd::Variable(Tensor::zeros({3}, DType::f32), true, "c")};
+    DataParallel parallel(parameters, comm, {});
+    ASSERT_EQ(parallel.buckets().size(), 2U);
+    EXPECT_EQ(parallel.buckets()[0].grads.dtype(), DType::f64);
+    EXPECT_EQ(parallel.buckets()[1].members, (std::vector<std::size_t>{2, 0}));
+    parallel.on_backward_begin();
+    for (const std::size_t i : {2U, 1U, 0U}) {
+      Tensor grad = parameters[i].grad_state()->grad;
+      ops::fill(1.5, grad);
+      parameters[i].grad_state()->filled = true;
+      parallel.on_grad_ready(i);
+    }
+    parallel.on_backward_end();
+    EXPECT_THAT(parameters[0].grad().to_vector<float>(), testing::Each(3.0F));
+    EXPECT_THAT(parameters[1].grad().to_vector<double>(), testing::Each(3.0));
+  });
+}
+
 TEST(DataParallel, RefusesAPlanWithAParameterThatIsNotThere) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({2, 2});

@@ -5,6 +5,7 @@
 #include "core/ops.h"
 #include "tests/support/fake_communicator.h"
 #include "tests/support/small_model.h"
+#include "tests/support/thread_world.h"
 
 namespace brigade::dist {
 namespace {
@@ -149,6 +150,20 @@ TEST(SplitBuckets, LeavePieceByPieceAndAreWaitedForAsAWhole) {
               ElementsAre(buckets[0].pieces[0].grads.bytes(), buckets[0].pieces[1].grads.bytes(),
                           buckets[1].grads.bytes()));
   EXPECT_THAT(buckets[0].grads.to_vector<float>(), testing::Each(2.0F)) << "all of it, once";
+}
+
+TEST(SplitBuckets, AreDoneWhenTheirLastPieceIs) {
+  test::thread_world(2, [](Communicator& comm) {
+    comm.emulate_link({.alpha_us = 10'000, .gbps = 10});  // a collective takes 20 ms
+    comm.set_timing(true);
+    const auto model = test::make_mlp({16, 16});
+    const Bucket bucket = make_buckets(model->parameters(), {{1, 0}}, /*piece_bytes=*/576).front();
+    comm.wait(PlainAllReduce().all_reduce(0, bucket, comm), kCpu);
+    const std::vector<CollectiveRecord> collectives = comm.take_collectives();
+    ASSERT_EQ(collectives.size(), 2U);
+    EXPECT_EQ(collectives[1].label, "bucket_0[2/2]");
+    EXPECT_TRUE(collectives[1].end.done());
+  });
 }
 
 TEST(Communicator, WaitsForTheGradientBeforeItReducesIt) {
