@@ -1,5 +1,7 @@
 #include "core/context.h"
 
+#include <utility>
+
 #include "core/config.h"
 #include "core/cuda/cuda_stream.h"
 #include "core/error.h"
@@ -25,16 +27,25 @@ Context::PerDevice& Context::at(Device device) {
     entry.stream = std::make_unique<InlineStream>();
   }
   BRIGADE_CHECK(entry.stream, "context: ", device, " asked of a build without CUDA");
+  entry.in_use = entry.stream.get();
   entry.allocator = std::make_shared<CachingAllocator>(device);
   return entry;
 }
 
 Stream& Context::compute_stream(Device device) {
-  return *at(device).stream;
+  return *at(device).in_use;
 }
 
 const std::shared_ptr<CachingAllocator>& Context::allocator(Device device) {
   return at(device).allocator;
+}
+
+UseStream::UseStream(Stream& stream)
+    : device_(stream.device()),
+      before_(std::exchange(Context::current().at(device_).in_use, &stream)) {}
+
+UseStream::~UseStream() {
+  Context::current().at(device_).in_use = before_;
 }
 
 Stream& compute_stream(Device device) {

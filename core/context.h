@@ -19,7 +19,7 @@ class Context {
   /// This thread's context.
   static Context& current();
 
-  /// The stream on which all operators of this thread run.
+  /// The stream on which all operators of this thread run: its own, or that of a UseStream.
   Stream& compute_stream(Device device);
 
   /// Shared with the storages it serves, which may be freed on another thread or after this one has
@@ -31,8 +31,10 @@ class Context {
   void set_span_log(SpanLog* log) { span_log_ = log; }
 
  private:
+  friend class UseStream;
   struct PerDevice {
     std::unique_ptr<Stream> stream;
+    Stream* in_use = nullptr;  // `stream`, or what a UseStream has put in its place
     std::shared_ptr<CachingAllocator> allocator;
   };
   PerDevice& at(Device device);
@@ -40,6 +42,22 @@ class Context {
   PerDevice cpu_;
   std::map<int, PerDevice> gpus_;
   SpanLog* span_log_ = nullptr;
+};
+
+/// While it lives, this thread's operators on `stream`'s device are enqueued on `stream`: how an
+/// all-reduce made of operators (dist/all_reduce.h) gets onto the communication stream of a GPU.
+/// Who orders the two streams orders the memory too: a tensor written in here must not be given
+/// back while `stream` may still use it.
+class [[nodiscard]] UseStream {
+ public:
+  explicit UseStream(Stream& stream);
+  ~UseStream();
+  UseStream(const UseStream&) = delete;
+  UseStream& operator=(const UseStream&) = delete;
+
+ private:
+  Device device_;
+  Stream* before_;
 };
 
 /// Short for Context::current().compute_stream(device).

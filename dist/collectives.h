@@ -1,7 +1,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "core/tensor.h"
@@ -31,6 +33,9 @@ class Collectives {
   int rank() const { return rank_; }
   int size() const { return size_; }
 
+  /// Called once per message of an exchange, with its index in `incoming`.
+  using OnArrival = std::function<void(std::size_t)>;
+
   /// tensor := sum over ranks, in place, by whatever the library or the hardware does best. Every
   /// rank ends with the same bits. f32 or f64.
   void sum(const Tensor& tensor);
@@ -40,16 +45,30 @@ class Collectives {
   /// order. A rank with nothing to send or receive need not call. Any dtype.
   void exchange(std::span<const Message> outgoing, std::span<const Message> incoming);
 
-  /// Bytes this rank has sent so far. A sum counts as 2 (N-1)/N of its tensor, the least an
-  /// all-reduce over N ranks can do with (Patarasuk and Yuan, 2009, section 2).
+  /// The same, and calls `on_arrival(i)` when incoming[i] and all before it are there, if possible
+  /// while the rest is still under way: the time to add them up. On the thread of the call, in the
+  /// order of `incoming`, so that a sum does not depend on who happened to be fast.
+  void exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
+                const OnArrival& on_arrival);
+
+  /// Bytes this rank has sent so far. A library's sum counts as 2 (N-1)/N of its tensor, the least
+  /// an all-reduce over N ranks can do with (Patarasuk and Yuan, 2009, section 2); one that is made
+  /// of exchanges counts as what these send.
   std::uint64_t bytes_sent() const { return bytes_sent_.load(std::memory_order_relaxed); }
 
  protected:
   virtual void do_sum(const Tensor& tensor) = 0;
   virtual void do_exchange(std::span<const Message> outgoing,
                            std::span<const Message> incoming) = 0;
+  /// For carriers that notice each arrival. The others report all of them at the end: on a GPU,
+  /// what on_arrival enqueues comes after the exchange on the stream anyway.
+  virtual void do_reporting_exchange(std::span<const Message> outgoing,
+                                     std::span<const Message> incoming,
+                                     const OnArrival& on_arrival);
 
  private:
+  void count(std::span<const Message> outgoing);
+
   int rank_;
   int size_;
   std::atomic<std::uint64_t> bytes_sent_ = 0;  // written by the stream's thread, read by the rank's

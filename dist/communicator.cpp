@@ -38,8 +38,14 @@ Work Communicator::enqueue(const Tensor& payload, std::string_view label,
   comm.wait(ready);
 
   const Event begin = mark(comm);
-  comm.run([this, bytes = payload.nbytes(), collective = std::move(collective)] {
+  comm.run([this, &comm, bytes = payload.nbytes(), collective = std::move(collective)] {
     const ProfilerRange range("allreduce");
+    std::optional<UseStream> operators;
+    if (comm.device().is_cuda()) {
+      // Here runs the rank's own thread, whose operators would go to the compute stream. On the
+      // CPU it is the communication thread, and operators run on it anyway.
+      operators.emplace(comm);
+    }
     if (link_) {
       // The clock of the emulated link starts when the last rank has come: before that no byte of
       // its could travel.

@@ -73,6 +73,10 @@ class Communicator : protected Collectives {
   /// description(). Every rank gets the same one, before the first all_reduce.
   void use(std::unique_ptr<AllReduce> algorithm) { algorithm_ = std::move(algorithm); }
 
+  /// Whether the library's sum adds every element in the order of the ranks, as OrderedAllReduce
+  /// does, and so needs no replacement where bits must not depend on buckets.
+  virtual bool sums_in_rank_order() const { return size() == 1; }
+
   /// Starts `tensor` := sum over ranks, in place, once everything enqueued so far on this thread's
   /// compute stream is done. Returns at once; the caller must not touch `tensor` before wait(work).
   /// Every rank ends with the same bits. `label` says in a time line what it was.

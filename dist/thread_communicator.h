@@ -76,6 +76,7 @@ class ThreadCommunicator final : public Communicator {
         stream_(make_comm_stream(kCpu)) {}
   ~ThreadCommunicator() override;
 
+  bool sums_in_rank_order() const override { return true; }
   void barrier() override;
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override;
   void broadcast(std::span<std::byte> bytes, int root) override;
