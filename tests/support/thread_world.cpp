@@ -5,9 +5,15 @@
 #include <thread>
 #include <vector>
 
-namespace brigade::test {
+#include "dist/socket_communicator.h"
 
-void thread_world(int ranks, const std::function<void(dist::Communicator&)>& fn) {
+namespace brigade::test {
+namespace {
+
+using Wrap =
+    std::function<std::unique_ptr<dist::Communicator>(std::unique_ptr<dist::Communicator>)>;
+
+void world(int ranks, const Wrap& wrap, const std::function<void(dist::Communicator&)>& fn) {
   const auto group = std::make_shared<dist::ThreadGroup>(ranks);
   std::mutex mutex;
   std::exception_ptr first;
@@ -15,8 +21,8 @@ void thread_world(int ranks, const std::function<void(dist::Communicator&)>& fn)
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        dist::ThreadCommunicator comm(group, rank);
-        fn(comm);
+        const auto comm = wrap(std::make_unique<dist::ThreadCommunicator>(group, rank));
+        fn(*comm);
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (!first) {
@@ -32,6 +38,19 @@ void thread_world(int ranks, const std::function<void(dist::Communicator&)>& fn)
   if (first) {
     std::rethrow_exception(first);
   }
+}
+
+}  // namespace
+
+void thread_world(int ranks, const std::function<void(dist::Communicator&)>& fn) {
+  world(
+      ranks, [](auto comm) { return comm; }, fn);
+}
+
+void socket_world(int ranks, const std::function<void(dist::Communicator&)>& fn) {
+  world(
+      ranks, [](auto comm) { return std::make_unique<dist::SocketCommunicator>(std::move(comm)); },
+      fn);
 }
 
 }  // namespace brigade::test

@@ -10,4 +10,7 @@ namespace brigade::test {
 /// first exception; the others are released from whatever collective they were in.
 void thread_world(int ranks, const std::function<void(dist::Communicator&)>& fn);
 
+/// The same with ranks whose data goes through TCP sockets.
+void socket_world(int ranks, const std::function<void(dist::Communicator&)>& fn);
+
 }  // namespace brigade::test

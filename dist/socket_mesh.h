@@ -1,0 +1,47 @@
+#pragma once
+
+#include <atomic>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dist/collectives.h"
+#include "dist/socket.h"
+
+namespace brigade::dist {
+
+/// Messages between ranks over one TCP connection per pair, moved by a thread that sleeps in the
+/// kernel whenever there is nothing to move.
+///
+/// Sleeping is the point. On two hosts with one core each and a 1 Gbit/s link, MPI's own all-reduce
+/// in a thread spins on the core that is to compute meanwhile and hides nothing of the transfer; a
+/// thread that looks at an MPI request every 100 µs hides 85 to 97 %, this hides 90 to 97 % and
+/// takes two thirds of its processor time.
+class SocketMesh {
+ public:
+  /// `peers` as connect_all() gives them.
+  SocketMesh(int rank, std::vector<Socket> peers) : rank_(rank), peers_(std::move(peers)) {}
+
+  /// Collectives::exchange. One thread at a time; CPU tensors. Throws Error, naming the rank, when
+  /// a peer is gone.
+  void exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
+                const Collectives::OnArrival& on_arrival);
+
+  /// Makes an exchange that is going on, on another thread, and all later ones fail at once.
+  void abandon() noexcept;
+
+  /// This end's: "10.0.0.1", or "10.0.0.1, 127.0.0.1"; "no peers" if there are none.
+  std::string addresses() const;
+
+ private:
+  bool move(const Message& message, bool sending, std::size_t& moved) const;
+  const Socket& socket_to(int peer) const;
+  [[noreturn]] void fail(int peer, int code) const;
+
+  int rank_;
+  std::vector<Socket> peers_;
+  std::atomic<bool> abandoned_ = false;
+};
+
+}  // namespace brigade::dist
