@@ -51,6 +51,8 @@ void declare_sync(FlagTable& flags, Options& o, Program program) {
   }
   flags.number("--accum", o.accum, std::int64_t{1}, kLargeBatch, "micro-batches per step (1)");
   declare_bucket_flags(flags, o);
+  flags.choice("--reduce", o.reduce, {"fast", "deterministic"},
+               "fast | deterministic: bits as in any mode (fast)");
   if (program == Program::train_mlp) {
     flags.choice("--init-sync", o.init_sync, {"verify", "broadcast"},
                  "initial weights: verify | broadcast rank 0's (verify)");
@@ -110,7 +112,8 @@ void declare_optimizer(FlagTable& flags, Options& o) {
 void declare_machine(FlagTable& flags, Options& o) {
   flags.group("Machine");
   flags.choice("--device", o.device, {"auto", "cpu", "cuda"}, "auto | cpu | cuda (auto)");
-  flags.choice("--comm", o.comm, {"auto", "mpi", "nccl"}, "auto | mpi | nccl (auto)");
+  flags.choice("--comm", o.comm, {"auto", "mpi", "nccl", "ring", "halving", "tree"},
+               "auto | mpi | nccl, or over sockets ring | halving | tree");
   flags.number("--threads", o.threads, std::int64_t{1}, std::int64_t{4096},
                "per rank (the cores it is bound to)");
   flags.value("--emulate-link", "US,GB/S", o.emulated_link, parse_link,
@@ -151,6 +154,8 @@ void declare(FlagTable& flags, Options& o, ShapeFlags& shape, Program program) {
   declare_optimizer(flags, o);
   declare_machine(flags, o);
   if (!compares) {
+    flags.toggle("--trace-ring", "first show a ring all-reduce, step by step",
+                 [&o] { o.trace_ring = true; });
     flags.value("--inject", "FAULT", o.inject, parse_fault,
                 "slow | skip_param | ...: see the error it ends in");
     declare_logging(flags, o);

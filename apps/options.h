@@ -33,6 +33,7 @@ struct Options {
   std::string sync = "auto";  // never: each rank steps on its own gradients
   bool find_unused = false;
   bool static_graph = false;
+  std::string reduce = "fast";
 
   std::string data = "synthetic";
   std::string data_dir = "/usr/share/datasets/fashion-mnist";
@@ -61,6 +62,7 @@ struct Options {
 
   std::string device = "auto";
   std::string comm = "auto";
+  bool trace_ring = false;
   std::int64_t threads = 0;  // 0: the cores of this rank's binding
   std::optional<dist::LinkModel> emulated_link;
   std::optional<Fault> inject;

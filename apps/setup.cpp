@@ -6,6 +6,7 @@
 #include "apps/synthetic.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"
+#include "dist/ordered_all_reduce.h"
 #include "dist/replica_check.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
@@ -14,7 +15,7 @@ namespace brigade::apps {
 
 Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
                          const Console& console) {
-  const auto control = dist::make_communicator("auto", kCpu);
+  const auto control = dist::make_communicator("mpi", kCpu);
   dist::check_same_lines("flags", options.agreement(), *control);
   std::string note;
   Workplace place;
@@ -23,6 +24,9 @@ Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
     console.warn(note);
   }
   place.comm = dist::make_communicator(options.comm, place.device);
+  if (options.reduce == "deterministic" && !place.comm->sums_in_rank_order()) {
+    place.comm->use(std::make_unique<dist::OrderedAllReduce>());
+  }
   if (options.emulated_link) {
     place.comm->emulate_link(*options.emulated_link);
   }

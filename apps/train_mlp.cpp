@@ -14,6 +14,7 @@
 #include "core/cpu/threads.h"
 #include "core/error.h"
 #include "core/serialize.h"
+#include "dist/ring_trace.h"
 
 namespace brigade::apps {
 
@@ -107,6 +108,11 @@ int train(const Options& options, const dist::RankInfo& ranks) {
   }
 
   print_first_screen(console, info);
+  if (options.trace_ring) {
+    for (const std::string& line : dist::trace_ring(comm, place.device)) {
+      console.line(line);
+    }
+  }
   RunResult result = run_steps(info,
                                {.model = trained,
                                 .loss = *loss,

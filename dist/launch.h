@@ -51,9 +51,10 @@ int launcher_rank();
 Device choose_device(const std::string& request, const RankInfo& info, Communicator& control,
                      std::string& note);
 
-/// `auto`, `mpi` or `nccl` for tensors on `device`; one rank needs none and gets
-/// SingleProcessCommunicator with auto. Prints one warning line on rank 0 when ranks share a GPU.
-/// UsageError for combinations that cannot work.
+/// A communicator for tensors on `device`. `mpi`; `nccl`; `ring`, `halving` or `tree`: that
+/// algorithm over sockets, CPU only. `auto` takes NCCL on GPUs, else the ring on several hosts and
+/// MPI on one; one rank needs none and gets SingleProcessCommunicator. Prints one warning line on
+/// rank 0 when ranks share a GPU. UsageError for combinations that cannot work.
 std::unique_ptr<Communicator> make_communicator(const std::string& request, Device device);
 
 /// Runs `body` as the whole of a program between MPI's start and end. An exception on any rank is

@@ -1,36 +1,59 @@
 // Chooses device and communicator at run time: the part of launch.h that knows all implementations.
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <climits>
 #include <cstdio>
-#include <cstring>
+#include <set>
 
 #include "core/config.h"
 #include "core/error.h"
+#include "dist/halving_doubling.h"
 #include "dist/launch.h"
 #include "dist/mpi_communicator.h"
 #include "dist/nccl_communicator.h"
+#include "dist/ring_all_reduce.h"
 #include "dist/single_process.h"
+#include "dist/socket_communicator.h"
 #include "dist/staged_communicator.h"
+#include "dist/tree_all_reduce.h"
 
 namespace brigade::dist {
 namespace {
 
+/// Number of different texts among the ranks'. Collective.
+std::size_t count_different(const std::string& mine, Communicator& control) {
+  std::array<char, 256> text{};
+  std::copy_n(mine.begin(), std::min(mine.size(), text.size()), text.begin());
+  const auto all = all_gather_values(control, text);
+  return std::set<std::array<char, 256>>(all.begin(), all.end()).size();
+}
+
 /// Whether two ranks of the group compute on one GPU. Collective.
 bool gpu_is_shared(Device device, Communicator& control) {
-  struct Key {
-    char text[64];
-  };
-  Key mine{};
-  const std::string uuid = gpu_identity(device.index).uuid;
-  std::copy_n(uuid.begin(), std::min(uuid.size(), sizeof mine.text - 1), mine.text);
-  const std::vector<Key> keys = all_gather_values(control, mine);
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    for (std::size_t j = 0; j < i; ++j) {
-      if (std::strcmp(keys[i].text, keys[j].text) == 0) {
-        return true;
-      }
-    }
+  const std::size_t gpus = count_different(gpu_identity(device.index).uuid, control);
+  return gpus < static_cast<std::size_t>(control.size());
+}
+
+bool on_several_hosts(Communicator& control) {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  gethostname(name.data(), name.size() - 1);
+  return count_different(name.data(), control) > 1;
+}
+
+/// Null for requests that are not for one of our own algorithms.
+std::unique_ptr<AllReduce> own_algorithm(const std::string& request) {
+  if (request == "ring") {
+    return std::make_unique<RingAllReduce>();
   }
-  return false;
+  if (request == "halving") {
+    return std::make_unique<HalvingDoublingAllReduce>();
+  }
+  if (request == "tree") {
+    return std::make_unique<TreeAllReduce>();
+  }
+  return nullptr;
 }
 
 std::unique_ptr<Communicator> make_gpu_communicator(const std::string& request, Device device,
@@ -78,20 +101,35 @@ Device choose_device(const std::string& request, const RankInfo& info, Communica
 }
 
 std::unique_ptr<Communicator> make_communicator(const std::string& request, Device device) {
-  BRIGADE_CHECK(request == "auto" || request == "mpi" || request == "nccl", "comm: unknown '",
-                request, "'");
+  std::unique_ptr<AllReduce> algorithm = own_algorithm(request);
+  BRIGADE_CHECK(request == "auto" || request == "mpi" || request == "nccl" || algorithm,
+                "comm: unknown '", request, "'");
   if (request == "nccl" && !device.is_cuda()) {
     throw UsageError(
         "comm: nccl moves GPU memory, but this run is on the CPU; use --comm mpi or auto");
+  }
+  if (algorithm && device.is_cuda()) {
+    throw UsageError(concat("comm: ", request, " moves host memory through sockets, but this ",
+                            "run is on ", device, "; use --comm auto or --device cpu"));
   }
   auto mpi = std::make_unique<MpiCommunicator>();
   if (request == "auto" && mpi->size() == 1) {
     return std::make_unique<SingleProcessCommunicator>(device);
   }
-  if (!device.is_cuda()) {
+  if (device.is_cuda()) {
+    return make_gpu_communicator(request, device, std::move(mpi));
+  }
+  // On a network the ring over sockets hides most of itself behind the computation and costs least
+  // (socket_mesh.h); within a host MPI's shared memory is faster than loopback.
+  if (request == "auto" && on_several_hosts(*mpi)) {
+    algorithm = std::make_unique<RingAllReduce>();
+  }
+  if (!algorithm) {
     return mpi;
   }
-  return make_gpu_communicator(request, device, std::move(mpi));
+  auto sockets = std::make_unique<SocketCommunicator>(std::move(mpi));
+  sockets->use(std::move(algorithm));
+  return sockets;
 }
 
 }  // namespace brigade::dist

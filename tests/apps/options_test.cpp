@@ -103,6 +103,21 @@ TEST(Options, AnEmulatedLinkIsALatencyAndABandwidth) {
   EXPECT_THAT(complaint({"--emulate-link", "slow,fast"}), HasSubstr("got \"slow\""));
 }
 
+TEST(Options, ReductionAndCommunicatorAreChosenFreely) {
+  EXPECT_EQ(parsed({}).reduce, "fast");
+  EXPECT_EQ(parsed({}).comm, "auto");
+  for (const char* comm : {"auto", "mpi", "nccl", "ring", "halving", "tree"}) {
+    const Options o = parsed({"--comm", comm, "--reduce", "deterministic", "--trace-ring"});
+    EXPECT_EQ(o.comm, comm);
+    EXPECT_EQ(o.reduce, "deterministic");
+    EXPECT_TRUE(o.trace_ring);
+    EXPECT_THAT(o.agreement(), ::testing::IsSupersetOf({std::string("--reduce deterministic"),
+                                                        std::string("--trace-ring on")}));
+  }
+  EXPECT_THAT(complaint({"--comm", "rings"}), HasSubstr("did you mean ring?"));
+  EXPECT_THAT(complaint({"--reduce", "slow"}), HasSubstr("--reduce"));
+}
+
 TEST(Options, NoSyncNeedsMicroBatches) {
   EXPECT_THAT(complaint({"--mode", "no_sync"}), HasSubstr("--accum"));
   const Options o = parsed({"--mode", "no_sync", "--accum", "4"});
