@@ -21,16 +21,28 @@ namespace {
 /// keep quiet so long.
 constexpr std::chrono::seconds kHeadStart{2};
 
+/// Received bytes worth getting up for. Woken by every few packets, the thread would take a quarter
+/// more of its core: 380 sleeps for a 25 MB all-reduce over 1 Gbit/s instead of 180.
+constexpr std::size_t kWorthwhileBytes = 128U << 10U;
+
+}  // namespace
+
 /// What is still to move between this rank and one peer in one direction.
-struct Lane {
+struct SocketMesh::Lane {
   bool sending = false;
   int peer = 0;
-  std::vector<std::size_t> messages;  // indices into the exchange's, in order; none is empty
-  std::size_t next = 0;               // place in `messages`
+  std::span<const Message> messages;  // all of the exchange in this direction
+  std::vector<std::size_t> queue;     // those to or from the peer, in order; none is empty
+  std::size_t next = 0;               // place in the queue
   std::size_t moved = 0;              // bytes of that one
+
+  bool finished() const { return next == queue.size(); }
+  std::size_t index() const { return queue[next]; }
+  const Message& message() const { return messages[index()]; }
 };
 
-void append_lanes(std::span<const Message> messages, bool sending, std::vector<Lane>& lanes) {
+void SocketMesh::append_lanes(bool sending, std::span<const Message> messages,
+                              std::vector<Lane>& lanes) {
   for (std::size_t i = 0; i < messages.size(); ++i) {
     if (messages[i].tensor.nbytes() == 0) {
       continue;
@@ -39,82 +51,89 @@ void append_lanes(std::span<const Message> messages, bool sending, std::vector<L
       return one.sending == sending && one.peer == messages[i].peer;
     });
     if (lane == lanes.end()) {
-      lane = lanes.insert(lane, {.sending = sending, .peer = messages[i].peer, .messages = {}});
+      lane = lanes.insert(
+          lane, {.sending = sending, .peer = messages[i].peer, .messages = messages, .queue = {}});
     }
-    lane->messages.push_back(i);
+    lane->queue.push_back(i);
   }
 }
 
-}  // namespace
-
-// Each direction to each peer is a lane with messages in order. The thread sleeps in poll(2) until
-// the kernel has room or data for any of them, moves what there is, at most one message per lane,
-// reports arrivals, and sleeps again. While on_arrival adds up what came, the kernel's own buffers
-// keep moving: it sends what it has taken over from us and receives ahead of us.
+// Each direction to each peer is a lane with messages in order. The thread sleeps until the kernel
+// has room or data for one of them, moves what there is, at most one message per lane, reports
+// arrivals, and sleeps again. While on_arrival adds up what came, the kernel's own buffers keep
+// moving: it sends what it has taken over from us and receives ahead of us.
 void SocketMesh::exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
                           const Collectives::OnArrival& on_arrival) {
   std::vector<Lane> lanes;
-  append_lanes(outgoing, /*sending=*/true, lanes);
-  append_lanes(incoming, /*sending=*/false, lanes);
-  std::vector<pollfd> entries;
-  for (const Lane& lane : lanes) {
-    const auto events = static_cast<short>(lane.sending ? POLLOUT : POLLIN);
-    entries.push_back({.fd = socket_to(lane.peer).descriptor(), .events = events, .revents = 0});
-  }
+  append_lanes(/*sending=*/true, outgoing, lanes);
+  append_lanes(/*sending=*/false, incoming, lanes);
   std::vector<bool> arrived(incoming.size());
   for (std::size_t i = 0; i < incoming.size(); ++i) {
     arrived[i] = incoming[i].tensor.nbytes() == 0;
   }
-
   std::size_t reported = 0;
   const auto report = [&] {
     for (; reported < arrived.size() && arrived[reported]; ++reported) {
       on_arrival(reported);
     }
   };
+
   report();
-  for (std::size_t pending = lanes.size(); pending > 0; report()) {
-    if (poll(entries.data(), entries.size(), -1) < 0) {
-      BRIGADE_CHECK(errno == EINTR, "sockets: poll: ", std::strerror(errno));
-      continue;
-    }
+  std::vector<pollfd> entries(lanes.size());
+  while (sleep_until_ready(lanes, entries)) {
     for (std::size_t i = 0; i < lanes.size(); ++i) {
       Lane& lane = lanes[i];
-      if (entries[i].fd < 0 || entries[i].revents == 0) {
-        continue;
-      }
-      const std::size_t index = lane.messages[lane.next];
-      if (move((lane.sending ? outgoing : incoming)[index], lane.sending, lane.moved)) {
+      if (entries[i].revents != 0 && move(lane)) {
         if (!lane.sending) {
-          arrived[index] = true;
+          arrived[lane.index()] = true;
         }
         lane.moved = 0;
         ++lane.next;
       }
-      if (lane.next == lane.messages.size()) {
-        entries[i].fd = -1;  // poll skips it
-        --pending;
-      }
     }
+    report();
   }
 }
 
-/// Sends or receives what is left of `message` behind its first `moved` bytes, as far as the kernel
-/// goes along without waiting. True when it is complete.
-bool SocketMesh::move(const Message& message, bool sending, std::size_t& moved) const {
-  const int fd = socket_to(message.peer).descriptor();
-  const std::size_t size = message.tensor.nbytes();
-  while (moved < size) {
-    std::byte* at = message.tensor.bytes() + moved;
+/// Sleeps in poll(2) until some lanes can move and marks them in their entries. False at once when
+/// all lanes are finished.
+bool SocketMesh::sleep_until_ready(std::span<const Lane> lanes, std::span<pollfd> entries) const {
+  bool unfinished = false;
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    const Lane& lane = lanes[i];
+    const auto events = static_cast<short>(lane.sending ? POLLOUT : POLLIN);
+    const int fd = lane.finished() ? -1 : socket_to(lane.peer).descriptor();  // -1: poll skips it
+    entries[i] = {.fd = fd, .events = events, .revents = 0};
+    unfinished = unfinished || !lane.finished();
+    if (!lane.sending && !lane.finished()) {
+      const std::size_t left = lane.message().tensor.nbytes() - lane.moved;
+      const int worthwhile = static_cast<int>(std::min(left, kWorthwhileBytes));
+      // Only a wish. Where the kernel does not grant it, poll returns earlier.
+      static_cast<void>(setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &worthwhile, sizeof worthwhile));
+    }
+  }
+  while (unfinished && poll(entries.data(), entries.size(), -1) < 0) {
+    BRIGADE_CHECK(errno == EINTR, "sockets: poll: ", std::strerror(errno));
+  }
+  return unfinished;
+}
+
+/// Sends or receives what is left of the lane's next message, as far as the kernel goes along
+/// without waiting. True when the message is complete.
+bool SocketMesh::move(Lane& lane) const {
+  const int fd = socket_to(lane.peer).descriptor();
+  const Tensor& tensor = lane.message().tensor;
+  while (lane.moved < tensor.nbytes()) {
+    std::byte* at = tensor.bytes() + lane.moved;
+    const std::size_t left = tensor.nbytes() - lane.moved;
     // Without MSG_NOSIGNAL, sending to a rank that is gone would end this process without a word.
-    const ssize_t count =
-        sending ? send(fd, at, size - moved, MSG_NOSIGNAL) : recv(fd, at, size - moved, 0);
+    const ssize_t count = lane.sending ? send(fd, at, left, MSG_NOSIGNAL) : recv(fd, at, left, 0);
     if (count > 0) {
-      moved += static_cast<std::size_t>(count);
+      lane.moved += static_cast<std::size_t>(count);
     } else if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
       return false;
     } else if (count == 0 || errno != EINTR) {
-      fail(message.peer, count == 0 ? 0 : errno);
+      fail(lane.peer, count == 0 ? 0 : errno);
     }
   }
   return true;

@@ -9,6 +9,8 @@
 #include "dist/collectives.h"
 #include "dist/socket.h"
 
+struct pollfd;
+
 namespace brigade::dist {
 
 /// Messages between ranks over one TCP connection per pair, moved by a thread that sleeps in the
@@ -35,7 +37,11 @@ class SocketMesh {
   std::string addresses() const;
 
  private:
-  bool move(const Message& message, bool sending, std::size_t& moved) const;
+  struct Lane;
+  static void append_lanes(bool sending, std::span<const Message> messages,
+                           std::vector<Lane>& lanes);
+  bool sleep_until_ready(std::span<const Lane> lanes, std::span<pollfd> entries) const;
+  bool move(Lane& lane) const;
   const Socket& socket_to(int peer) const;
   [[noreturn]] void fail(int peer, int code) const;
 

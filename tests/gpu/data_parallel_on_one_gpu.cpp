@@ -13,6 +13,7 @@
 #include "core/ops.h"
 #include "dist/data_parallel.h"
 #include "dist/launch.h"
+#include "dist/ordered_all_reduce.h"
 #include "nn/linear.h"
 #include "nn/mse_loss.h"
 #include "nn/relu.h"
@@ -130,6 +131,21 @@ std::vector<double> train_together(dist::Communicator& comm, Device device, dist
   return weights_of(model);
 }
 
+/// Additions in the order of the ranks, by our own all-reduce on the communication stream: every
+/// mode has the same bits.
+void check_deterministic(dist::Communicator& comm, Device device) {
+  comm.use(std::make_unique<dist::OrderedAllReduce>());
+  const std::vector<double> naive =
+      train_together(comm, device, dist::SyncMode::naive, /*no_sync=*/false);
+  for (const dist::SyncMode mode :
+       {dist::SyncMode::flat, dist::SyncMode::per_param, dist::SyncMode::overlap}) {
+    if (train_together(comm, device, mode, /*no_sync=*/false) != naive) {
+      throw VerificationError(concat("with ", comm.description(), ", ", dist::to_string(mode),
+                                     " has other bits than naive"));
+    }
+  }
+}
+
 int check_all_modes(const std::string& kind, Device device) {
   constexpr double kBound = 1e-6;
   const std::unique_ptr<dist::Communicator> comm = dist::make_communicator(kind, device);
@@ -153,6 +169,7 @@ int check_all_modes(const std::string& kind, Device device) {
   if (!good) {
     throw VerificationError("data parallel training differs from one rank");
   }
+  check_deterministic(*comm, device);
   return 0;
 }
 

@@ -1,19 +1,19 @@
-// A training job in which rank 1 fails in the way the first argument names. See
-// expect_failure.cmake.
+// A training job in which rank 1 fails in the way the first argument names; the second is a --comm.
+// See expect_failure.cmake.
 #include <csignal>
 #include <string>
 
 #include "core/error.h"
 #include "dist/launch.h"
-#include "dist/mpi_communicator.h"
 #include "tests/support/small_model.h"
 #include "tests/support/small_training.h"
 
 namespace brigade {
 namespace {
 
-int run(dist::MpiSession& session, const std::string& how) {
-  dist::MpiCommunicator comm;
+int run(dist::MpiSession& session, const std::string& how, const std::string& kind) {
+  const auto made = dist::make_communicator(kind, kCpu);
+  dist::Communicator& comm = *made;
   const bool fails = session.info().rank == 1;
   BRIGADE_CHECK(how != "throw_on_all", "broken on purpose");
   if (how == "throw_before_collectives") {
@@ -48,6 +48,7 @@ int run(dist::MpiSession& session, const std::string& how) {
 
 int main(int argc, char** argv) {
   const std::string how = argc > 1 ? argv[1] : "";
+  const std::string kind = argc > 2 ? argv[2] : "mpi";
   return brigade::dist::run_main(
-      [&](brigade::dist::MpiSession& session) { return brigade::run(session, how); });
+      [&](brigade::dist::MpiSession& session) { return brigade::run(session, how, kind); });
 }
