@@ -168,14 +168,26 @@ bool WorkerStream::someone_waits() const {
   return waiters_->load(std::memory_order_relaxed) > 0;
 }
 
-std::unique_ptr<Stream> make_comm_stream(Device device) {
+namespace {
+
+std::unique_ptr<Stream> make_stream(Device device, const char* name, StreamPriority priority) {
   if constexpr (kHasCuda) {
     if (device.is_cuda()) {
-      return make_cuda_stream(device, StreamPriority::high);
+      return make_cuda_stream(device, priority);
     }
   }
   BRIGADE_CHECK(!device.is_cuda(), "stream: ", device, " asked of a build without CUDA");
-  return std::make_unique<WorkerStream>("brigade-comm");
+  return std::make_unique<WorkerStream>(name);
+}
+
+}  // namespace
+
+std::unique_ptr<Stream> make_comm_stream(Device device) {
+  return make_stream(device, "brigade-comm", StreamPriority::high);
+}
+
+std::unique_ptr<Stream> make_side_stream(Device device, const char* name) {
+  return make_stream(device, name, StreamPriority::normal);
 }
 
 }  // namespace brigade

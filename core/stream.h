@@ -124,4 +124,8 @@ enum class StreamPriority : bool { normal, high };
 /// A new stream for communication on `device`: a WorkerStream, or a high-priority CUDA stream.
 std::unique_ptr<Stream> make_comm_stream(Device device);
 
+/// A new stream for other work beside the computation: a WorkerStream called `name`, or a CUDA
+/// stream of normal priority.
+std::unique_ptr<Stream> make_side_stream(Device device, const char* name);
+
 }  // namespace brigade

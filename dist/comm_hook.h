@@ -8,7 +8,7 @@
 
 namespace brigade::dist {
 
-/// How the gradients of one bucket are brought together: the seam for compression (PyTorch's DDP
+/// How the gradients of a bucket, or of a piece of it, are brought together: the seam for compression (PyTorch's DDP
 /// communication hooks, torch.distributed.algorithms.ddp_comm_hooks).
 class CommHook {
  public:
@@ -17,25 +17,19 @@ class CommHook {
   /// For people: "none", "bf16".
   virtual std::string name() const = 0;
 
-  /// Starts bucket.grads := the sum over ranks, or the hook's approximation of it; the same bits on
-  /// every rank. Called on the thread of backward() in bucket order, the same on all ranks; returns
-  /// at once. `index` is the bucket's place, for hooks that keep something per bucket.
-  virtual Work all_reduce(std::size_t index, const Bucket& bucket, Communicator& comm) = 0;
+  /// Starts piece.grads := the sum over ranks, or the hook's approximation of it; the same bits on
+  /// every rank. Called on the thread of backward() in an order that is the same on all ranks;
+  /// returns at once. `index` is the place of the piece's bucket, for hooks that keep something per
+  /// bucket.
+  virtual Work all_reduce(std::size_t index, const Piece& piece, Communicator& comm) = 0;
 };
 
-/// No compression: the bucket as it is.
+/// No compression: the gradients as they are.
 class PlainAllReduce final : public CommHook {
  public:
   std::string name() const override { return "none"; }
-  Work all_reduce(std::size_t /*index*/, const Bucket& bucket, Communicator& comm) override {
-    Work last;
-    for (const Piece& piece : bucket.pieces) {
-      last = comm.all_reduce(piece.grads, piece.label);
-    }
-    // The communicator works them off one after the other, so the last one's Work stands for the
-    // bucket, and rethrows what any of them threw: behind a failed collective the rest of the queue
-    // fails too (core/stream.h).
-    return last;
+  Work all_reduce(std::size_t /*index*/, const Piece& piece, Communicator& comm) override {
+    return comm.all_reduce(piece.grads, piece.label);
   }
 };
 

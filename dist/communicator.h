@@ -118,6 +118,7 @@ class Communicator : protected Collectives {
   std::uint64_t collectives() const { return collectives_; }
   std::uint64_t bytes_reduced() const { return bytes_reduced_; }
 
+  bool timed() const { return timing_ == Timing::on; }
   /// While on, enqueue and wait note their times; take_* hand them out and forget them.
   void set_timing(bool on) { timing_ = on ? Timing::on : Timing::off; }
   std::vector<CollectiveRecord> take_collectives() {

@@ -6,6 +6,7 @@
 
 #include "core/context.h"
 #include "core/error.h"
+#include "dist/need_order.h"
 #include "dist/replica_check.h"
 
 namespace brigade::dist {
@@ -57,8 +58,8 @@ DataParallel::DataParallel(std::vector<autograd::Variable> parameters, Communica
     verify_parameters_equal();
   }
 
-  buckets_ = make_buckets(parameters_, plan, piece_bytes(options));
-  sync_ = make_grad_sync(options.mode, {parameters_, buckets_, comm_, *options_.hook});
+  sink_ = std::make_unique<WaitForBuckets>(comm_);
+  lay_out(plan);
   if (options.unused != UnusedPolicy::refuse) {
     unused_ = std::make_unique<UnusedParameters>(parameters_, comm_, options.unused);
   }
@@ -75,6 +76,46 @@ DataParallel::~DataParallel() {
   }
 }
 
+void DataParallel::lay_out(const BucketPlan& plan) {
+  buckets_ = make_buckets(parameters_, plan, piece_bytes(options_));
+  std::vector<std::size_t> pieces;
+  for (const Bucket& bucket : buckets_) {
+    pieces.push_back(bucket.pieces.size());
+  }
+  order_ = in_bucket_order(pieces);
+  connect();
+}
+
+void DataParallel::connect() {
+  sync_ =
+      make_grad_sync(options_.mode, {parameters_, buckets_, comm_, *options_.hook, *sink_, order_});
+}
+
+void DataParallel::update_in_flight(BucketOptimizer optimizer, UpdateDeadline deadline) {
+  BRIGADE_CHECK(options_.mode != SyncMode::naive,
+                "data parallel: naive synchronisation has no buckets to update one by one; use "
+                "another mode");
+  BRIGADE_CHECK(!unused_,
+                "data parallel: which parameters are unused is known only when backward is over, "
+                "too late for updates in flight; use one or the other");
+  BRIGADE_CHECK(updates_ == nullptr, "data parallel: updates are in flight already");
+  if (parameters_.empty()) {
+    return;
+  }
+  auto updates = std::make_unique<UpdateInFlight>(parameters_, comm_, parameters_.front().device(),
+                                                  std::move(optimizer), deadline);
+  updates_ = updates.get();
+  sink_ = std::move(updates);
+  if (deadline == UpdateDeadline::next_read) {
+    sink_ = std::make_unique<NeedOrder>(std::move(sink_), buckets_, comm_, order_);
+  }
+  connect();
+}
+
+std::vector<UpdateRecord> DataParallel::take_updates() {
+  return updates_ != nullptr ? updates_->take_records() : std::vector<UpdateRecord>();
+}
+
 void DataParallel::verify_parameters_equal() const {
   check_same_values(parameters_, comm_);
   check_same_values(frozen_, comm_);
@@ -88,11 +129,16 @@ void DataParallel::begin(UnusedParameters::Pass pass) {
   check_frozen();
   syncing_ = no_sync_depth_ == 0;
   for (const autograd::Variable& parameter : parameters_) {
+    // The last step's update may still be reading the gradients that this backward overwrites.
+    static_cast<void>(parameter.data());
     // A gradient that is already the average will be summed over the ranks once more, together with
     // what this backward adds. Shrunk by 1 / ranks it comes out of that sum as it was. The factor
     // is the beta of the next dW GEMM, so it costs nothing.
     autograd::GradState& state = *parameter.grad_state();
     state.carry = state.synchronized ? 1.0 / comm_.size() : 1.0;
+  }
+  if (syncing_) {
+    sink_->backward_begins();
   }
   if (syncing_ && unused_) {
     for (const std::size_t index : unused_->begin(pass)) {
@@ -133,6 +179,12 @@ void DataParallel::report(std::size_t index) {
   }
 }
 
+void DataParallel::on_node_end() {
+  if (syncing_) {
+    sync_->on_node_end();
+  }
+}
+
 void DataParallel::on_backward_end() {
   if (syncing_) {
     sync_->on_backward_end();
@@ -156,12 +208,14 @@ void DataParallel::rebuild_buckets() {
   }
   // The host is about to block in a broadcast and to allocate. On a GPU that ranks share neither
   // may happen while a collective is in flight; this once, the host waits for the device.
+  for (const autograd::Variable& parameter : parameters_) {
+    static_cast<void>(parameter.data());  // updates in flight read and write the old buckets
+  }
   compute_stream(parameters_.front().device()).synchronize();
   std::optional<BucketPlan> plan =
       ready_order_.decide(parameters_, bucket_policy(options_), buckets_, comm_);
   if (plan) {
-    buckets_ = make_buckets(parameters_, *plan, piece_bytes(options_));
-    sync_ = make_grad_sync(options_.mode, {parameters_, buckets_, comm_, *options_.hook});
+    lay_out(*plan);
     rebuilt_ = true;
   }
 }

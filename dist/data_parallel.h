@@ -15,6 +15,7 @@
 #include "dist/grad_sync.h"
 #include "dist/ready_order.h"
 #include "dist/unused_parameters.h"
+#include "dist/update_in_flight.h"
 
 namespace brigade::dist {
 
@@ -100,6 +101,18 @@ class DataParallel final : public autograd::GradListener {
   };
   NoSyncScope no_sync() { return NoSyncScope(no_sync_depth_); }
 
+  /// From now on `optimizer` updates each bucket as soon as its gradients are there, and there is
+  /// no optimizer.step() any more: every backward that synchronises is a step. With
+  /// UpdateDeadline::next_read communication and updates go on under the next forward, and pieces
+  /// leave in the order in which it needs them (need_order.h). Bit-identical to stepping after
+  /// backward. Between two backwards; at most once.
+  /// Errors: naive mode, which has no buckets; unused parameters allowed: which ones were is known
+  /// only when backward is over.
+  void update_in_flight(BucketOptimizer optimizer, UpdateDeadline deadline);
+
+  /// When buckets were updated in flight since the last call; see Communicator::set_timing.
+  std::vector<UpdateRecord> take_updates();
+
   /// For a rank that has no samples while others run a backward: takes part in all their
   /// collectives, in their order, and contributes zeros, or what earlier backwards inside no_sync()
   /// have left here. Afterwards this rank has the average as well. Inside no_sync() it does
@@ -118,6 +131,7 @@ class DataParallel final : public autograd::GradListener {
 
   void on_backward_begin() override;
   void on_grad_ready(std::size_t index) override;
+  void on_node_end() override;
   void on_backward_end() override;
   void on_backward_abort() noexcept override;
 
@@ -125,6 +139,8 @@ class DataParallel final : public autograd::GradListener {
   void begin(UnusedParameters::Pass pass);
   void check_frozen() const;
   void report(std::size_t index);
+  void lay_out(const BucketPlan& plan);
+  void connect();
   void rebuild_buckets();
 
   std::vector<autograd::Variable> parameters_;
@@ -132,6 +148,9 @@ class DataParallel final : public autograd::GradListener {
   Communicator& comm_;
   DataParallelOptions options_;
   std::vector<Bucket> buckets_;
+  std::vector<Send> order_;  // in which the buckets' pieces leave
+  std::unique_ptr<BucketSink> sink_;
+  UpdateInFlight* updates_ = nullptr;  // part of sink_, when updating in flight
   std::unique_ptr<GradSync> sync_;
   std::unique_ptr<UnusedParameters> unused_;  // null: an unused parameter is an error
   ReadyOrder ready_order_;

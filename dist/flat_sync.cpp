@@ -8,17 +8,19 @@ void FlatSync::on_backward_end() {
   if (std::find(arrived_.begin(), arrived_.end(), false) != arrived_.end()) {
     throw_missing(targets_, arrived_);
   }
-  std::vector<Work> works;
   for (std::size_t i = 0; i < targets_.buckets.size(); ++i) {
-    works.push_back(targets_.hook.all_reduce(i, targets_.buckets[i], targets_.comm));
+    Work last;
+    for (const Piece& piece : targets_.buckets[i].pieces) {
+      last = targets_.hook.all_reduce(i, piece, targets_.comm);
+    }
+    targets_.sink.launched(i, targets_.buckets[i], last);
   }
-  for (std::size_t i = 0; i < works.size(); ++i) {
-    targets_.comm.wait(works[i], targets_.buckets[i].grads.device());
-  }
+  targets_.sink.backward_ended();
   reset();
 }
 
 void FlatSync::reset() noexcept {
+  targets_.sink.reset();
   std::fill(arrived_.begin(), arrived_.end(), false);
 }
 

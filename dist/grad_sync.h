@@ -7,8 +7,10 @@
 
 #include "autograd/variable.h"
 #include "dist/bucket.h"
+#include "dist/bucket_sink.h"
 #include "dist/comm_hook.h"
 #include "dist/communicator.h"
+#include "dist/send_order.h"
 
 namespace brigade::dist {
 
@@ -33,6 +35,9 @@ class GradSync {
   /// collectives: the optimizer may be enqueued at once.
   virtual void on_backward_end() = 0;
 
+  /// A node of backward has run (autograd/hooks.h).
+  virtual void on_node_end() {}
+
   /// The backward was abandoned: forget its gradients.
   virtual void reset() noexcept = 0;
 };
@@ -43,6 +48,8 @@ struct SyncTargets {
   const std::vector<Bucket>& buckets;
   Communicator& comm;
   CommHook& hook;
+  BucketSink& sink;
+  const std::vector<Send>& order;  ///< every piece of every bucket once
 };
 
 /// The one place where a mode is turned into behaviour. `per_param` expects buckets of one

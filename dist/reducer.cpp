@@ -13,7 +13,8 @@ namespace brigade::dist {
 //   ready              ^b0                 ^b1         ^b2
 //   comm                | all-reduce b0 | all-reduce b1 | all-reduce b2 |
 //
-// `works_.size()` is the number of buckets launched so far, and therefore the one that is next.
+// What leaves when is `targets_.order`, fixed in advance and the same on every rank; `sent_` is how
+// much of it has left in this backward, and therefore what is next.
 Reducer::Reducer(SyncTargets targets)
     : targets_(targets),
       bucket_of_(targets.parameters.size()),
@@ -40,37 +41,47 @@ void Reducer::on_grad_ready(std::size_t index) {
 }
 
 void Reducer::launch_full_buckets() {
-  // A full bucket waits here until all before it have left: every rank launches 0, 1, 2, ...
+  // A full bucket waits here until all before it have left: every rank launches in one order,
   // whatever order its gradients came in.
-  while (works_.size() < missing_.size() && missing_[works_.size()] == 0) {
-    const std::size_t next = works_.size();
-    works_.push_back(targets_.hook.all_reduce(next, targets_.buckets[next], targets_.comm));
+  while (sent_ < targets_.order.size() && missing_[targets_.order[sent_].bucket] == 0) {
+    const Send& next = targets_.order[sent_++];
+    const Bucket& bucket = targets_.buckets[next.bucket];
+    const Work work =
+        targets_.hook.all_reduce(next.bucket, bucket.pieces[next.piece], targets_.comm);
+    // The communicator works collectives off one after the other, so the last piece's Work stands
+    // for the bucket, and rethrows what any of them threw (core/stream.h).
+    if (--unsent_[next.bucket] == 0) {
+      targets_.sink.launched(next.bucket, bucket, work);
+    }
   }
 }
 
+void Reducer::on_node_end() {
+  targets_.sink.node_ended();
+}
+
 void Reducer::on_backward_end() {
-  if (works_.size() < targets_.buckets.size()) {
+  if (sent_ < targets_.order.size()) {
     throw_missing(targets_, arrived_);
   }
-  // Only now, and not when a bucket is launched: a compute stream that waited there could never
-  // have more than one bucket in flight.
-  for (std::size_t bucket = 0; bucket < works_.size(); ++bucket) {
-    targets_.comm.wait(works_[bucket], targets_.buckets[bucket].grads.device());
-  }
+  targets_.sink.backward_ended();
   expect_next_backward();
 }
 
 void Reducer::reset() noexcept {
-  out_of_step_ = out_of_step_ || !works_.empty();
+  out_of_step_ = out_of_step_ || sent_ > 0;
+  targets_.sink.reset();
   expect_next_backward();
 }
 
 void Reducer::expect_next_backward() noexcept {
-  works_.clear();
+  sent_ = 0;
   std::fill(arrived_.begin(), arrived_.end(), false);
   missing_.clear();
+  unsent_.clear();
   for (const Bucket& bucket : targets_.buckets) {
     missing_.push_back(bucket.members.size());
+    unsent_.push_back(bucket.pieces.size());
   }
 }
 

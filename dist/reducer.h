@@ -25,7 +25,9 @@ class Reducer final : public GradSync {
   /// is not called. Throws Error if a parameter reports twice in one backward.
   void on_grad_ready(std::size_t index) override;
 
-  /// Makes the compute stream wait for every bucket. On a GPU the host does not wait.
+  void on_node_end() override;
+
+  /// Orders what comes behind the collectives, in the sink's way; see bucket_sink.h.
   /// Throws Error, in this step and on this rank, if a bucket never filled; names its missing
   /// parameters.
   void on_backward_end() override;
@@ -46,7 +48,8 @@ class Reducer final : public GradSync {
   // State of one backward.
   std::vector<bool> arrived_;         // parameter -> its gradient is final
   std::vector<std::size_t> missing_;  // bucket -> gradients still to come
-  std::vector<Work> works_;  // one per launched bucket: the next to launch is works_.size()
+  std::vector<std::size_t> unsent_;   // bucket -> pieces still to be launched
+  std::size_t sent_ = 0;              // how much of targets_.order has been launched
 };
 
 }  // namespace brigade::dist

@@ -114,7 +114,10 @@ bool Optimizer::parameters_moved() const {
 
 // Parameter by parameter, because neighbours may have parted. Copies bits, so training goes on as
 // if nothing had moved; the padding between parameters is zero as at the start.
-void Optimizer::follow_parameters() {
+void Optimizer::follow_moved_parameters() {
+  if (!parameters_moved()) {
+    return;
+  }
   const std::vector<FlatSpan> before = std::exchange(spans_, flat_spans(parameters_));
   for (std::vector<Tensor>& tensors : state_) {
     const std::vector<Tensor> old = std::exchange(tensors, zeros_like(spans_));
@@ -159,38 +162,67 @@ bool Optimizer::takes_part(std::size_t index) const {
 // Nearly always one part per span. A span breaks into several around a parameter that is left alone
 // (an update with a zero gradient would not do: momentum and weight decay move weights as well) and
 // where parameters differ in their number of updates, because Adam's bias correction counts them.
-std::vector<SpanPart> Optimizer::parts() {
-  if (parameters_moved()) {
-    follow_parameters();
+void Optimizer::append_parts(std::size_t span_index, std::vector<SpanPart>& result) const {
+  const FlatSpan& span = spans_[span_index];
+  bool open = false;
+  for (std::size_t k = 0; k < span.members.size(); ++k) {
+    const std::size_t i = span.members[k];
+    const std::int64_t step = updates_[i] + 1;
+    if (!takes_part(i)) {
+      open = false;
+      continue;
+    }
+    const Tensor& data = parameters_[i].data();
+    const Tensor& grad = parameters_[i].grad_state()->grad;
+    if (open && result.back().step == step) {
+      result.back().data = joined(result.back().data, data);
+      result.back().grad = joined(result.back().grad, grad);
+    } else {
+      result.push_back(
+          {.span = span_index,
+           .offset = static_cast<std::int64_t>(span.offsets[k] / size_of(data.dtype())),
+           .step = step,
+           .data = data.reshape({data.numel()}),
+           .grad = grad.reshape({grad.numel()})});
+    }
+    open = true;
   }
+}
+
+std::vector<SpanPart> Optimizer::parts() {
+  follow_moved_parameters();
   std::vector<SpanPart> result;
   for (std::size_t s = 0; s < spans_.size(); ++s) {
-    const FlatSpan& span = spans_[s];
-    bool open = false;
-    for (std::size_t k = 0; k < span.members.size(); ++k) {
-      const std::size_t i = span.members[k];
-      const std::int64_t step = updates_[i] + 1;
-      if (!takes_part(i)) {
-        open = false;
-        continue;
-      }
-      const Tensor& data = parameters_[i].data();
-      const Tensor& grad = parameters_[i].grad_state()->grad;
-      if (open && result.back().step == step) {
-        result.back().data = joined(result.back().data, data);
-        result.back().grad = joined(result.back().grad, grad);
-      } else {
-        result.push_back(
-            {.span = s,
-             .offset = static_cast<std::int64_t>(span.offsets[k] / size_of(data.dtype())),
-             .step = step,
-             .data = data.reshape({data.numel()}),
-             .grad = grad.reshape({grad.numel()})});
-      }
-      open = true;
-    }
+    append_parts(s, result);
   }
   return result;
+}
+
+void Optimizer::begin_step() {
+  follow_moved_parameters();
+  ++steps_done_;
+}
+
+std::function<void()> Optimizer::update_of(const Tensor& memory) {
+  // Spans are in the order of their addresses.
+  auto span = std::lower_bound(spans_.begin(), spans_.end(), memory.bytes(),
+                               [](const FlatSpan& one, const std::byte* address) {
+                                 return std::less<>()(one.data.bytes(), address);
+                               });
+  std::vector<SpanPart> parts;
+  for (; span != spans_.end() && span->data.same_storage(memory); ++span) {
+    append_parts(static_cast<std::size_t>(span - spans_.begin()), parts);
+    for (const std::size_t i : span->members) {
+      updates_[i] += takes_part(i) ? 1 : 0;
+    }
+  }
+  BRIGADE_CHECK(!parts.empty(),
+                "optimizer: asked to update memory that is none of its parameters'");
+  return [this, parts = std::move(parts)] {
+    for (const SpanPart& part : parts) {
+      update(part);
+    }
+  };
 }
 
 void Optimizer::zero_grad() {

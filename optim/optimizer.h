@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "autograd/variable.h"
@@ -53,6 +54,15 @@ class Optimizer {
   /// unless `local` allows that: the ranks' weights then drift apart.
   void step(LocalGradients local = LocalGradients::refuse);
 
+  /// @name step() in parts, each as soon as its gradients are there (dist/update_in_flight.h)
+  /// @{
+  /// Begins a step: the parts to come belong to it.
+  void begin_step();
+  /// What updates the parameters that lie in `memory`, the flat weights of a bucket, whose
+  /// gradients are complete. To be executed once, on any thread, when these are final.
+  std::function<void()> update_of(const Tensor& memory);
+  /// @}
+
   /// Forgets all gradients without touching their memory.
   void zero_grad();
 
@@ -78,7 +88,8 @@ class Optimizer {
   void check_gradients(LocalGradients local) const;
   bool takes_part(std::size_t index) const;
   bool parameters_moved() const;
-  void follow_parameters();
+  void follow_moved_parameters();
+  void append_parts(std::size_t span_index, std::vector<SpanPart>& result) const;
 
   std::vector<autograd::Variable> parameters_;
   std::vector<FlatSpan> spans_;

@@ -30,7 +30,9 @@ class ReducerTest : public testing::Test {
   std::vector<Bucket> buckets = make_buckets(parameters, {{5, 4}, {3, 2}, {1, 0}});
   FakeCommunicator comm{4};
   PlainAllReduce hook;
-  Reducer reducer{{parameters, buckets, comm, hook}};
+  WaitForBuckets sink{comm};
+  std::vector<Send> order = in_bucket_order(std::vector<std::size_t>{1, 1, 1});
+  Reducer reducer{{parameters, buckets, comm, hook, sink, order}};
 
   std::size_t launched() const { return comm.collectives(); }
 };
@@ -135,7 +137,9 @@ TEST(SplitBuckets, LeavePieceByPieceAndAreWaitedForAsAWhole) {
   ASSERT_EQ(buckets[0].pieces.size(), 2U);
   FakeCommunicator comm(2);
   PlainAllReduce hook;
-  Reducer reducer({parameters, buckets, comm, hook});
+  WaitForBuckets sink(comm);
+  const std::vector<Send> order = in_bucket_order(std::vector<std::size_t>{2, 1});
+  Reducer reducer({parameters, buckets, comm, hook, sink, order});
   for (const Bucket& bucket : buckets) {
     Tensor grads = bucket.grads;
     ops::fill(1.0, grads);
@@ -152,13 +156,38 @@ TEST(SplitBuckets, LeavePieceByPieceAndAreWaitedForAsAWhole) {
   EXPECT_THAT(buckets[0].grads.to_vector<float>(), testing::Each(2.0F)) << "all of it, once";
 }
 
+TEST(SplitBuckets, LeaveInTheGivenOrderAndNotBeforeTheirBucketIsFull) {
+  const auto model = test::make_mlp({16, 16});
+  const std::vector<autograd::Variable> parameters = model->parameters();
+  const std::vector<Bucket> buckets = make_buckets(parameters, {{0}, {1}}, /*piece_bytes=*/512);
+  FakeCommunicator comm(2);
+  PlainAllReduce hook;
+  WaitForBuckets sink(comm);
+  const std::vector<Send> order{{0, 1}, {1, 0}, {0, 0}};
+  Reducer reducer({parameters, buckets, comm, hook, sink, order});
+  reducer.on_grad_ready(1);
+  EXPECT_EQ(comm.collectives(), 0U) << "bucket 1 is full, but a piece of bucket 0 comes before it";
+  reducer.on_grad_ready(0);
+  reducer.on_backward_end();
+  EXPECT_THAT(comm.reduced,
+              ElementsAre(buckets[0].pieces[1].grads.bytes(), buckets[1].grads.bytes(),
+                          buckets[0].pieces[0].grads.bytes()));
+}
+
 TEST(SplitBuckets, AreDoneWhenTheirLastPieceIs) {
   test::thread_world(2, [](Communicator& comm) {
     comm.emulate_link({.alpha_us = 10'000, .gbps = 10});  // a collective takes 20 ms
     comm.set_timing(true);
     const auto model = test::make_mlp({16, 16});
-    const Bucket bucket = make_buckets(model->parameters(), {{1, 0}}, /*piece_bytes=*/576).front();
-    comm.wait(PlainAllReduce().all_reduce(0, bucket, comm), kCpu);
+    const std::vector<autograd::Variable> parameters = model->parameters();
+    const std::vector<Bucket> buckets = make_buckets(parameters, {{1, 0}}, /*piece_bytes=*/576);
+    PlainAllReduce hook;
+    WaitForBuckets sink(comm);
+    const std::vector<Send> order{{0, 0}, {0, 1}};
+    Reducer reducer({parameters, buckets, comm, hook, sink, order});
+    reducer.on_grad_ready(1);
+    reducer.on_grad_ready(0);
+    reducer.on_backward_end();
     const std::vector<CollectiveRecord> collectives = comm.take_collectives();
     ASSERT_EQ(collectives.size(), 2U);
     EXPECT_EQ(collectives[1].label, "bucket_0[2/2]");

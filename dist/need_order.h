@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "dist/bucket_sink.h"
+#include "dist/send_order.h"
+
+namespace brigade::dist {
+
+/// Watches the first synchronised backwards and then replaces the order in which pieces leave by
+/// the order of need (send_order.h), once. Everything it is told it passes on.
+///
+/// Two backwards go by unwatched: the first is cold and may end with a rebuild of the buckets. The
+/// medians of the next three are planned with. Ranks measure differently and must send alike: rank
+/// 0's plan counts.
+class NeedOrder final : public BucketSink {
+ public:
+  /// `order` is what this replaces, between two backwards. The references must outlive this.
+  NeedOrder(std::unique_ptr<BucketSink> next, const std::vector<Bucket>& buckets,
+            Communicator& comm, std::vector<Send>& order)
+      : next_(std::move(next)), buckets_(buckets), comm_(comm), order_(order) {}
+
+  /// Collective, once: the time has come to plan.
+  void backward_begins() override;
+  void launched(std::size_t index, const Bucket& bucket, const Work& work) override;
+  void node_ended() override { next_->node_ended(); }
+  void backward_ended() override;
+  void reset() noexcept override;
+
+ private:
+  /// One backward as it was seen.
+  struct Seen {
+    Event begin;
+    std::vector<Event> ready;    // per bucket
+    std::vector<Event> reduced;  // likewise
+  };
+  bool watching() const;
+  Stream& compute() const;
+  std::vector<Send> plan() const;
+  std::vector<Send> of_rank_zero(std::vector<Send> mine) const;
+
+  std::unique_ptr<BucketSink> next_;
+  const std::vector<Bucket>& buckets_;
+  Communicator& comm_;
+  std::vector<Send>& order_;
+  int backwards_ = 0;  // that have ended
+  bool planned_ = false;
+  bool timing_is_mine_ = false;  // nobody else had switched it on
+  std::vector<Seen> seen_;
+};
+
+}  // namespace brigade::dist

@@ -1,0 +1,94 @@
+#include "dist/update_in_flight.h"
+
+#include <cstdio>
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include "core/context.h"
+#include "core/trace.h"
+
+namespace brigade::dist {
+
+UpdateInFlight::UpdateInFlight(const std::vector<autograd::Variable>& parameters,
+                               Communicator& comm, Device device, BucketOptimizer optimizer,
+                               UpdateDeadline deadline)
+    : parameters_(parameters),
+      comm_(comm),
+      device_(device),
+      optimizer_(std::move(optimizer)),
+      deadline_(deadline),
+      exceptions_at_start_(std::uncaught_exceptions()),
+      stream_(make_side_stream(device, "brigade-update")) {}
+
+UpdateInFlight::~UpdateInFlight() {
+  const bool failing = std::uncaught_exceptions() > exceptions_at_start_;
+  for (const autograd::Variable& parameter : parameters_) {
+    if (failing) {
+      parameter.await_before_read(nullptr);
+      continue;
+    }
+    try {
+      static_cast<void>(parameter.data());
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "[rank %d] %s\n", comm_.rank(), error.what());
+    }
+  }
+  if (failing) {
+    static_cast<void>(stream_.release());  // to join its thread would be to wait
+  }
+}
+
+void UpdateInFlight::launched(std::size_t /*index*/, const Bucket& bucket, const Work& work) {
+  updates_.push_back({.members = bucket.members,
+                      .label = bucket.label,
+                      .reduced = work,
+                      .run = optimizer_.update(bucket),
+                      .done = {}});
+}
+
+void UpdateInFlight::node_ended() {
+  for (; started_ < updates_.size(); ++started_) {
+    start(updates_[started_]);
+  }
+}
+
+void UpdateInFlight::start(Update& update) {
+  stream_->wait(compute_stream(device_).record());  // dx has been computed from the old weights
+  stream_->wait(update.reduced.done());
+  const Event begin = comm_.timed() ? stream_->record(Timing::on) : Event();
+  stream_->run([run = std::move(update.run), stream = stream_.get()] {
+    const ProfilerRange range("optimizer");
+    std::optional<UseStream> operators;
+    if (stream->device().is_cuda()) {  // on the CPU this is the stream's own thread already
+      operators.emplace(*stream);
+    }
+    run();
+  });
+  update.done = stream_->record(comm_.timed() ? Timing::on : Timing::off);
+  if (comm_.timed()) {
+    records_.push_back({update.label, begin, update.done});
+  }
+}
+
+void UpdateInFlight::backward_ended() {
+  node_ended();
+  for (const Update& update : updates_) {
+    if (deadline_ == UpdateDeadline::end_of_backward) {
+      comm_.wait(Work(update.done), device_);
+      continue;
+    }
+    for (const std::size_t index : update.members) {
+      parameters_[index].await_before_read(
+          [this, done = update.done] { comm_.wait(Work(done), device_); });
+    }
+  }
+  reset();
+}
+
+void UpdateInFlight::reset() noexcept {
+  updates_.clear();
+  started_ = 0;
+}
+
+}  // namespace brigade::dist
