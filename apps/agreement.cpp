@@ -5,6 +5,13 @@
 
 namespace brigade::apps {
 
+std::optional<dist::UpdateDeadline> Options::in_flight() const {
+  if (cross_step) {
+    return dist::UpdateDeadline::next_read;
+  }
+  return optimizer_overlap ? std::optional(dist::UpdateDeadline::end_of_backward) : std::nullopt;
+}
+
 dist::DataParallelOptions Options::data_parallel() const {
   dist::DataParallelOptions result;
   result.mode = deferred_sync() ? dist::SyncMode::overlap : dist::parse_sync_mode(mode);
@@ -37,6 +44,9 @@ std::vector<std::string> Options::agreement() const {
           flag("first-bucket-mb", first_bucket_mb.value_or(bucket_mb)),
           flag("last-bucket-mb", last_bucket_mb.value_or(bucket_mb)),
           flag("split-tensors", split_tensors ? "on" : "off"),
+          flag("piece-mb", piece_mb.value_or(bucket_mb)),
+          flag("optimizer-overlap", optimizer_overlap ? "on" : "off"),
+          flag("cross-step", cross_step ? "on" : "off"),
           flag("no-rebuild", rebuild_buckets ? "off" : "on"),
           flag("init-sync", init_sync),
           flag("reduce", reduce),

@@ -65,6 +65,7 @@ void declare_bucket_flags(FlagTable& flags, Options& o) {
   flags.value("--last-bucket-mb", "X", o.last_bucket_mb, mib, "the last one's: nothing hides it");
   flags.toggle("--split-tensors", "send larger buckets in pieces of --bucket-mb",
                [&o] { o.split_tensors = true; });
+  flags.value("--piece-mb", "X", o.piece_mb, mib, "... or of X MiB (--cross-step: 1)");
   flags.toggle("--no-rebuild", "keep the buckets when gradients arrive in another order",
                [&o] { o.rebuild_buckets = false; });
 }
@@ -81,9 +82,10 @@ void check_bucket_flags(const Options& o) {
                             ": expected a mode with buckets, flat, overlap or no_sync, got ",
                             o.mode, ", which sends every parameter by itself"));
   }
-  if (o.split_tensors && o.bucket_mb == 0.0) {
-    throw UsageError(
-        "--split-tensors: expected --bucket-mb greater than 0, got 0: it is the size of a piece");
+  if (o.split_tensors && o.piece_mb.value_or(o.bucket_mb) == 0.0) {
+    throw UsageError(concat(o.piece_mb ? "--piece-mb: expected more than 0"
+                                       : "--split-tensors: expected --bucket-mb greater than 0",
+                            ", got 0: it is the size of a piece"));
   }
   if (o.split_tensors && !some_mode_but(o, {"naive"})) {
     throw UsageError(
@@ -99,6 +101,7 @@ void set_buckets(const Options& o, dist::DataParallelOptions& result) {
   result.first_bucket_bytes = bytes_of(o.first_bucket_mb);
   result.last_bucket_bytes = bytes_of(o.last_bucket_mb);
   result.split_tensors = o.split_tensors;
+  result.piece_bytes = bytes_of(o.piece_mb);
   result.rebuild_buckets = o.rebuild_buckets;
 }
 

@@ -58,6 +58,10 @@ void declare_sync(FlagTable& flags, Options& o, Program program) {
                  "initial weights: verify | broadcast rank 0's (verify)");
     flags.choice("--sync", o.sync, {"auto", "never"},
                  "auto | never: watch the ranks drift apart (auto)");
+    flags.toggle("--optimizer-overlap", "update each bucket as soon as it has arrived",
+                 [&o] { o.optimizer_overlap = true; });
+    flags.toggle("--cross-step", "... and go on under the next forward",
+                 [&o] { o.cross_step = true; });
   }
   flags.toggle("--find-unused", "parameters no loss depends on are left alone",
                [&o] { o.find_unused = true; });
@@ -222,7 +226,42 @@ void resolve_sync(const Options& o) {
   }
 }
 
-void resolve(Options& o) {
+/// Updates in flight: what they need, and what they cannot do.
+void resolve_in_flight(const CLI::App& app, Options& o) {
+  if (o.cross_step) {
+    // The next forward waits for a layer at a time, so a layer is what should arrive; small pieces
+    // let an urgent one overtake. Only where the user has not chosen.
+    if (app.count("--bucket-by") == 0 && app.count("--bucket-mb") == 0) {
+      o.bucket_by = "layer";
+    }
+    if (!o.split_tensors && !o.piece_mb) {
+      o.piece_mb = 1.0;
+    }
+  }
+  o.split_tensors = o.split_tensors || o.piece_mb;
+  if (!o.in_flight()) {
+    return;
+  }
+  const std::string flag = o.cross_step ? "--cross-step" : "--optimizer-overlap";
+  if (o.mode == "naive") {
+    throw UsageError(flag + ": expected a mode with buckets, got naive; use --mode overlap");
+  }
+  if (o.clip_norm > 0.0) {
+    throw UsageError(flag +
+                     ": expected no --clip-norm: the norm of all gradients is known only when "
+                     "the last has arrived, and by then the first are used up");
+  }
+  if (o.find_unused || o.static_graph) {
+    throw UsageError(concat(flag, ": expected no ",
+                            o.static_graph ? "--static-graph" : "--find-unused",
+                            ": which parameters are unused is known only when backward is over"));
+  }
+  if (o.never_syncs()) {
+    throw UsageError(flag + ": expected --sync auto, got never: nothing ever arrives");
+  }
+}
+
+void resolve(const CLI::App& app, Options& o) {
   if (o.mode == "no_sync" && o.accum == 1) {
     throw UsageError(
         "no_sync: expected --accum K with K > 1, got 1: with one micro-batch per step there "
@@ -240,6 +279,7 @@ void resolve(Options& o) {
     throw UsageError("--inject other_seed: expected weights made from --seed, got --init " +
                      o.init);
   }
+  resolve_in_flight(app, o);
   check_bucket_flags(o);
   if (o.lr == 0.0) {
     o.lr = o.optimizer == "sgd" ? 0.1 : 0.001;
@@ -297,7 +337,7 @@ ParseResult parse_options(int argc, const char* const* argv, Program program) {
     if (compares) {
       resolve_comparison(options);
     }
-    resolve(options);
+    resolve(app, options);
   } catch (const CLI::CallForHelp&) {
     return {.options = {}, .text = without_double_blank_lines(app.help()), .exit_code = 0};
   } catch (const CLI::CallForVersion& version) {

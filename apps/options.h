@@ -28,8 +28,11 @@ struct Options {
   std::optional<double> first_bucket_mb;  // empty: bucket_mb
   std::optional<double> last_bucket_mb;
   bool split_tensors = false;
+  std::optional<double> piece_mb;  // empty: bucket_mb
   bool rebuild_buckets = true;
   std::string init_sync = "verify";
+  bool optimizer_overlap = false;
+  bool cross_step = false;
   std::string sync = "auto";  // never: each rank steps on its own gradients
   bool find_unused = false;
   bool static_graph = false;
@@ -86,6 +89,8 @@ struct Options {
   bool never_syncs() const { return sync == "never"; }
   /// Whether all-reduces run during backward.
   bool overlaps() const { return mode != "naive" && mode != "flat"; }
+  /// Whether buckets are updated as they arrive, and how late they may.
+  std::optional<dist::UpdateDeadline> in_flight() const;
   dist::DataParallelOptions data_parallel() const;
   /// One line per flag that all ranks must have alike: with another --accum or --steps on one of
   /// them the others would wait for it for ever.

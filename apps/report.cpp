@@ -179,6 +179,10 @@ void print_first_screen(const Console& console, const RunInfo& info) {
   row("steps",
       fmt::format("{} ({} per epoch)", grouped(info.steps), grouped(info.steps_per_epoch)));
   row("mode", fmt::format("{}: {}", o.mode, mode_text(o.mode)));
+  if (o.in_flight()) {
+    row("optimizer", fmt::format("each bucket as soon as it has arrived{}",
+                                 o.cross_step ? ", also under the next forward" : ""));
+  }
   if (o.never_syncs()) {
     row("sync", "never: no gradient leaves its rank, so the ranks drift apart, on purpose");
   }

@@ -1,5 +1,9 @@
 #include "apps/step_metrics.h"
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include "core/context.h"
 #include "core/error.h"
 
@@ -38,7 +42,8 @@ StepTimes times_of(const StepSpans& spans) {
   times.wait = times.step - total_length(compute);
   times.forward = without_waits(spans.forwards);
   times.backward = without_waits(spans.backwards);
-  times.optimizer = without_waits({spans.optimizer});
+  times.optimizer =
+      spans.updates.empty() ? without_waits({spans.optimizer}) : total_length(join(spans.updates));
   times.comm = total_length(comm);
   times.hidden = total_length(intersect(compute, comm));
   times.exposed = times.comm - times.hidden;
@@ -67,10 +72,13 @@ void StepClock::set_recording(bool on) {
   Context::current().set_span_log(on ? &log_ : nullptr);
 }
 
-void StepClock::start() {
+void StepClock::start(Border border) {
   marks_.clear();
   memory_.clear();
   mark();
+  if (border == Border::none && last_end_.recorded()) {
+    marks_.front() = last_end_;
+  }
 }
 
 void StepClock::forward_done() {
@@ -86,11 +94,10 @@ void StepClock::mark() {
   marks_.push_back(stream_.record(Timing::on));
 }
 
-StepSpans StepClock::finish() {
+StepSpans StepClock::finish(std::vector<dist::UpdateRecord> updates) {
   mark();
-  // The compute stream has waited for all collectives of the step, so their events are done as
-  // well.
   stream_.synchronize();
+  last_end_ = marks_.back();
   const Event& start = marks_.front();
   const auto ms = [&start](const Event& event) { return elapsed_ms(start, event); };
   BRIGADE_CHECK(marks_.size() % 2 == 0 && marks_.size() >= 4,
@@ -106,10 +113,9 @@ StepSpans StepClock::finish() {
   for (const dist::WaitRecord& wait : comm_.take_waits()) {
     spans.waits.push_back({ms(wait.begin), ms(wait.end)});
   }
-  for (const dist::CollectiveRecord& record : comm_.take_collectives()) {
-    spans.labels.push_back(record.label);
-    spans.collectives.push_back({ms(record.ready), ms(record.begin), ms(record.end), record.bytes});
-  }
+  add_collectives(spans);
+  std::move(updates.begin(), updates.end(), std::back_inserter(updates_));
+  add_updates(spans);
   for (const SpanLog::Span& scope : log_.take()) {
     spans.scopes.push_back({scope.name, scope.lane, scope.depth, ms(scope.begin), ms(scope.end)});
   }
@@ -117,6 +123,46 @@ StepSpans StepClock::finish() {
     spans.memory.push_back({ms(marks_[i]), memory_[i]});
   }
   return spans;
+}
+
+void StepClock::add_collectives(StepSpans& spans) {
+  std::vector<dist::CollectiveRecord> fresh = comm_.take_collectives();
+  std::move(fresh.begin(), fresh.end(), std::back_inserter(collectives_));
+  const double step_end = spans.optimizer.end;
+  const auto ms = [this](const Event& event) { return elapsed_ms(marks_.front(), event); };
+  std::vector<dist::CollectiveRecord> unfinished;
+  for (dist::CollectiveRecord& record : collectives_) {
+    const bool over = record.end.done() && ms(record.end) <= step_end;
+    if (record.begin.done() && ms(record.begin) < step_end) {
+      const double begin = ms(record.begin);
+      spans.labels.push_back(begin < 0.0 ? record.label + " (goes on)" : record.label);
+      spans.collectives.push_back(
+          {ms(record.ready), std::max(begin, 0.0), over ? ms(record.end) : step_end, record.bytes});
+    }
+    if (!over) {
+      unfinished.push_back(std::move(record));
+    }
+  }
+  collectives_ = std::move(unfinished);
+}
+
+void StepClock::add_updates(StepSpans& spans) {
+  const double step_end = spans.optimizer.end;
+  const auto ms = [this](const Event& event) { return elapsed_ms(marks_.front(), event); };
+  std::vector<dist::UpdateRecord> unfinished;
+  for (dist::UpdateRecord& record : updates_) {
+    if (!record.end.done() || ms(record.end) > step_end) {
+      unfinished.push_back(std::move(record));
+      continue;
+    }
+    const Interval interval{std::max(ms(record.begin), 0.0), ms(record.end)};
+    spans.updates.push_back(interval);
+    if (recording_) {
+      spans.scopes.push_back(
+          {"optimizer " + record.label, Lane::optimizer, 0, interval.begin, interval.end});
+    }
+  }
+  updates_ = std::move(unfinished);
 }
 
 }  // namespace brigade::apps

@@ -8,6 +8,7 @@
 #include "apps/intervals.h"
 #include "core/trace.h"
 #include "dist/communicator.h"
+#include "dist/update_in_flight.h"
 
 namespace brigade::apps {
 
@@ -16,6 +17,7 @@ namespace brigade::apps {
 ///   step      from the start of the first forward to the end of the optimizer
 ///   wait      the compute stream had nothing left to do but wait for a collective
 ///   forward, backward, optimizer   the parts of the step, without wait
+///             (updates in flight: the optimizer is the union of these, beside the rest)
 ///   comm      total length of the union of the collectives in flight
 ///   compute   the step without wait
 ///   hidden    |compute ∩ comm|: communication that cost no time
@@ -60,6 +62,7 @@ struct StepSpans {
   std::vector<Interval> forwards;   ///< one per micro-batch
   std::vector<Interval> backwards;  ///< one per micro-batch
   Interval optimizer;
+  std::vector<Interval> updates;  ///< of buckets in flight, beside the computation
   std::vector<Interval> waits;
   std::vector<CollectiveTimes> collectives;
   std::vector<std::string> labels;   ///< of the collectives
@@ -94,14 +97,22 @@ class StepClock {
   /// What step starts are counted from, on this host's std::chrono::steady_clock.
   std::chrono::steady_clock::time_point epoch() const { return epoch_; }
 
-  void start();
+  /// What the steps are separated by.
+  enum class Border : bool {
+    barrier,  ///< whatever happened since the last step, such as loading data, is no part of any
+    none      ///< the step begins where the last one ended: communication runs on across the border
+  };
+  void start(Border border = Border::barrier);
   void forward_done();
   void backward_done();
-  /// Everything of the step is enqueued. Waits for the device.
-  StepSpans finish();
+  /// Everything of the step is enqueued. Waits for the compute stream. A collective or update that
+  /// is still in flight counts up to here, and the rest of it in the next step.
+  StepSpans finish(std::vector<dist::UpdateRecord> updates = {});
 
  private:
   void mark();
+  void add_collectives(StepSpans& spans);
+  void add_updates(StepSpans& spans);
 
   Device device_;
   Stream& stream_;
@@ -110,6 +121,9 @@ class StepClock {
   bool recording_ = false;
   Event epoch_event_;
   std::chrono::steady_clock::time_point epoch_;
+  Event last_end_;
+  std::vector<dist::CollectiveRecord> collectives_;  // not over when the last step was
+  std::vector<dist::UpdateRecord> updates_;          // likewise
   std::vector<Event> marks_;  // start, then ends of: forward, backward, forward, ..., optimizer
   std::vector<std::size_t> memory_;  // in use at each mark, while recording
 };

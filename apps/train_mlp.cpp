@@ -125,7 +125,8 @@ int train(const Options& options, const dist::RankInfo& ranks) {
                                 .overlaps = options.overlaps(),
                                 .trace = trace_schedule(info),
                                 .never_sync = options.never_syncs(),
-                                .clip_norm = options.clip_norm},
+                                .clip_norm = options.clip_norm,
+                                .in_flight = options.in_flight()},
                                *data.test, {console, metrics ? &*metrics : nullptr});
   compare_ranks(result, data_parallel, place.device);
   if (comm.rank() == 0) {

@@ -50,7 +50,19 @@ Trainer::Trainer(const TrainerParts& parts)
       comm_(parts.data_parallel.communicator()),
       clock_(parts.device, comm_),
       recorder_(parts.trace, clock_, comm_),
-      device_losses_(Tensor::zeros({kLossWindow}, DType::f32, parts.device)) {}
+      device_losses_(Tensor::zeros({kLossWindow}, DType::f32, parts.device)) {
+  if (parts.in_flight) {
+    parts.data_parallel.update_in_flight(
+        {.begin_step = [&optimizer = parts.optimizer] { optimizer.begin_step(); },
+         .update = [&optimizer = parts.optimizer](
+                       const dist::Bucket& bucket) { return optimizer.update_of(bucket.data); }},
+        *parts.in_flight);
+  }
+}
+
+bool Trainer::crosses_steps() const {
+  return parts_.in_flight == dist::UpdateDeadline::next_read;
+}
 
 void Trainer::step(std::int64_t step, Timed timed) {
   dist::DistributedSampler& sampler = parts_.sampler;
@@ -64,13 +76,13 @@ void Trainer::step(std::int64_t step, Timed timed) {
   parts_.optimizer.zero_grad();
   start_together();
 
-  clock_.start();
+  clock_.start(crosses_steps() ? StepClock::Border::none : StepClock::Border::barrier);
   run_micro_batches(batches, parts_.never_sync ? samples_of(batches) : samples);
-  {
+  if (!parts_.in_flight) {
     const TraceScope trace("optimizer", Lane::optimizer);
     update(batches);
   }
-  StepSpans spans = clock_.finish();
+  StepSpans spans = clock_.finish(parts_.data_parallel.take_updates());
 
   if (timed == Timed::yes) {
     history_.add(spans, samples);
@@ -92,8 +104,12 @@ std::vector<Batch> Trainer::load(std::int64_t in_epoch) {
 }
 
 /// The data is there and all ranks begin at the same time: neither loading nor a late rank counts
-/// as part of the step.
+/// as part of the step. Where communication runs on across the border of two steps there is none
+/// to speak of, and everything counts.
 void Trainer::start_together() {
+  if (crosses_steps()) {
+    return;
+  }
   const TraceScope trace("barrier", Lane::host);
   compute_stream(parts_.device).synchronize();
   if (comm_.size() > 1) {

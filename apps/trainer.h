@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "apps/dataset.h"
@@ -29,6 +30,8 @@ struct TrainerParts {
   TraceSchedule trace = {};
   bool never_sync = false;  ///< no micro-batch synchronises; each rank steps on its own gradients
   double clip_norm = 0.0;   ///< longest gradient of a step; 0: any
+  /// Buckets are updated as their gradients arrive, instead of by a step after backward.
+  std::optional<dist::UpdateDeadline> in_flight = {};
 };
 
 /// Executes optimizer steps, one after the other, and keeps what they cost.
@@ -60,6 +63,7 @@ class Trainer {
 
  private:
   std::vector<Batch> load(std::int64_t in_epoch);
+  bool crosses_steps() const;
   void start_together();
   autograd::Variable forward(const Batch& batch);
   void run_micro_batches(const std::vector<Batch>& batches, double samples);

@@ -28,6 +28,8 @@ class Event {
   explicit Event(std::shared_ptr<EventState> state) : state_(std::move(state)) {}
 
   bool done() const { return !state_ || state_->done(); }
+  /// False for one that was default-constructed.
+  bool recorded() const { return state_ != nullptr; }
 
   /// Blocks the calling thread. Rethrows what the stream's work threw before this point.
   void synchronize() const;

@@ -14,7 +14,8 @@ namespace brigade::dist {
 namespace {
 
 std::optional<std::size_t> piece_bytes(const DataParallelOptions& options) {
-  return options.split_tensors ? std::optional(options.bucket_bytes) : std::nullopt;
+  return options.split_tensors ? std::optional(options.piece_bytes.value_or(options.bucket_bytes))
+                               : std::nullopt;
 }
 
 }  // namespace

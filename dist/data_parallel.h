@@ -43,8 +43,9 @@ struct DataParallelOptions {
   std::optional<std::size_t> first_bucket_bytes = {};  ///< empty: bucket_bytes
   std::optional<std::size_t> last_bucket_bytes = {};   ///< likewise
   /// @}
-  /// All-reduce a bucket larger than bucket_bytes as several collectives of at most so many bytes.
+  /// All-reduce large buckets as several collectives of at most piece_bytes each.
   bool split_tensors = false;
+  std::optional<std::size_t> piece_bytes = {};  ///< empty: bucket_bytes
   /// Make the buckets anew, once, from the order in which the first synchronised backward has
   /// produced the gradients; see ready_order.h. A given plan is never changed.
   bool rebuild_buckets = true;

@@ -113,7 +113,10 @@ void check_same_layout(const std::vector<autograd::Variable>& parameters,
       concat("mode ", to_string(options.mode), ", buckets of ", options.bucket_bytes, " bytes, ",
              parameters.size(), " parameters"),
       concat("buckets by ", to_string(bucket_policy(options)),
-             options.split_tensors ? ", larger ones split" : ""),
+             options.split_tensors
+                 ? concat(", larger ones split, pieces of ",
+                          options.piece_bytes.value_or(options.bucket_bytes), " bytes")
+                 : ""),
       concat("unused parameters: ", to_string(options.unused))};
   std::transform(parameters.begin(), parameters.end(), std::back_inserter(lines), layout_of);
   std::transform(frozen.begin(), frozen.end(), std::back_inserter(lines),
