@@ -74,24 +74,17 @@ IntervalSet Picture::times(const Spans& spans) {
   return apps::join(std::move(result));
 }
 
+double Picture::step_ms() const {
+  return total_length(times(steps));
+}
+
 double Picture::comm_ms() const {
   return total_length(communicating());
 }
 
-double Picture::hidden_ms() const {
-  return total_length(intersect(subtract(times(steps), times(waits)), communicating()));
-}
-
-double Picture::longest_exposed_block(double gap) const {
-  IntervalSet exposed = subtract(communicating(), subtract(times(steps), times(waits)));
-  for (Interval& one : exposed) {
-    one.end += gap;
-  }
-  double longest = 0.0;
-  for (const Interval& block : apps::join(std::move(exposed))) {
-    longest = std::max(longest, block.end - block.begin - gap);
-  }
-  return longest;
+double Picture::exposed_ms() const {
+  const IntervalSet compute = subtract(times(steps), times(waits));
+  return total_length(subtract(communicating(), compute));
 }
 
 }  // namespace brigade::test

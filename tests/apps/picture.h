@@ -39,13 +39,10 @@ struct Picture {
   apps::IntervalSet communicating() const { return times(comm); }
   apps::IntervalSet operating() const { return times(operations); }
 
-  /// hidden / comm of the step: |compute ∩ comm| / |comm|, compute = step - waits.
+  /// The figures of a picture of one step, as apps/NUMBERS.md defines them.
+  double step_ms() const;
   double comm_ms() const;
-  double hidden_ms() const;
-
-  /// The longest stretch in which collectives are in flight and this rank computes nothing. Gaps of
-  /// less than `gap` ms are part of it.
-  double longest_exposed_block(double gap) const;
+  double exposed_ms() const;
 
   static apps::IntervalSet times(const Spans& spans);
 
