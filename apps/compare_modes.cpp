@@ -35,16 +35,18 @@ void write_results(const Console& console, const ComparisonInfo& info, const Com
   const std::string json = comparison_json(info, result);
   write_file_atomically(directory / "compare.json", json);
   write_file_atomically(directory / "compare.html", comparison_html(info, result));
-  for (const ModeResult& mode : result.modes) {
-    if (info.options.trace) {
+  if (info.options.trace) {
+    for (const ModeResult& mode : result.modes) {
       write_chrome_trace(directory / concat("trace-", mode.mode, ".json.gz"), mode.trace);
     }
+    write_chrome_trace(directory / "trace-none.json.gz", result.ideal.trace);
   }
   console.line();
-  console.line(concat("wrote compare.html, compare.json",
-                      info.options.trace ? " and a trace-MODE.json.gz per mode" : "", " in ",
-                      directory.string(), "; clocks are aligned to ",
-                      std::ceil(1e3 * clock_error_ms(result.modes.front().trace)), " us"));
+  console.line(
+      concat("wrote compare.html, compare.json",
+             info.options.trace ? " and a trace-MODE.json.gz per mode, trace-none without one" : "",
+             " in ", directory.string(), "; clocks are aligned to ",
+             std::ceil(1e3 * clock_error_ms(result.modes.front().trace)), " us"));
   if (info.options.json) {
     console.result(json);
   }

@@ -227,9 +227,12 @@ class Race {
       result.ranks_equal = checked.ranks_equal;
       result.against_first = checked.against_first;
       result.against_one_rank = checked.against_one_rank;
-      result.trace = trace_of(*contestants_[i], options_.modes[i]);
+      result.beside = beside_comm_of(*contestants_[i], result.timing.slowest_rank);
+      result.trace =
+          trace_of(*contestants_[i], concat(options_.modes[i], ", ", world().size(), " ranks"));
     }
     comparison_.ideal = ideal_->result(kIdeal, world());
+    comparison_.ideal.trace = trace_of(*ideal_, concat(kIdeal, ", rank 0 by itself"));
     // It counts its own samples only.
     comparison_.ideal.timing.samples_per_second *= world().size();
     comparison_.timed_steps = static_cast<std::int64_t>(comparison_.ideal.timing.measured_steps);
@@ -238,9 +241,16 @@ class Race {
     return std::move(comparison_);
   }
 
-  RunTrace trace_of(const Contestant& contestant, const std::string& mode) const {
+  /// Each rank compares its own steps: with those of another one it would compare machines.
+  BesideComm beside_comm_of(const Contestant& contestant, int rank) const {
+    const BesideComm mine =
+        beside_comm(contestant.trainer().recorder().steps(), ideal_->trainer().recorder().steps());
+    return dist::all_gather_values(world(), mine)[static_cast<std::size_t>(rank)];
+  }
+
+  RunTrace trace_of(const Contestant& contestant, const std::string& title) const {
     return {
-        .title = concat(mode, ", ", world().size(), " ranks"),
+        .title = title,
         .device = place_.device.is_cuda() ? "cuda" : "cpu",
         .comm = world().description(),
         .caption = concat(shape_of(options_, *data_.train).description(), ", batch ",

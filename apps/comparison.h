@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/beside_comm.h"
 #include "apps/dataset.h"
 #include "apps/run_info.h"
 #include "apps/setup.h"
@@ -21,12 +22,14 @@ struct ModeResult {
   bool ranks_equal = true;        ///< bit by bit
   double against_first = 0.0;     ///< |w - w_first| / |w_first|, 0 when bit-equal to the first mode
   double against_one_rank = 0.0;  ///< likewise, to one rank on the joined batches
+  BesideComm beside;              ///< of timing.slowest_rank, in the recorded steps
   RunTrace trace;                 ///< of the last steps of the last turn; on rank 0
 };
 
 struct Comparison {
   std::vector<ModeResult> modes;
-  /// The same steps with every rank on its own: what no way to communicate can beat.
+  /// The same steps with every rank on its own: what no way to communicate can beat. Its trace is
+  /// rank 0's alone: nobody keeps these ranks in step.
   ModeResult ideal;
   double alone_samples_per_second = 0.0;  ///< one rank, the others asleep
   std::int64_t checked_steps = 0;         ///< after which the weights were compared

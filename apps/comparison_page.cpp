@@ -36,80 +36,149 @@ std::string table(const ComparisonInfo& info, const Comparison& result) {
   return html + "</table>\n";
 }
 
-/// One bar per mode, divided into what the step consists of; all on one scale.
-class Bars {
+/// A stretch of a bar. `style` is a class of page_css().
+struct Part {
+  const char* style;
+  std::string name;  ///< shown in the bar where it fits, and while the mouse rests on it
+  double value = 0.0;
+};
+
+/// Horizontal bars below each other, on one scale.
+class BarChart {
  public:
-  explicit Bars(const Comparison& result) : result_(result) {
-    for (const ModeResult& mode : result.modes) {
-      longest_ = std::max(longest_, mode.timing.step);
+  /// A bar as long as `longest` fills the width.
+  explicit BarChart(double longest) : longest_(longest) {}
+
+  /// `number` is written behind the bar, which consists of `parts` side by side.
+  void bar(const std::string& name, const std::vector<Part>& parts, const std::string& number) {
+    const double text_y = y_ + 18;
+    body_ += fmt::format("<text class=\"end\" x=\"{}\" y=\"{}\">{}</text>", kNames - 8, text_y,
+                         escaped(name));
+    double x = kNames;
+    for (const Part& part : parts) {
+      draw(part, x, text_y);
+      x += length(part.value);
     }
-    longest_ = std::max(longest_, result.ideal.timing.step);
+    body_ +=
+        fmt::format("<rect class=\"outline\" x=\"{}\" y=\"{}\" width=\"{:.2f}\" height=\"{}\"/>",
+                    kNames, y_ + 4, x - kNames, kBar);
+    body_ += fmt::format("<text class=\"strong\" x=\"{:.2f}\" y=\"{}\">{}</text>", x + 8, text_y,
+                         number);
+    y_ += kRow;
   }
 
-  std::string svg(const char* label) {
-    for (const ModeResult& mode : result_.modes) {
-      bar(mode.mode, mode);
-    }
-    bar("(none)", result_.ideal);
+  std::string svg(const std::string& title, const std::string& explanation) const {
     return fmt::format(
-        "<svg class=\"timeline\" role=\"img\" viewBox=\"0 0 {} {}\">{}</svg>\n"
-        "<p class=\"muted\">From the left: forward, backward, idle (waiting for gradients), "
-        "optimizer: medians in ms, each by itself. The number behind a bar is the median of the "
-        "whole step{}.</p>\n",
-        kWidth, y_, body_, label);
+        "<section><h2>{}</h2>\n<div class=\"scroll\"><svg class=\"timeline\" role=\"img\" "
+        "aria-label=\"{}\" viewBox=\"0 0 {} {}\">{}</svg></div>\n<p "
+        "class=\"muted\">{}</p></section>\n",
+        title, title, kWidth, y_, body_, explanation);
   }
 
  private:
   static constexpr double kWidth = 1000;
   static constexpr double kNames = 90;
-  static constexpr double kNumbers = 90;
+  static constexpr double kNumbers = 130;
   static constexpr double kRow = 30;
   static constexpr double kBar = 21;
 
-  double length(double ms) const {
-    return longest_ > 0.0 ? ms / longest_ * (kWidth - kNames - kNumbers) : 0.0;
+  double length(double value) const {
+    return longest_ > 0.0 ? value / longest_ * (kWidth - kNames - kNumbers) : 0.0;
   }
 
-  void bar(const std::string& name, const ModeResult& mode) {
-    const StepTimes& t = mode.timing.median;
-    const double text_y = y_ + 18;
-    body_ += fmt::format("<text class=\"end\" x=\"{}\" y=\"{}\">{}</text>", kNames - 8, text_y,
-                         escaped(name));
-    double x = kNames;
-    const std::array<std::pair<const char*, double>, 4> parts{{{"forward", t.forward},
-                                                               {"backward", t.backward},
-                                                               {"idle", t.wait},
-                                                               {"optimizer", t.optimizer}}};
-    for (const auto& [part, ms] : parts) {
-      const double width = length(ms);
-      const std::string label = fmt::format("{} {:.1f}", part, ms);
-      body_ += fmt::format(
-          "<rect class=\"{}\" x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" height=\"{}\"><title>{}"
-          "</title></rect>",
-          part, x, y_ + 4, width, kBar, label + " ms");
-      if (std::string_view(part) == "idle") {
-        body_ += dots("idle", x, y_ + 4, width, kBar);
-      }
-      constexpr double kPerLetter = 6.5;
-      if (width > kPerLetter * static_cast<double>(label.size())) {
-        body_ += fmt::format("<text class=\"middle on-{}\" x=\"{:.2f}\" y=\"{}\">{}</text>", part,
-                             x + width / 2, text_y, label);
-      }
-      x += width;
+  void draw(const Part& part, double x, double text_y) {
+    const double width = length(part.value);
+    const std::string_view style(part.style);
+    body_ += fmt::format(
+        "<rect class=\"{}\" x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" height=\"{}\"><title>{}"
+        "</title></rect>",
+        style == "exposed" ? "transfer" : style, x, y_ + 4, width, kBar, part.name);
+    body_ += style == "idle" ? dots("idle", x, y_ + 4, width, kBar) : "";
+    body_ += style == "exposed" ? hatching(x, y_ + 4, width, kBar) : "";
+    constexpr double kPerLetter = 6.5;
+    if (width > kPerLetter * static_cast<double>(part.name.size())) {
+      body_ += fmt::format("<text class=\"middle on-{}\" x=\"{:.2f}\" y=\"{}\">{}</text>",
+                           style == "exposed" ? "comm" : style, x + width / 2, text_y, part.name);
     }
-    body_ +=
-        fmt::format("<rect class=\"collective\" x=\"{}\" y=\"{}\" width=\"{:.2f}\" height=\"{}\"/>",
-                    kNames, y_ + 4, x - kNames, kBar);
-    body_ += fmt::format("<text class=\"strong\" x=\"{:.2f}\" y=\"{}\">{:.2f} ms</text>", x + 8,
-                         text_y, mode.timing.step);
-    y_ += kRow;
   }
 
-  const Comparison& result_;
-  double longest_ = 0.0;
+  double longest_;
   double y_ = 0.0;
   std::string body_;
 };
+
+Part time_part(const char* style, const char* name, double ms) {
+  return {style, fmt::format("{} {:.1f} ms", name, ms), ms};
+}
+
+/// The modes and, last, the ideal.
+std::vector<std::pair<std::string, const ModeResult*>> contestants(const Comparison& result) {
+  std::vector<std::pair<std::string, const ModeResult*>> all;
+  for (const ModeResult& mode : result.modes) {
+    all.emplace_back(mode.mode, &mode);
+  }
+  all.emplace_back("(none)", &result.ideal);
+  return all;
+}
+
+double largest(const Comparison& result, double (*figure)(const TimingSummary&)) {
+  double most = 0.0;
+  for (const auto& [name, mode] : contestants(result)) {
+    most = std::max(most, figure(mode->timing));
+  }
+  return most;
+}
+
+std::string step_chart(const Comparison& result, const char* label) {
+  BarChart chart(largest(result, [](const TimingSummary& timing) { return timing.step; }));
+  for (const auto& [name, mode] : contestants(result)) {
+    const StepTimes& t = mode->timing.median;
+    chart.bar(
+        name,
+        {time_part("forward", "forward", t.forward), time_part("backward", "backward", t.backward),
+         time_part("idle", "idle", t.wait), time_part("optimizer", "optimizer", t.optimizer)},
+        fmt::format("{:.2f} ms", mode->timing.step));
+  }
+  return chart.svg("Step", fmt::format("From the left: forward, backward, idle (waiting for "
+                                       "gradients), optimizer: medians, each by itself. The number "
+                                       "behind a bar is the median of the whole step{}.",
+                                       label));
+}
+
+std::string communication_chart(const Comparison& result, const char* label) {
+  BarChart chart(largest(result, [](const TimingSummary& timing) { return timing.median.comm; }));
+  for (const ModeResult& mode : result.modes) {
+    const TimingSummary& t = mode.timing;
+    chart.bar(mode.mode,
+              {time_part("transfer", "hidden", t.median.comm - t.median.exposed),
+               time_part("exposed", "exposed", t.median.exposed)},
+              fmt::format("{:.2f} ms, {:.0f} %", t.median.comm, 100.0 * t.hidden_fraction));
+  }
+  return chart.svg("Communication",
+                   fmt::format("Plain: hidden behind computation; hatched: exposed. The numbers "
+                               "are comm and hidden % of the table{}.",
+                               label));
+}
+
+std::string throughput_chart(const Comparison& result, const char* label) {
+  BarChart chart(std::max(
+      result.alone_samples_per_second,
+      largest(result, [](const TimingSummary& timing) { return timing.samples_per_second; })));
+  const auto add = [&](const std::string& name, double samples) {
+    const double ratio = samples / std::max(result.alone_samples_per_second, 1e-9);
+    chart.bar(name, {{"forward", fmt::format("{:.0f} samples/s", samples), samples}},
+              fmt::format("{:.2f} times", ratio));
+  };
+  add("one rank", result.alone_samples_per_second);
+  for (const auto& [name, mode] : contestants(result)) {
+    add(name, mode->timing.samples_per_second);
+  }
+  return chart.svg(
+      "Throughput",
+      fmt::format("One rank alone, all ranks together in each mode, and (none) without "
+                  "communication. Behind a bar: how many times one rank's{}.",
+                  label));
+}
 
 std::string paragraphs(const std::vector<std::string>& lines) {
   std::string html = "<ul>\n";
@@ -128,14 +197,19 @@ std::string comparison_html(const ComparisonInfo& info, const Comparison& result
   for (const std::string& line : comparison_start(info)) {
     body += fmt::format("<p class=\"muted\">{}</p>\n", escaped(line));
   }
-  body += table(info, result) + Bars(result).svg(emulated_text(info));
+  const char* label = emulated_text(info);
+  body += "<div class=\"scroll\">" + table(info, result) + "</div>\n";
   body += paragraphs(comparison_notes(info, result));
+  body += step_chart(result, label);
+  body += info.ranks.size > 1 ? communication_chart(result, label) : "";
+  body += throughput_chart(result, label);
   body +=
       "<h2>Time lines</h2>\n<p class=\"muted\">The last steps of each mode, all on one "
       "scale.</p>\n";
   std::vector<RunTrace> panels;
   std::transform(result.modes.begin(), result.modes.end(), std::back_inserter(panels),
                  [](const ModeResult& mode) { return mode.trace; });
+  panels.push_back(result.ideal.trace);
   const TimelineScales scales = common_scales(panels);
   body += timeline_key();
   for (const RunTrace& panel : panels) {

@@ -23,6 +23,11 @@ double speed_up(const Comparison& result, const ModeResult& mode) {
   return mode.timing.step > 0.0 ? result.modes.front().timing.step / mode.timing.step : 0.0;
 }
 
+/// In percent.
+std::string slower_text(const BesideComm& beside) {
+  return beside.operations > 0 ? fmt::format("{:.0f}", 100.0 * beside.slower()) : "-";
+}
+
 ModeRow row_of(const Comparison& result, const ModeResult& mode) {
   const TimingSummary& t = mode.timing;
   const auto ms = [](double value) { return fmt::format("{:.2f}", value); };
@@ -30,12 +35,13 @@ ModeRow row_of(const Comparison& result, const ModeResult& mode) {
               .cells = {ms(t.step), ms(t.step_p10), ms(t.step_p90), ms(t.median.forward),
                         ms(t.median.backward)}};
   if (&mode != &result.ideal && t.communicates) {
-    row.cells.insert(row.cells.end(), {ms(t.median.comm), ms(t.median.exposed),
-                                       fmt::format("{:.0f}", 100.0 * t.hidden_fraction),
-                                       fmt::format("{:g}", mode.collectives_per_step),
-                                       fmt::format("{:.2f}", mode.bytes_per_step / 0x1p20)});
+    row.cells.insert(
+        row.cells.end(),
+        {ms(t.median.comm), ms(t.median.exposed), fmt::format("{:.0f}", 100.0 * t.hidden_fraction),
+         slower_text(mode.beside), fmt::format("{:g}", mode.collectives_per_step),
+         fmt::format("{:.2f}", mode.bytes_per_step / 0x1p20)});
   } else {
-    row.cells.insert(row.cells.end(), 5, "-");
+    row.cells.insert(row.cells.end(), 6, "-");
   }
   row.cells.push_back(fmt::format("{:.0f}", t.samples_per_second));
   row.cells.push_back(fmt::format("{:.2f}", speed_up(result, mode)));
@@ -120,18 +126,23 @@ std::string about_per_param(const ModeResult& overlap, const ModeResult& per_par
                    : "small messages start earlier, and latency is cheap here.");
 }
 
+std::string about_slower(const BesideComm& beside) {
+  constexpr double kVisible = 0.03;
+  const double slower = beside.slower();
+  return std::abs(slower) < kVisible
+             ? "Operations ran as fast beside communication as without it."
+             : fmt::format(
+                   "Operations beside communication ran {:.0f} % {} than the same ones without it.",
+                   100.0 * std::abs(slower), slower >= 0.0 ? "slower" : "faster");
+}
+
 /// What only steady times can tell.
 std::vector<std::string> differences(const ComparisonInfo& info, const Comparison& result,
                                      const ModeResult& overlap) {
   std::vector<std::string> lines;
-  const double slower = overlap.timing.median.backward / result.ideal.timing.median.backward - 1.0;
-  constexpr double kVisible = 0.03;
-  lines.push_back(
-      std::abs(slower) < kVisible
-          ? "Backward as a whole computed as fast as without communication."
-          : fmt::format("Backward as a whole computed {:.0f} % {} than without communication "
-                        "beside it.",
-                        100.0 * std::abs(slower), slower >= 0.0 ? "slower" : "faster"));
+  if (overlap.beside.operations > 0) {
+    lines.push_back(about_slower(overlap.beside));
+  }
   const ModeResult* naive = result.find("naive");
   const double bound = bound_ms(info, result);
   if (naive != nullptr && bound > 0.0 && naive->timing.step > 1.02 * bound) {
@@ -296,6 +307,8 @@ std::string comparison_json(const ComparisonInfo& info, const Comparison& result
                 {"comm_ms", t.median.comm},
                 {"exposed_ms", t.median.exposed},
                 {"hidden_fraction", t.hidden_fraction},
+                {"slower_beside_comm",
+                 mode.beside.operations > 0 ? Json(mode.beside.slower()) : Json(nullptr)},
                 {"collectives_per_step", mode.collectives_per_step},
                 {"bytes_per_step", mode.bytes_per_step},
                 {"samples_per_second", t.samples_per_second},

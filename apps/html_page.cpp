@@ -58,7 +58,7 @@ td { font-variant-numeric: tabular-nums; }
 .timeline .middle { text-anchor: middle; }
 .timeline .end { text-anchor: end; }
 .timeline .on-optimizer { fill: var(--on-optimizer); }
-.timeline .on-comm { paint-order: stroke; stroke: var(--comm); stroke-width: 3.5px;
+.timeline .on-comm { paint-order: stroke; stroke: var(--comm); stroke-width: 5px;
                      stroke-linejoin: round; }
 .timeline .on-idle { paint-order: stroke; stroke: var(--page); stroke-width: 4px;
                      stroke-linejoin: round; }
@@ -83,6 +83,7 @@ td { font-variant-numeric: tabular-nums; }
 .timeline .dots.idle { stroke: var(--idle); }
 .timeline .dots.waiting { stroke: var(--comm-edge); }
 .timeline .collective { fill: none; stroke: var(--comm-edge); stroke-width: 1; }
+.timeline .outline { fill: none; stroke: var(--muted); stroke-width: .8; }
 .timeline .narrow { stroke-width: .4; }
 .timeline g:hover > .collective { stroke: var(--ink); stroke-width: 2; }
 @media print {

@@ -6,22 +6,13 @@
 
 #include "apps/bucket_flags.h"
 #include "apps/flag_table.h"
+#include "apps/program_text.h"
 #include "core/config.h"
 #include "core/error.h"
 
 namespace brigade::apps {
 
 namespace {
-
-constexpr const char* kTrainExamples = R"(Examples:
-  mpirun -np 2 train_mlp --data fashion-mnist --lr 0.1 --momentum 0.9
-  mpirun -np 4 train_mlp --mode naive --depth 8 --width 1024 --steps 50
-  train_mlp --data fashion-mnist --loss cross_entropy --optimizer adam --save weights.safetensors)";
-
-constexpr const char* kCompareExamples = R"(Examples:
-  mpirun -np 2 compare_modes --depth 8 --width 1024 --batch 128
-  mpirun -np 2 compare_modes --modes overlap,no_sync --accum 4 --bucket-mb 1
-  sudo scripts/netlab.sh run --rate 2gbit -- build/cpu-release/bin/compare_modes --bucket-mb 4)";
 
 const std::vector<std::string> kModes{"naive", "flat", "per_param", "overlap", "no_sync"};
 
@@ -113,6 +104,11 @@ void declare_optimizer(FlagTable& flags, Options& o) {
                "of weights, sample order, synthetic data (0)");
 }
 
+void declare_link(FlagTable& flags, Options& o) {
+  flags.value("--emulate-link", "US,GB/S", o.emulated_link, parse_link,
+              "all-reduce as slowly as over this link; CPU");
+}
+
 void declare_machine(FlagTable& flags, Options& o) {
   flags.group("Machine");
   flags.choice("--device", o.device, {"auto", "cpu", "cuda"}, "auto | cpu | cuda (auto)");
@@ -120,8 +116,7 @@ void declare_machine(FlagTable& flags, Options& o) {
                "auto | mpi | nccl, or over sockets ring | halving | tree");
   flags.number("--threads", o.threads, std::int64_t{1}, std::int64_t{4096},
                "per rank (the cores it is bound to)");
-  flags.value("--emulate-link", "US,GB/S", o.emulated_link, parse_link,
-              "all-reduce as slowly as over this link; CPU");
+  declare_link(flags, o);
 }
 
 void declare_logging(FlagTable& flags, Options& o) {
@@ -131,8 +126,7 @@ void declare_logging(FlagTable& flags, Options& o) {
   flags.count("--warmup", o.warmup, 0, "first steps left out of the medians (5, <= 1/4)");
 }
 
-void declare_output(FlagTable& flags, Options& o, const char* files, Program program) {
-  flags.group("Output");
+void declare_trace(FlagTable& flags, Options& o, Program program) {
   const bool compares = program == Program::compare_modes;
   flags.toggle("--trace",
                compares ? "write a trace-MODE.json.gz (Perfetto) per mode"
@@ -142,12 +136,29 @@ void declare_output(FlagTable& flags, Options& o, const char* files, Program pro
   if (!compares) {
     flags.count("--trace-skip", o.trace_skip, 1, "steps before them, the last as warm-up (5)");
   }
+}
+
+void declare_output(FlagTable& flags, Options& o, const char* files, Program program) {
+  flags.group("Output");
+  declare_trace(flags, o, program);
   flags.text("--out", "DIR", o.out, files);
   flags.choice("--color", o.color, {"auto", "always", "never"}, "auto | always | never (auto)");
   flags.toggle("--json", "stdout is the summary alone", [&o] { o.json = true; });
 }
 
+void declare_lab(FlagTable& flags, Options& o) {
+  flags.group("Machine");
+  declare_link(flags, o);
+  flags.group("Output");
+  declare_trace(flags, o, Program::lab);
+  flags.text("--out", "DIR", o.out, "for the files of --trace (runs/<n>)");
+}
+
 void declare(FlagTable& flags, Options& o, ShapeFlags& shape, Program program) {
+  if (program == Program::lab) {
+    declare_lab(flags, o);
+    return;
+  }
   const bool compares = program == Program::compare_modes;
   if (compares) {
     declare_comparison(flags, o);
@@ -312,15 +323,12 @@ void reject_unknown(const CLI::App& app) {
 }  // namespace
 
 ParseResult parse_options(int argc, const char* const* argv, Program program) {
-  const bool compares = program == Program::compare_modes;
-  const std::string name = compares ? "compare_modes" : "train_mlp";
-  CLI::App app(compares ? "Times the synchronisation modes against each other, on the same work."
-                        : "Trains a multilayer perceptron, data parallel over the ranks that "
-                          "mpirun starts.",
-               name);
+  const ProgramText about = text_of(program, argv[0]);
+  const std::string& name = about.name;
+  CLI::App app(about.purpose, name);
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.allow_extras();
-  app.footer(compares ? kCompareExamples : kTrainExamples);
+  app.footer(about.examples);
   app.get_formatter()->column_width(26);
   Options options;
   ShapeFlags shape;
@@ -333,8 +341,10 @@ ParseResult parse_options(int argc, const char* const* argv, Program program) {
   try {
     app.parse(argc, argv);
     reject_unknown(app);
-    resolve_shape(app, shape, options);
-    if (compares) {
+    if (program != Program::lab) {
+      resolve_shape(app, shape, options);
+    }
+    if (program == Program::compare_modes) {
       resolve_comparison(options);
     }
     resolve(app, options);

@@ -13,7 +13,7 @@
 namespace brigade::apps {
 
 /// Whose flags: the programs share most of them.
-enum class Program : bool { train_mlp, compare_modes };
+enum class Program : std::uint8_t { train_mlp, compare_modes, lab };
 
 /// What the user asked for; --help of the program explains each. Complete and consistent once
 /// parsed: defaults that depend on other flags are filled in, except for those that need the data

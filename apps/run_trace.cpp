@@ -13,7 +13,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CollectiveTimes, ready, begin, end, bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ScopeTimes, name, lane, depth, begin, end)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MemorySample, at, bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepSpans, start, forwards, backwards, optimizer, waits,
-                                   collectives, labels, scopes, memory)
+                                   collectives, labels, scopes, operations, memory)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepTrace, step, spans)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankTrace, rank, host, clock_error_ms, steps)
 
@@ -42,8 +42,7 @@ CollectiveSplit split_collective(const RunTrace& trace, std::size_t rank, std::s
 }
 
 std::vector<RankTrace> gather_traces(dist::Communicator& comm, const std::string& host,
-                                     std::vector<StepTrace> steps,
-                                     std::chrono::steady_clock::time_point epoch,
+                                     std::vector<StepTrace> steps, const TraceEpoch& epoch,
                                      const dist::ClockOffset& before,
                                      const dist::ClockOffset& after) {
   // Each step's start on rank 0's clock: the offset of two clocks that drift apart is not the same
@@ -51,16 +50,19 @@ std::vector<RankTrace> gather_traces(dist::Communicator& comm, const std::string
   const auto ms_of = [](std::chrono::steady_clock::time_point time) {
     return std::chrono::duration<double, std::milli>(time.time_since_epoch()).count();
   };
-  const double zero = dist::all_gather_values(comm, ms_of(epoch)).front();  // rank 0's epoch
+  const TraceEpoch zero = dist::all_gather_values(comm, epoch).front();  // rank 0's
   for (StepTrace& step : steps) {
-    const auto start = epoch + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                   std::chrono::duration<double, std::milli>(step.spans.start));
-    step.spans.start += ms_of(epoch) - dist::interpolate_ms(before, after, start) - zero;
+    const auto start =
+        epoch.when + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                         std::chrono::duration<double, std::milli>(step.spans.start));
+    step.spans.start +=
+        ms_of(epoch.when) - dist::interpolate_ms(before, after, start) - ms_of(zero.when);
   }
 
+  const double epochs_error = comm.rank() == 0 ? 0.0 : epoch.error_ms + zero.error_ms;
   RankTrace trace{.rank = comm.rank(),
                   .host = host,
-                  .clock_error_ms = std::max(before.error_ms, after.error_ms),
+                  .clock_error_ms = std::max(before.error_ms, after.error_ms) + epochs_error,
                   .steps = std::move(steps)};
   const std::vector<std::string> texts = gather_texts(comm, nlohmann::json(trace).dump());
   std::vector<RankTrace> ranks;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -58,12 +59,18 @@ struct CollectiveSplit {
 CollectiveSplit split_collective(const RunTrace& trace, std::size_t rank, std::size_t step,
                                  std::size_t index);
 
+/// What step starts are counted from (StepClock::epoch()), on this host's clock, and by how much
+/// that may be wrong.
+struct TraceEpoch {
+  std::chrono::steady_clock::time_point when;
+  double error_ms = 0.0;
+};
+
 /// Brings the ranks' recordings to rank 0, on its clock; the other ranks get an empty trace.
-/// `epoch` is what their step starts are counted from (StepClock::epoch()); the offsets were
-/// measured before the first and after the last recorded step. Collective.
+/// The offsets were measured before the first and after the last recorded step. A rank's clock
+/// error is that of its offset and of both epochs, its own and rank 0's. Collective.
 std::vector<RankTrace> gather_traces(dist::Communicator& comm, const std::string& host,
-                                     std::vector<StepTrace> steps,
-                                     std::chrono::steady_clock::time_point epoch,
+                                     std::vector<StepTrace> steps, const TraceEpoch& epoch,
                                      const dist::ClockOffset& before,
                                      const dist::ClockOffset& after);
 

@@ -19,7 +19,7 @@ namespace brigade::apps {
 ///   forward, backward, optimizer   the parts of the step, without wait
 ///             (updates in flight: the optimizer is the union of these, beside the rest)
 ///   comm      total length of the union of the collectives in flight
-///   compute   the step without wait
+///   compute   the step without wait; in recorded steps of a GPU the union of its operations
 ///   hidden    |compute ∩ comm|: communication that cost no time
 ///   exposed   comm − hidden
 struct StepTimes {
@@ -50,6 +50,10 @@ struct ScopeTimes {
   double end = 0.0;
 };
 
+/// Those of a lane without scopes inside them: its operations. Scopes come in the order in which
+/// they were opened, so one has others inside exactly if the next one lies deeper.
+std::vector<ScopeTimes> innermost(const std::vector<ScopeTimes>& scopes, Lane lane);
+
 /// Bytes in live tensors at one moment.
 struct MemorySample {
   double at = 0.0;
@@ -67,6 +71,7 @@ struct StepSpans {
   std::vector<CollectiveTimes> collectives;
   std::vector<std::string> labels;   ///< of the collectives
   std::vector<ScopeTimes> scopes;    ///< while recording
+  std::vector<Interval> operations;  ///< while recording, on a GPU: when it executed which
   std::vector<MemorySample> memory;  ///< while recording
 };
 
@@ -90,6 +95,10 @@ class StepClock {
   /// From now on epoch() is now. Waits for the device. A GPU's event times are floats: far from the
   /// epoch they would lose microseconds.
   void restart();
+
+  /// The first event's true time lies within epoch() ± this. A GPU notes the time when its stream
+  /// reaches the event; the host knows only that it was between recording it and hearing of it.
+  double epoch_error_ms() const { return epoch_error_ms_; }
 
   /// Whether the coming steps' TraceScopes and memory are recorded as well.
   void set_recording(bool on);
@@ -124,6 +133,7 @@ class StepClock {
   Event last_end_;
   std::vector<dist::CollectiveRecord> collectives_;  // not over when the last step was
   std::vector<dist::UpdateRecord> updates_;          // likewise
+  double epoch_error_ms_ = 0.0;
   std::vector<Event> marks_;  // start, then ends of: forward, backward, forward, ..., optimizer
   std::vector<std::size_t> memory_;  // in use at each mark, while recording
 };

@@ -51,7 +51,8 @@ void StepRecorder::after_step(std::int64_t step, StepSpans spans) {
 }
 
 std::vector<RankTrace> StepRecorder::gather(const std::string& host) const {
-  return gather_traces(comm_, host, steps_, clock_.epoch(), before_.value_or(after_), after_);
+  return gather_traces(comm_, host, steps_, {clock_.epoch(), clock_.epoch_error_ms()},
+                       before_.value_or(after_), after_);
 }
 
 std::vector<OperationTime> operation_times(const std::vector<StepTrace>& steps) {

@@ -44,6 +44,7 @@ const std::string& Variable::name() const {
 }
 
 void Variable::set_name(std::string name) const {
+  // Twice, because engine and listeners see only the GradState, which may outlive the Variable.
   if (state_->grad_state) {
     state_->grad_state->name = name;
   }
@@ -67,6 +68,8 @@ Tensor Variable::grad() const {
   return requires_grad() && grad_state()->filled ? grad_state()->grad : Tensor();
 }
 
+// Nothing is written. The first contribution of the next backward overwrites (beta = 0) instead of
+// adding to zeros: one pass over every gradient less.
 void Variable::zero_grad() const {
   if (GradState* state = grad_state().get()) {
     state->filled = false;
@@ -87,7 +90,7 @@ void Variable::move_grad_to(const Tensor& place) const {
                     place.device() == state.device,
                 "variable '", name(), "': expected a gradient place ", state.dtype, " ",
                 state.shape, ", got ", place.dtype(), " ", place.shape());
-  if (state.filled) {
+  if (state.filled) {  // accumulated so far; it must not be lost when buckets are made in between
     place.copy_from(state.grad);
   }
   state.grad = place;
@@ -120,6 +123,7 @@ HookHandle& HookHandle::operator=(HookHandle&& other) noexcept {
   return *this;
 }
 
+// The handle does not keep the variable alive: if that is gone, there is nothing to detach from.
 void HookHandle::detach() noexcept {
   if (const std::shared_ptr<GradState> state = state_.lock()) {
     std::erase_if(state->hooks, [this](const auto& hook) { return hook.id == id_; });
@@ -128,6 +132,7 @@ void HookHandle::detach() noexcept {
   state_.reset();
 }
 
+// Weights that two layers share are one leaf; the first name is kept.
 std::vector<Variable> trainable(const std::vector<Variable>& parameters) {
   std::vector<Variable> result;
   std::unordered_set<const GradState*> seen;

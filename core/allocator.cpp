@@ -10,6 +10,7 @@ CachingAllocator::~CachingAllocator() {
   give_back_unused();
 }
 
+// Sizes are rounded before they are compared, so that a bias of 10 elements can reuse one of 12.
 std::size_t CachingAllocator::rounded(std::size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
@@ -56,6 +57,8 @@ void CachingAllocator::give_back_unused() noexcept {
   }
 }
 
+// Kept, not given back: the next step asks for this size again, and on a GPU cudaFree would wait
+// for everything in flight.
 void CachingAllocator::release(void* block, std::size_t bytes) noexcept {
   if (block == nullptr) {
     return;

@@ -24,6 +24,8 @@ class CpuEvent final : public EventState {
   explicit CpuEvent(std::shared_ptr<std::atomic<int>> waiters = nullptr)
       : waiters_(std::move(waiters)) {}
 
+  /// The time is noted before anyone is woken: how long a waiter takes to get a core is not part of
+  /// what the stream did.
   void complete(std::exception_ptr failure) {
     const std::lock_guard lock(mutex_);
     time_ = Clock::now();
@@ -52,6 +54,8 @@ class CpuEvent final : public EventState {
   double ms_since(const EventState& begin) const override {
     const auto* other = dynamic_cast<const CpuEvent*>(&begin);
     BRIGADE_CHECK(other != nullptr, "elapsed_ms: expected two events of one device");
+    // done() takes the mutex under which the time was written, so it may be read without one below;
+    // it never changes again.
     BRIGADE_CHECK(done() && other->done(), "elapsed_ms: expected two finished events");
     return std::chrono::duration<double, std::milli>(time_ - other->time_).count();
   }
@@ -84,6 +88,7 @@ double elapsed_ms(const Event& begin, const Event& end) {
   return end.state_->ms_since(*begin.state_);
 }
 
+// The work before this point is done: run() does not return earlier.
 Event InlineStream::record(Timing /*timing*/) {
   auto event = std::make_shared<CpuEvent>();
   event->complete(nullptr);
@@ -103,8 +108,10 @@ struct WorkerStream::Queue {
     changed.notify_one();
   }
 
+  /// The whole life of the stream's thread. The lock is open while work runs, so that others can
+  /// enqueue meanwhile. It ends when asked to and nothing is left: a destructor finishes the queue.
   void serve() {
-    std::exception_ptr failure;
+    std::exception_ptr failure;  // the first one; every event recorded behind it gets it
     for (std::unique_lock lock(mutex);;) {
       changed.wait(lock, [this] { return stopping || !items.empty(); });
       if (items.empty()) {
@@ -154,12 +161,15 @@ void WorkerStream::run(std::function<void()> work) {
   queue_->push({.work = std::move(work), .event = nullptr});
 }
 
+// An event shares the counter of waiters, because it may outlive its stream.
 Event WorkerStream::record(Timing /*timing*/) {
   auto event = std::make_shared<CpuEvent>(waiters_);
   queue_->push({.work = nullptr, .event = event});
   return Event(std::move(event));
 }
 
+// The wait is work of this stream: its own thread sleeps, and the caller goes on. Not urgent,
+// because nobody's computation waits for it yet.
 void WorkerStream::wait(const Event& event) {
   run([event] { event.synchronize_in_background(); });
 }

@@ -63,6 +63,7 @@ Tensor Tensor::flat_view(std::int64_t offset, const Shape& shape) const {
   return view;
 }
 
+// Past the end of this view, but within its storage: neighbours that lie side by side, seen as one.
 Tensor Tensor::spanning(std::int64_t numel) const {
   const std::size_t end = byte_offset_ + static_cast<std::size_t>(numel) * size_of(dtype_);
   BRIGADE_CHECK(numel >= 0 && end <= storage_->bytes(), "tensor: spanning ", numel,
@@ -96,6 +97,7 @@ void Tensor::copy_from(const Tensor& source) const {
   const bool to_host = source.device().is_cuda() && !device().is_cuda();
   BRIGADE_CHECK(from_host || to_host || device() == source.device(), "copy: from ", source.device(),
                 " to ", device(), " is not supported; go through the CPU");
+  // A GPU's copies run on its stream in either direction, behind what writes the source.
   const Device where = to_host ? source.device() : device();
   Stream& stream = compute_stream(where);
   dispatch(where, [&]<class K>(K) {
@@ -113,6 +115,7 @@ void Tensor::zero() const {
   dispatch(device(), [&]<class K>(K) { K::zero(compute_stream(device()), bytes(), nbytes()); });
 }
 
+// Waits for the device: the values must be there when it returns.
 template <class T>
 std::vector<T> Tensor::to_vector() const {
   std::vector<T> values(static_cast<std::size_t>(numel_));

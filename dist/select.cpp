@@ -30,7 +30,8 @@ std::size_t count_different(const std::string& mine, Communicator& control) {
   return std::set<std::array<char, 256>>(all.begin(), all.end()).size();
 }
 
-/// Whether two ranks of the group compute on one GPU. Collective.
+/// Whether two ranks of the group compute on one GPU. Collective. By its UUID, because
+/// CUDA_VISIBLE_DEVICES may give one number to different GPUs.
 bool gpu_is_shared(Device device, Communicator& control) {
   const std::size_t gpus = count_different(gpu_identity(device.index).uuid, control);
   return gpus < static_cast<std::size_t>(control.size());
@@ -82,6 +83,7 @@ Device choose_device(const std::string& request, const RankInfo& info, Communica
   if (request == "cpu") {
     return kCpu;
   }
+  // All ranks or none: half a job on GPUs would wait for its CPU half in every step.
   const CudaInfo cuda = cuda_info();
   const std::vector<int> counts = all_gather_values(control, cuda.device_count);
   const auto without = std::find(counts.begin(), counts.end(), 0);

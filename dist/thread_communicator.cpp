@@ -18,6 +18,8 @@ std::vector<void*> Rendezvous::arrive(int rank, void* offer, bool offering) {
   if (offering) {
     offers_.at(static_cast<std::size_t>(rank)) = offer;
   }
+  // Waiting for the round to change and not for a count: a fast rank may be back for the next round
+  // before a slow one has woken up from this one.
   const std::size_t round = round_;
   if (++arrived_ == offers_.size()) {
     arrived_ = 0;
@@ -63,6 +65,7 @@ void ThreadGroup::break_up() {
   letters.break_up();
 }
 
+// A rank that dies of an exception takes the others with it; they would wait for it for ever.
 ThreadCommunicator::~ThreadCommunicator() {
   if (std::uncaught_exceptions() > 0) {
     group_->break_up();
@@ -109,6 +112,7 @@ void ThreadCommunicator::do_sum(const Tensor& tensor) {
   tensor.copy_from(total);
 }
 
+// All letters go out first. Sending copies and never blocks: no two ranks can wait for each other.
 void ThreadCommunicator::do_exchange(std::span<const Message> outgoing,
                                      std::span<const Message> incoming) {
   for (const Message& message : outgoing) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "apps/program.h"
 #include "autograd/engine.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"
@@ -64,6 +65,16 @@ void train_alone(nn::Module& model, const std::vector<std::int64_t>& rows_of_pie
       autograd::backward(loss, {.seed = static_cast<double>(rows) / all_rows});
     }
     optimizer.step();
+  }
+}
+
+/// Runs `body`; the line of a check that fails begins with `name` and ends in `hint`.
+void with_name(const std::string& name, const std::string& hint,
+               const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const VerificationError& error) {
+    throw VerificationError(concat(name, ": ", error.what(), hint));
   }
 }
 
@@ -142,26 +153,43 @@ void check_weights(const std::vector<Variable>& parameters, dist::Communicator& 
                 std::vector<std::int64_t>(static_cast<std::size_t>(pieces), kRows));
 }
 
+bool on_all_ranks(bool holds, dist::Communicator& comm) {
+  const std::vector<int> all = dist::all_gather_values(comm, holds ? 1 : 0);
+  return std::count(all.begin(), all.end(), 1) == comm.size();
+}
+
 void expect(bool holds, const std::string& message) {
   if (!holds) {
     throw VerificationError(message);
   }
 }
 
-int run_lab(std::string_view name, const std::function<void(dist::Communicator&)>& body,
-            std::string_view still_to_do) {
+int run_lab(const std::string& name, int argc, char** argv,
+            const std::function<void(dist::Communicator&, Recorder&)>& body) {
+  return apps::run_program(argc, argv, apps::Program::lab,
+                           [&](const apps::Options& options, const dist::RankInfo& ranks) {
+                             set_cpu_threads(1);
+                             const auto comm = dist::make_communicator("auto", kCpu);
+                             if (options.emulated_link) {
+                               comm->emulate_link(*options.emulated_link);
+                             }
+                             Recorder recorder(options, *comm, kSteps);
+                             with_name(name, "", [&] { body(*comm, recorder); });
+                             recorder.write(name, ranks.host);
+                             return 0;
+                           });
+}
+
+int run_exercise(const std::string& name, const std::function<void(dist::Communicator&)>& body,
+                 const std::string& still_to_do) {
   return dist::run_main([&](const dist::MpiSession&) {
     set_cpu_threads(1);
     const auto comm = dist::make_communicator("auto", kCpu);
     if (!still_to_do.empty() && comm->size() == 1) {
       throw UsageError(concat(name, ": needs at least two ranks: mpirun -np 2 ..."));
     }
-    try {
-      body(*comm);
-    } catch (const VerificationError& error) {
-      const std::string hint = still_to_do.empty() ? "" : concat("; still to do: ", still_to_do);
-      throw VerificationError(concat(name, ": ", error.what(), hint));
-    }
+    with_name(name, still_to_do.empty() ? "" : "; still to do: " + still_to_do,
+              [&] { body(*comm); });
     return 0;
   });
 }

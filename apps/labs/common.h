@@ -6,10 +6,11 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
-#include <string_view>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "apps/labs/recorder.h"
 #include "autograd/variable.h"
 #include "dist/communicator.h"
 #include "nn/module.h"
@@ -22,7 +23,8 @@ using autograd::Variable;
 
 inline constexpr int kSteps = 10;
 inline constexpr double kLearningRate = 0.2;
-inline constexpr std::int64_t kRows = 128;  ///< samples in a piece, unless a lab says otherwise
+/// Samples in a piece. So many that backward takes long enough for something to happen beside it.
+inline constexpr std::int64_t kRows = 4096;
 inline constexpr std::int64_t kIn = 8;
 inline constexpr std::int64_t kOut = 4;
 
@@ -56,6 +58,9 @@ void check_weights(const std::vector<Variable>& parameters, dist::Communicator& 
 /// For make_model() and `pieces` pieces of kRows samples.
 void check_weights(const std::vector<Variable>& parameters, dist::Communicator& comm, int pieces);
 
+/// Whether it holds on every rank. Collective.
+bool on_all_ranks(bool holds, dist::Communicator& comm);
+
 /// Throws VerificationError{message} unless `holds`. The condition must be the same on all ranks.
 void expect(bool holds, const std::string& message);
 
@@ -74,6 +79,7 @@ class Narrator {
  public:
   explicit Narrator(const dist::Communicator& comm) : comm_(comm) {}
   void fall_silent() { silent_ = true; }
+  bool silent() const { return silent_; }
 
   template <class... Parts>
   void operator()(fmt::format_string<Parts...> format, Parts&&... parts) const {
@@ -87,10 +93,14 @@ class Narrator {
   bool silent_ = false;
 };
 
-/// The whole of a lab's main: starts MPI, runs `body`, returns the exit code. When a check fails,
-/// its line begins with `name` and ends in `still_to_do`, which only the starters of exercises
-/// have; they need two ranks, because one has nobody to disagree with.
-int run_lab(std::string_view name, const std::function<void(dist::Communicator&)>& body,
-            std::string_view still_to_do = {});
+/// The whole of a lab's main: reads the flags, starts MPI, runs `body`, writes what --trace asks
+/// for and returns the exit code. When a check fails, its line begins with `name`.
+int run_lab(const std::string& name, int argc, char** argv,
+            const std::function<void(dist::Communicator&, Recorder&)>& body);
+
+/// The same for an exercise or its solution, without flags. What a starter says when its check
+/// fails ends in `still_to_do`. Starters need two ranks, because one has nobody to disagree with.
+int run_exercise(const std::string& name, const std::function<void(dist::Communicator&)>& body,
+                 const std::string& still_to_do = {});
 
 }  // namespace brigade::labs

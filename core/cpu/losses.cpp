@@ -15,6 +15,7 @@ void check_label(std::int64_t label, std::int64_t classes, std::int64_t row) {
 
 }  // namespace
 
+// L = Σ (x − t)² / n
 template <class T>
 void CpuKernels::mse(Stream& /*s*/, std::int64_t n, const T* x, const T* target, T* loss) {
   double sum = 0.0;  // double: a float sum over a batch of images loses the digits that show
@@ -26,6 +27,7 @@ void CpuKernels::mse(Stream& /*s*/, std::int64_t n, const T* x, const T* target,
   *loss = n > 0 ? static_cast<T>(sum / static_cast<double>(n)) : T{0};
 }
 
+// dx = 2 (x − t) / n · dL
 template <class T>
 void CpuKernels::mse_backward(Stream& /*s*/, std::int64_t n, const T* x, const T* target,
                               const T* dloss, Scale scale, T* dx) {
@@ -40,6 +42,7 @@ void CpuKernels::mse_backward(Stream& /*s*/, std::int64_t n, const T* x, const T
   }
 }
 
+// L = mean over rows of  log Σ exp(x_c − m) − (x_label − m),  m = max x_c.    x: [rows, cols]
 template <class T>
 void CpuKernels::cross_entropy(Stream& /*s*/, std::int64_t rows, std::int64_t cols, const T* x,
                                const std::int64_t* labels, T* softmax, T* loss) {
@@ -63,6 +66,7 @@ void CpuKernels::cross_entropy(Stream& /*s*/, std::int64_t rows, std::int64_t co
   *loss = rows > 0 ? static_cast<T>(sum / static_cast<double>(rows)) : T{0};
 }
 
+// dx = (softmax − one_hot(label)) / rows · dL: forward kept the softmax, so no exp is needed again
 template <class T>
 void CpuKernels::cross_entropy_backward(Stream& /*s*/, std::int64_t rows, std::int64_t cols,
                                         const T* softmax, const std::int64_t* labels,
@@ -91,6 +95,7 @@ void CpuKernels::one_hot(Stream& s, std::int64_t rows, std::int64_t cols,
   }
 }
 
+// Of equal largest values the first column counts, as on the GPU.
 template <class T>
 void CpuKernels::count_correct(Stream& /*s*/, std::int64_t rows, std::int64_t cols, const T* x,
                                const std::int64_t* labels, std::int64_t* correct) {

@@ -40,7 +40,7 @@ Comparison two_buckets() {
   overlap.timing.median.comm = 25;
   overlap.timing.median.exposed = 15;
   overlap.timing.hidden_fraction = 0.4;
-  overlap.timing.median.backward = 22;
+  overlap.beside = {.operations = 3, .with_ms = 22, .without_ms = 20};
   StepSpans spans;
   spans.labels = {"bucket_0", "bucket_1"};
   overlap.trace.contents = {{"bucket_1", "0.bias, 0.weight"}};
@@ -85,7 +85,7 @@ TEST(Reading, SaysWhatIsExposedAndWhatTheBestCouldBe) {
               Contains(HasSubstr(
                   "The last to arrive is bucket_1 (0.bias, 0.weight; 4.00 MiB): ready at 30.00 "
                   "ms, sent at 33.00, there at 45.00")));
-  EXPECT_THAT(lines, Contains(HasSubstr("10 % slower")));
+  EXPECT_THAT(lines, Contains(HasSubstr("beside communication ran 10 % slower")));
   EXPECT_THAT(lines, Contains(HasSubstr("the link is the limit")))
       << "25 ms against 20 of backward";
   // (55 - 46) / (55 - 45)

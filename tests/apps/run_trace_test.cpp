@@ -144,7 +144,7 @@ TEST(GatherTraces, PutsAllRanksOnTheClockOfRank0) {
     spans.start = 5.0;
     spans.labels = {"bucket_0"};
     const std::vector<RankTrace> ranks =
-        gather_traces(comm, "host", {{3, spans}}, epoch, offset, offset);
+        gather_traces(comm, "host", {{3, spans}}, {epoch, 0.5 + comm.rank()}, offset, offset);
     if (comm.rank() != 0) {
       EXPECT_TRUE(ranks.empty());
       return;
@@ -156,7 +156,8 @@ TEST(GatherTraces, PutsAllRanksOnTheClockOfRank0) {
       EXPECT_EQ(trace.steps.at(0).step, 3);
       EXPECT_THAT(trace.steps[0].spans.start, DoubleNear(0.0, 1e-6));
       EXPECT_EQ(trace.steps[0].spans.labels.at(0), "bucket_0");
-      EXPECT_DOUBLE_EQ(trace.clock_error_ms, 0.25);
+      const double of_epochs = rank == 0 ? 0.0 : 0.5 + (0.5 + rank);  // rank 0's and its own
+      EXPECT_DOUBLE_EQ(trace.clock_error_ms, 0.25 + of_epochs);
     }
   });
 }
@@ -173,7 +174,7 @@ TEST(GatherTraces, CorrectsTheDriftOfEachStep) {
     StepSpans last;
     last.start = 1000.0 + gain;  // the same moment on both ranks, each by its own clock
     const std::vector<RankTrace> ranks =
-        gather_traces(comm, "host", {{1, first}, {2, last}}, epoch, before, after);
+        gather_traces(comm, "host", {{1, first}, {2, last}}, {epoch, 0.0}, before, after);
     if (comm.rank() == 0) {
       EXPECT_THAT(ranks.at(1).steps.at(0).spans.start, DoubleNear(0.0, 0.01));
       EXPECT_THAT(ranks.at(1).steps.at(1).spans.start, DoubleNear(1000.0, 0.11));

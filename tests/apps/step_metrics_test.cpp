@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "dist/single_process.h"
+
 namespace brigade::apps {
 namespace {
 
@@ -39,6 +41,30 @@ TEST(StepMetrics, NothingIsHiddenWhenEveryCollectiveIsWaitedForAtOnce) {
   EXPECT_DOUBLE_EQ(times.hidden, 0);
   EXPECT_DOUBLE_EQ(times.exposed, 6);
   EXPECT_DOUBLE_EQ(times.backward, 2);
+}
+
+// operations |0-3|       |5---9|    |12|      the GPU's, of the step above
+TEST(StepMetrics, BetweenTheOperationsOfAGpuNothingIsHidden) {
+  StepSpans spans = overlapping_step();
+  spans.operations = {{0, 3}, {5, 9}, {12, 12.5}};
+  const StepTimes times = times_of(spans);
+  EXPECT_DOUBLE_EQ(total_length(computation_of(spans)), 3 + 4 + 0.5);
+  EXPECT_DOUBLE_EQ(times.hidden, 3) << "6 to 9; from 9 to 10 it waits for its host";
+  EXPECT_DOUBLE_EQ(times.exposed, 3);
+  EXPECT_DOUBLE_EQ(times.wait, 2) << "a gap is no wait";
+  EXPECT_DOUBLE_EQ(times.backward, 6);
+}
+
+TEST(StepClock, KnowsHowExactlyItKnowsItsEpoch) {
+  dist::SingleProcessCommunicator comm(kCpu);
+  const auto before = std::chrono::steady_clock::now();
+  const StepClock clock(kCpu, comm);
+  const auto after = std::chrono::steady_clock::now();
+  EXPECT_GE(clock.epoch(), before);
+  EXPECT_LE(clock.epoch(), after);
+  EXPECT_GT(clock.epoch_error_ms(), 0.0);
+  const std::chrono::duration<double, std::milli> taken = after - before;
+  EXPECT_LE(clock.epoch_error_ms(), taken.count() / 2) << "the fastest of several attempts";
 }
 
 TEST(StepMetrics, PartsOfAllMicroBatchesAddUpToTheStep) {

@@ -10,7 +10,7 @@
 namespace brigade::labs {
 namespace {
 
-void train(dist::Communicator& comm) {
+void train(dist::Communicator& comm, Recorder& trace) {
   const auto model = make_model();
   const std::vector<Variable> parameters = model->parameters();
   optim::SGD optimizer(parameters, {.lr = kLearningRate});
@@ -18,12 +18,17 @@ void train(dist::Communicator& comm) {
       difference_between_ranks(parameters, comm));
 
   for (int step = 0; step < kSteps; ++step) {
-    optimizer.zero_grad();
     // Rank r takes piece r of the global batch: the samples are divided, the network is not.
-    const Variable loss = loss_of(*model, make_batch(step, comm.rank()));
+    const Batch batch = make_batch(step, comm.rank());
+    trace.start();  // for the time line (--trace), like the other lines with `trace`
+    optimizer.zero_grad();
+    const Variable loss = loss_of(*model, batch);
+    trace.forward_done();
     autograd::backward(loss);
+    trace.backward_done();
     // This rank's gradient alone. It points where its own samples want to go.
     optimizer.step();
+    trace.finish();
     say(comm, "step {}: loss {:.4f}, largest weight difference between ranks {:.6f}", step,
         mean_over_ranks(loss, comm), difference_between_ranks(parameters, comm));
   }
@@ -43,6 +48,6 @@ void train(dist::Communicator& comm) {
 }  // namespace
 }  // namespace brigade::labs
 
-int main() {
-  return brigade::labs::run_lab("lab 1", brigade::labs::train);
+int main(int argc, char** argv) {
+  return brigade::labs::run_lab("lab 1", argc, argv, brigade::labs::train);
 }

@@ -10,24 +10,29 @@
 namespace brigade::labs {
 namespace {
 
-void train(dist::Communicator& comm) {
+void train(dist::Communicator& comm, Recorder& trace) {
   const auto model = make_model();
   const std::vector<Variable> parameters = model->parameters();
   optim::SGD optimizer(parameters, {.lr = kLearningRate});
 
   for (int step = 0; step < kSteps; ++step) {
+    const Batch batch = make_batch(step, comm.rank());
+    trace.start();
     optimizer.zero_grad();
-    const Variable loss = loss_of(*model, make_batch(step, comm.rank()));
+    const Variable loss = loss_of(*model, batch);
+    trace.forward_done();
     // An all-reduce computes sums. The objective is the *mean* over the ranks, so every rank starts
     // its backward from 1/N instead of 1, and the sum of these gradients is their average. It costs
     // nothing; dividing afterwards would read and write every gradient once more.
     autograd::backward(loss, {.seed = 1.0 / comm.size()});
 
-    // From here to the end of the loop nobody computes.
+    // From here to the end of the inner loop nobody computes.
     for (const Variable& parameter : parameters) {
       comm.blocking_all_reduce(parameter.grad(), parameter.name());
     }
+    trace.backward_done();
     optimizer.step();
+    trace.finish();
     say(comm, "step {}: loss {:.4f}, largest weight difference between ranks {:.6f}", step,
         mean_over_ranks(loss, comm), difference_between_ranks(parameters, comm));
   }
@@ -40,6 +45,6 @@ void train(dist::Communicator& comm) {
 }  // namespace
 }  // namespace brigade::labs
 
-int main() {
-  return brigade::labs::run_lab("lab 2", brigade::labs::train);
+int main(int argc, char** argv) {
+  return brigade::labs::run_lab("lab 2", argc, argv, brigade::labs::train);
 }

@@ -32,7 +32,7 @@ Tensor make_bucket(std::span<const Variable> members, const dist::Communicator& 
   return bucket;
 }
 
-void train(dist::Communicator& comm) {
+void train(dist::Communicator& comm, Recorder& trace) {
   const auto model = make_model();
   const std::vector<Variable> parameters = model->parameters();
   const std::span<const Variable> all(parameters);
@@ -44,13 +44,18 @@ void train(dist::Communicator& comm) {
   optim::SGD optimizer(parameters, {.lr = kLearningRate});
 
   for (int step = 0; step < kSteps; ++step) {
+    const Batch batch = make_batch(step, comm.rank());
+    trace.start();
     optimizer.zero_grad();
-    const Variable loss = loss_of(*model, make_batch(step, comm.rank()));
+    const Variable loss = loss_of(*model, batch);
+    trace.forward_done();
     autograd::backward(loss, {.seed = 1.0 / comm.size()});
     for (const Tensor& bucket : buckets) {
-      comm.blocking_all_reduce(bucket);
+      comm.blocking_all_reduce(bucket, "half");
     }
+    trace.backward_done();
     optimizer.step();
+    trace.finish();
     say(comm, "step {}: loss {:.4f}", step, mean_over_ranks(loss, comm));
   }
 
@@ -64,6 +69,6 @@ void train(dist::Communicator& comm) {
 }  // namespace
 }  // namespace brigade::labs
 
-int main() {
-  return brigade::labs::run_lab("lab 4", brigade::labs::train);
+int main(int argc, char** argv) {
+  return brigade::labs::run_lab("lab 4", argc, argv, brigade::labs::train);
 }

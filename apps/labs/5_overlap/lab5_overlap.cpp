@@ -55,7 +55,8 @@ class OverlapSync final : public autograd::GradListener {
     // nothing else, so this order must not depend on when a gradient happens to be ready.
     while (works_.size() < buckets_.size() && missing_[works_.size()] == 0) {
       narrate_("            bucket {} leaves", works_.size());
-      works_.push_back(comm_.all_reduce(buckets_[works_.size()].grads));
+      works_.push_back(comm_.all_reduce(buckets_[works_.size()].grads,
+                                        "bucket_" + std::to_string(works_.size())));
     }
   }
 
@@ -80,26 +81,32 @@ class OverlapSync final : public autograd::GradListener {
 };
 
 /// Trains and returns the number of collectives per step. `share` is this rank's part of the mean.
-std::uint64_t train(nn::Module& model, dist::Communicator& comm, double share) {
+std::uint64_t train(nn::Module& model, dist::Communicator& comm, double share, Recorder& trace) {
   optim::SGD optimizer(model.parameters(), {.lr = kLearningRate});
   const std::uint64_t before = comm.collectives();
   for (int step = 0; step < kSteps; ++step) {
+    const Batch batch = make_batch(step, comm.rank());
+    trace.start();
     optimizer.zero_grad();
-    autograd::backward(loss_of(model, make_batch(step, comm.rank())), {.seed = share});
+    const Variable loss = loss_of(model, batch);
+    trace.forward_done();
+    autograd::backward(loss, {.seed = share});
+    trace.backward_done();
     optimizer.step();
+    trace.finish();
   }
   return (comm.collectives() - before) / kSteps;
 }
 
-void compare(dist::Communicator& comm) {
+void compare(dist::Communicator& comm, Recorder& trace) {
   const auto model = make_model();
   const OverlapSync sync(model->parameters(), comm);
-  const std::uint64_t ours = train(*model, comm, 1.0 / comm.size());
+  const std::uint64_t ours = train(*model, comm, 1.0 / comm.size(), trace);
   check_weights(model->parameters(), comm, comm.size());
 
   const auto same_model = make_model();  // the library divides by N itself: leaf_scale, variable.h
   const dist::DataParallel parallel(same_model->parameters(), comm, {.bucket_bytes = kCapBytes});
-  const std::uint64_t theirs = train(*same_model, comm, 1.0);
+  const std::uint64_t theirs = train(*same_model, comm, 1.0, trace);
   say(comm, "collectives per step: {} here, {} in dist::DataParallel", ours, theirs);
   expect(ours == theirs, "expected as many collectives as dist::DataParallel");
 }
@@ -107,6 +114,6 @@ void compare(dist::Communicator& comm) {
 }  // namespace
 }  // namespace brigade::labs
 
-int main() {
-  return brigade::labs::run_lab("lab 5", brigade::labs::compare);
+int main(int argc, char** argv) {
+  return brigade::labs::run_lab("lab 5", argc, argv, brigade::labs::compare);
 }

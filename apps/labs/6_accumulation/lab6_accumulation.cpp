@@ -62,7 +62,7 @@ class SwitchedSync final : public autograd::GradListener {
   bool syncing_ = true;
 };
 
-void train(dist::Communicator& comm) {
+void train(dist::Communicator& comm, Recorder& trace) {
   const auto model = make_model();
   const std::vector<Variable> parameters = model->parameters();
   SwitchedSync sync(parameters, comm);
@@ -71,11 +71,15 @@ void train(dist::Communicator& comm) {
   Narrator narrate(comm);
 
   for (int step = 0; step < kSteps; ++step) {
+    trace.start();
     optimizer.zero_grad();  // once per step: between micro-batches gradients must add up
     // The objective is the mean over ranks and micro-batches.
     const auto backward = [&](int micro) {
       const int piece = micro * comm.size() + comm.rank();
-      autograd::backward(loss_of(*model, make_batch(step, piece)), {.seed = 1.0 / pieces});
+      const Variable loss = loss_of(*model, make_batch(step, piece));
+      trace.forward_done();
+      autograd::backward(loss, {.seed = 1.0 / pieces});
+      trace.backward_done();
       narrate("  micro-batch {} of {}: {} collectives so far", micro + 1, kMicroBatches,
               comm.collectives());
     };
@@ -88,6 +92,7 @@ void train(dist::Communicator& comm) {
     backward(kMicroBatches - 1);
     narrate.fall_silent();
     optimizer.step();
+    trace.finish();
   }
 
   say(comm, "{} collectives per step; synchronising every micro-batch would take {}",
@@ -100,6 +105,6 @@ void train(dist::Communicator& comm) {
 }  // namespace
 }  // namespace brigade::labs
 
-int main() {
-  return brigade::labs::run_lab("lab 6", brigade::labs::train);
+int main(int argc, char** argv) {
+  return brigade::labs::run_lab("lab 6", argc, argv, brigade::labs::train);
 }

@@ -29,8 +29,10 @@ class Ring {
  public:
   /// Rank r contributes 10^r everywhere: the digits of a sum tell whose numbers are in it. From 15
   /// on they are used again, because a double has room for no more.
-  explicit Ring(dist::Communicator& comm)
+  Ring(dist::Communicator& comm, Recorder& trace, const Narrator& narrate)
       : comm_(comm),
+        trace_(trace),
+        narrate_(narrate),
         values_(kChunk * static_cast<std::size_t>(comm.size()),
                 std::pow(10.0, comm.rank() % kDigits)) {}
 
@@ -38,81 +40,81 @@ class Ring {
     const int rank = comm_.rank();
     show("before");
     for (int s = 0; s + 1 < comm_.size(); ++s) {
-      const std::vector<double> arrived = exchange(rank - s);
-      double* chunk = chunk_begin(rank - s - 1);
-      for (std::size_t i = 0; i < kChunk; ++i) {
-        chunk[i] += arrived[i];
-      }
+      const std::vector<double> arrived = exchange("reduce-scatter", rank - s);
+      double* mine = chunk_begin(rank - s - 1);  // += arrived
+      std::transform(arrived.begin(), arrived.end(), mine, mine, std::plus<>());
       show(fmt::format("reduce-scatter, s = {}: rank r sent chunk r{:+}", s, -s));
     }
-    for (int owner = 0; owner < comm_.size(); ++owner) {
-      say(comm_, "rank {} owns the sum of chunk {}", owner, (owner + 1) % comm_.size());
-    }
     for (int s = 0; s + 1 < comm_.size(); ++s) {
-      const std::vector<double> arrived = exchange(rank + 1 - s);
+      const std::vector<double> arrived = exchange("all-gather", rank + 1 - s);
       std::copy(arrived.begin(), arrived.end(), chunk_begin(rank - s));
       show(fmt::format("all-gather, s = {}: rank r sent chunk r{:+}", s, 1 - s));
     }
+    narrate_("each sent {} of the tensor's {} bytes", bytes_sent_, values_.size() * sizeof(double));
   }
 
   const std::vector<double>& values() const { return values_; }
-  std::size_t bytes_sent() const { return bytes_sent_; }
 
  private:
   double* chunk_begin(int chunk) {
-    const int size = comm_.size();
-    return values_.data() + static_cast<std::size_t>((chunk % size + size) % size) * kChunk;
+    const int n = comm_.size();
+    return values_.data() + static_cast<std::size_t>((chunk % n + n) % n) * kChunk;
   }
 
   /// Sends chunk number `chunk` to the right; returns what came from the left. One call for both:
   /// if all ranks sent first and received afterwards, all could be waiting for a receiver.
-  std::vector<double> exchange(int chunk) {
-    const int right = (comm_.rank() + 1) % comm_.size();
-    const int left = (comm_.rank() + comm_.size() - 1) % comm_.size();
+  std::vector<double> exchange(const char* round, int chunk) {
+    const int size = comm_.size();
+    const int right = (comm_.rank() + 1) % size;
+    const int left = (comm_.rank() + size - 1) % size;
     std::vector<double> arrived(kChunk);
-    MPI_CHECK(MPI_Sendrecv(chunk_begin(chunk), kChunk, MPI_DOUBLE, right, 0, arrived.data(), kChunk,
-                           MPI_DOUBLE, left, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    trace_.transfer(round, kChunk * sizeof(double), [&] {
+      MPI_CHECK(MPI_Sendrecv(chunk_begin(chunk), kChunk, MPI_DOUBLE, right, 0, arrived.data(),
+                             kChunk, MPI_DOUBLE, left, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    });
     bytes_sent_ += kChunk * sizeof(double);
     return arrived;
   }
 
   /// One line per rank: the first number of each of its chunks.
   void show(const std::string& what) {
-    say(comm_, "{}", what);
-    std::vector<std::string> lines(static_cast<std::size_t>(comm_.size()));
-    for (int chunk = 0; chunk < comm_.size(); ++chunk) {
-      const std::vector<double> of_ranks = dist::all_gather_values(comm_, *chunk_begin(chunk));
-      for (std::size_t rank = 0; rank < lines.size(); ++rank) {
-        lines[rank] += fmt::format(" {:0{}.0f}", of_ranks[rank], std::min(comm_.size(), kDigits));
+    narrate_("{}", what);
+    for (std::size_t rank = 0; rank < values_.size() / kChunk && !narrate_.silent(); ++rank) {
+      std::string line;
+      for (int chunk = 0; chunk < comm_.size(); ++chunk) {
+        const double first = dist::all_gather_values(comm_, *chunk_begin(chunk))[rank];
+        line += fmt::format(" {:0{}.0f}", first, std::min(comm_.size(), kDigits));
       }
-    }
-    for (std::size_t rank = 0; rank < lines.size(); ++rank) {
-      say(comm_, "  rank {} has chunks{}", rank, lines[rank]);
+      narrate_("  rank {} has chunks{}", rank, line);
     }
   }
 
   dist::Communicator& comm_;
+  Recorder& trace_;
+  const Narrator& narrate_;
   std::vector<double> values_;
   std::size_t bytes_sent_ = 0;
 };
 
-void run(dist::Communicator& comm) {
-  Ring ring(comm);
-  const Tensor expected =
-      Tensor::from(ring.values(), {static_cast<std::int64_t>(ring.values().size())});
-  comm.blocking_all_reduce(expected);
-  ring.run();
-  const int equal = expected.to_vector<double>() == ring.values() ? 1 : 0;
-  const std::vector<int> of_ranks = dist::all_gather_values(comm, equal);
-  expect(std::count(of_ranks.begin(), of_ranks.end(), 1) == comm.size(),
-         "expected the result of Communicator::all_reduce on every rank");
-  say(comm, "equal to Communicator::all_reduce on all ranks; each sent {} of the tensor's {} bytes",
-      ring.bytes_sent(), expected.nbytes());
+void run(dist::Communicator& comm, Recorder& trace) {
+  Narrator narrate(comm);
+  for (int time = 0; time < kSteps; ++time) {  // told once; the others are for the time line
+    Ring ring(comm, trace, narrate);
+    const Tensor sum = Tensor::from(ring.values(), {std::ssize(ring.values())});
+    trace.start();
+    comm.blocking_all_reduce(sum, "Communicator");
+    ring.run();
+    trace.finish();
+    expect(on_all_ranks(sum.to_vector<double>() == ring.values(), comm),
+           "expected the result of Communicator::all_reduce on every rank");
+    narrate("equal to Communicator::all_reduce on all ranks");
+    narrate.fall_silent();
+  }
 }
 
 }  // namespace
 }  // namespace brigade::labs
 
-int main() {
-  return brigade::labs::run_lab("lab 7", brigade::labs::run);
+int main(int argc, char** argv) {
+  return brigade::labs::run_lab("lab 7", argc, argv, brigade::labs::run);
 }

@@ -1,7 +1,7 @@
 // Exercise 2: batches of different sizes. Repair weight_of().
 //
-// Rank r has 128 + 32 r samples per step, as at the end of an epoch or on hosts of different speed.
-// All ranks together must still learn what one process learns from all these samples at once.
+// Rank r has 4096 + 1024 r samples per step, as at the end of an epoch or on hosts of different
+// speed. All ranks together must still learn what one process learns from all these samples.
 #include "apps/labs/common.h"
 #include "autograd/engine.h"
 #include "optim/sgd.h"
@@ -10,7 +10,7 @@ namespace brigade::labs {
 namespace {
 
 std::int64_t rows_of(int rank) {
-  return kRows + 32 * rank;
+  return kRows + 1024 * rank;
 }
 
 /// The factor on the gradient of this rank's *mean* loss, so that the sum over the ranks is the
@@ -45,6 +45,6 @@ void train(dist::Communicator& comm) {
 }  // namespace brigade::labs
 
 int main() {
-  return brigade::labs::run_lab("exercise 2", brigade::labs::train,
-                                "weight each rank's gradient by its share of the samples");
+  return brigade::labs::run_exercise("exercise 2", brigade::labs::train,
+                                     "weight each rank's gradient by its share of the samples");
 }

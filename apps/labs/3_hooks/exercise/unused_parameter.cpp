@@ -81,7 +81,7 @@ void run(dist::Communicator& comm) {
 }  // namespace brigade::labs
 
 int main() {
-  return brigade::labs::run_lab(
+  return brigade::labs::run_exercise(
       "exercise 3", brigade::labs::run,
       "note which gradients have come, and throw in on_backward_end when one is missing");
 }

@@ -88,5 +88,5 @@ void run(dist::Communicator& comm) {
 }  // namespace brigade::labs
 
 int main() {
-  return brigade::labs::run_lab("solution 3", brigade::labs::run);
+  return brigade::labs::run_exercise("solution 3", brigade::labs::run);
 }

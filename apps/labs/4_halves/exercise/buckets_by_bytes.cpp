@@ -52,6 +52,6 @@ void compare(dist::Communicator& comm) {
 }  // namespace brigade::labs
 
 int main() {
-  return brigade::labs::run_lab("exercise 4", brigade::labs::compare,
-                                "cut by bytes, not by halves");
+  return brigade::labs::run_exercise("exercise 4", brigade::labs::compare,
+                                     "cut by bytes, not by halves");
 }

@@ -57,5 +57,5 @@ void compare(dist::Communicator& comm) {
 }  // namespace brigade::labs
 
 int main() {
-  return brigade::labs::run_lab("solution 4", brigade::labs::compare);
+  return brigade::labs::run_exercise("solution 4", brigade::labs::compare);
 }

@@ -102,6 +102,6 @@ void train(dist::Communicator& comm) {
 }  // namespace brigade::labs
 
 int main() {
-  return brigade::labs::run_lab("exercise 5", brigade::labs::train,
-                                "launch the buckets in the same order on all ranks");
+  return brigade::labs::run_exercise("exercise 5", brigade::labs::train,
+                                     "launch the buckets in the same order on all ranks");
 }

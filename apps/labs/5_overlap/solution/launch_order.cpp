@@ -100,5 +100,5 @@ void train(dist::Communicator& comm) {
 }  // namespace brigade::labs
 
 int main() {
-  return brigade::labs::run_lab("solution 5", brigade::labs::train);
+  return brigade::labs::run_exercise("solution 5", brigade::labs::train);
 }

@@ -49,7 +49,7 @@ void train(dist::Communicator& comm) {
 }  // namespace brigade::labs
 
 int main() {
-  return brigade::labs::run_lab(
+  return brigade::labs::run_exercise(
       "exercise 6", brigade::labs::train,
       "shrink what is there so that the next sum over the ranks gives it back unchanged");
 }

@@ -51,5 +51,5 @@ void train(dist::Communicator& comm) {
 }  // namespace brigade::labs
 
 int main() {
-  return brigade::labs::run_lab("solution 6", brigade::labs::train);
+  return brigade::labs::run_exercise("solution 6", brigade::labs::train);
 }

@@ -70,6 +70,6 @@ void run(dist::Communicator& comm) {
 }  // namespace brigade::labs
 
 int main() {
-  return brigade::labs::run_lab("exercise 7", brigade::labs::run,
-                                "chunks that together cover every element");
+  return brigade::labs::run_exercise("exercise 7", brigade::labs::run,
+                                     "chunks that together cover every element");
 }

@@ -70,5 +70,5 @@ void run(dist::Communicator& comm) {
 }  // namespace brigade::labs
 
 int main() {
-  return brigade::labs::run_lab("solution 7", brigade::labs::run);
+  return brigade::labs::run_exercise("solution 7", brigade::labs::run);
 }

@@ -1,0 +1,158 @@
+#include "apps/labs/recorder.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "apps/chrome_trace.h"
+#include "apps/program.h"
+#include "apps/step_recorder.h"
+#include "apps/timeline.h"
+#include "core/serialize.h"
+
+namespace brigade::labs {
+
+using apps::Interval;
+using apps::StepSpans;
+using Clock = std::chrono::steady_clock;
+
+struct Recorder::Recording {
+  /// A transfer() of the current step.
+  struct Transfer {
+    std::string label;
+    std::size_t bytes;
+    Clock::time_point begin;
+    Clock::time_point end;
+  };
+
+  Recording(const apps::Options& flags, dist::Communicator& communicator,
+            apps::TraceSchedule schedule)
+      : options(flags), comm(communicator), recorder(schedule, clock, communicator) {}
+
+  const apps::Options& options;
+  dist::Communicator& comm;
+  apps::StepClock clock{kCpu, comm};
+  apps::StepRecorder recorder;
+  std::vector<Transfer> transfers;
+  std::int64_t step = 0;
+  bool has_phases = false;  // of the current step
+};
+
+namespace {
+
+/// At least one step is recorded, however few the lab has.
+apps::TraceSchedule schedule_of(const apps::Options& options, std::int64_t total_steps) {
+  const std::int64_t steps = std::min(options.trace_steps, total_steps);
+  return {.skip = std::min(options.trace_skip, total_steps - steps), .steps = steps};
+}
+
+/// In train_mlp the trainer names the phases by TraceScopes. A lab has none, so that its text shows
+/// the library's own calls; the marks of its clock say the same.
+void name_phases(StepSpans& spans) {
+  const auto name = [&spans](const char* phase, Lane lane, const Interval& time) {
+    spans.scopes.push_back({phase, lane, 0, time.begin, time.end});
+  };
+  for (const Interval& forward : spans.forwards) {
+    name("forward", Lane::compute, forward);
+  }
+  for (const Interval& backward : spans.backwards) {
+    name("backward", Lane::compute, backward);
+  }
+  name("optimizer", Lane::optimizer, spans.optimizer);
+}
+
+}  // namespace
+
+Recorder::Recorder(const apps::Options& options, dist::Communicator& comm, int total_steps) {
+  if (options.trace) {
+    recording_ = std::make_unique<Recording>(options, comm, schedule_of(options, total_steps));
+  }
+}
+
+Recorder::~Recorder() = default;
+
+void Recorder::start() {
+  if (recording_) {
+    recording_->recorder.before_step(recording_->step);
+    recording_->comm.barrier();
+    recording_->clock.start();
+  }
+}
+
+void Recorder::forward_done() {
+  if (recording_) {
+    recording_->has_phases = true;
+    recording_->clock.forward_done();
+  }
+}
+
+void Recorder::backward_done() {
+  if (recording_) {
+    recording_->clock.backward_done();
+  }
+}
+
+void Recorder::transfer(const std::string& label, std::size_t bytes,
+                        const std::function<void()>& move) {
+  const Clock::time_point begin = Clock::now();
+  move();
+  if (recording_) {
+    recording_->transfers.push_back({label, bytes, begin, Clock::now()});
+  }
+}
+
+void Recorder::finish() {
+  if (!recording_) {
+    return;
+  }
+  const bool has_phases = std::exchange(recording_->has_phases, false);
+  if (!has_phases) {
+    recording_->clock.forward_done();
+    recording_->clock.backward_done();
+  }
+  StepSpans spans = recording_->clock.finish();
+  if (!has_phases) {
+    std::swap(spans.forwards, spans.backwards);  // the first mark was the end of everything
+  }
+  const auto ms = [&](Clock::time_point when) {
+    const auto since_epoch = when - recording_->clock.epoch();
+    return std::chrono::duration<double, std::milli>(since_epoch).count() - spans.start;
+  };
+  for (const Recording::Transfer& one : recording_->transfers) {
+    const Interval time{ms(one.begin), ms(one.end)};
+    spans.collectives.push_back({time.begin, time.begin, time.end, one.bytes});
+    spans.labels.push_back(one.label);
+    spans.waits.push_back(time);
+  }
+  recording_->transfers.clear();
+  name_phases(spans);
+  recording_->recorder.after_step(recording_->step++, std::move(spans));
+}
+
+void Recorder::write(const std::string& lab, const std::string& host) const {
+  if (!recording_) {
+    return;
+  }
+  dist::Communicator& comm = recording_->comm;
+  const apps::RunTrace trace{.title = fmt::format("{}, {} ranks", lab, comm.size()),
+                             .device = "cpu",
+                             .comm = comm.description(),
+                             .caption = "",
+                             .contents = {},
+                             .ranks = recording_->recorder.gather(host)};
+  const std::filesystem::path directory = apps::agree_on_directory(recording_->options, comm);
+  if (comm.rank() == 0) {
+    apps::write_chrome_trace(directory / "trace.json.gz", trace);
+    write_file_atomically(directory / "timeline.html", apps::timeline_html(lab, {trace}));
+    fmt::print("wrote trace.json.gz and timeline.html in {}; clocks are aligned to {:.0f} us\n",
+               directory.string(), std::ceil(1e3 * apps::clock_error_ms(trace)));
+  }
+  comm.barrier();  // nobody ends the job while rank 0 still writes
+}
+
+}  // namespace brigade::labs
