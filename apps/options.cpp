@@ -112,8 +112,9 @@ void declare_optimizer(FlagTable& flags, Options& o) {
 void declare_machine(FlagTable& flags, Options& o) {
   flags.group("Machine");
   flags.choice("--device", o.device, {"auto", "cpu", "cuda"}, "auto | cpu | cuda (auto)");
-  flags.choice("--comm", o.comm, {"auto", "mpi", "nccl", "ring", "halving", "tree"},
-               "auto | mpi | nccl, or over sockets ring | halving | tree");
+  flags.choice("--comm", o.comm,
+               {"auto", "mpi", "shared", "hierarchical", "nccl", "ring", "halving", "tree"},
+               "auto | mpi | shared | hierarchical | nccl, or over sockets ring | halving | tree");
   flags.number("--threads", o.threads, std::int64_t{1}, std::int64_t{4096},
                "per rank (the cores it is bound to)");
   flags.value("--emulate-link", "US,GB/S", o.emulated_link, parse_link,
