@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <sstream>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -85,6 +86,19 @@ std::vector<std::int64_t> parse_widths(const std::string& flag, const std::strin
     widths.push_back(parse_number<std::int64_t>(flag, part, 1, kWidestLayer));
   }
   return widths;
+}
+
+std::size_t parse_bytes(const std::string& flag, const std::string& text) {
+  constexpr std::string_view kUnits = "KMG";
+  constexpr std::int64_t kMost = std::int64_t{1} << 40U;
+  const std::size_t unit = text.empty() ? std::string::npos : kUnits.find(text.back());
+  if (unit == std::string::npos) {
+    return static_cast<std::size_t>(parse_number<std::int64_t>(flag, text, 0, kMost));
+  }
+  const unsigned shift = 10U * (static_cast<unsigned>(unit) + 1U);
+  const std::string number = text.substr(0, text.size() - 1);
+  return static_cast<std::size_t>(parse_number<std::int64_t>(flag, number, 0, kMost >> shift))
+         << shift;
 }
 
 std::vector<std::string> parse_list(const std::string& flag, const std::string& text,

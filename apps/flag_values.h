@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -20,6 +21,9 @@ T parse_number(const std::string& flag, const std::string& text, T least, T most
 
 /// "512,256" or "none".
 std::vector<std::int64_t> parse_widths(const std::string& flag, const std::string& text);
+
+/// "64M": bytes, with K, M or G for 2¹⁰, 2²⁰, 2³⁰, as in nccl-tests.
+std::size_t parse_bytes(const std::string& flag, const std::string& text);
 
 /// "naive,overlap": values of `allowed`, each at most once.
 std::vector<std::string> parse_list(const std::string& flag, const std::string& text,

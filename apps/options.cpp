@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "apps/bucket_flags.h"
+#include "apps/command_line.h"
 #include "apps/flag_table.h"
 #include "apps/program_text.h"
-#include "core/config.h"
 #include "core/error.h"
 
 namespace brigade::apps {
@@ -112,8 +112,9 @@ void declare_link(FlagTable& flags, Options& o) {
 void declare_machine(FlagTable& flags, Options& o) {
   flags.group("Machine");
   flags.choice("--device", o.device, {"auto", "cpu", "cuda"}, "auto | cpu | cuda (auto)");
-  flags.choice("--comm", o.comm, {"auto", "mpi", "nccl", "ring", "halving", "tree"},
-               "auto | mpi | nccl, or over sockets ring | halving | tree");
+  flags.choice("--comm", o.comm,
+               {"auto", "mpi", "shared", "hierarchical", "nccl", "ring", "halving", "tree"},
+               "auto | mpi | shared | hierarchical | nccl, or over sockets ring | halving | tree");
   flags.number("--threads", o.threads, std::int64_t{1}, std::int64_t{4096},
                "per rank (the cores it is bound to)");
   declare_link(flags, o);
@@ -291,56 +292,29 @@ void resolve(const CLI::App& app, Options& o) {
                      o.init);
   }
   resolve_in_flight(app, o);
+  if (o.reduce == "deterministic" && o.comm == "hierarchical") {
+    throw UsageError(
+        "--reduce deterministic: expected a --comm that can add in rank order, got hierarchical: "
+        "it adds within the hosts first");
+  }
   check_bucket_flags(o);
   if (o.lr == 0.0) {
     o.lr = o.optimizer == "sgd" ? 0.1 : 0.001;
   }
 }
 
-/// CLI11 puts two blank lines between groups; with one, all of --help fits on a screen.
-std::string without_double_blank_lines(std::string text) {
-  for (std::size_t at; (at = text.find("\n\n\n")) != std::string::npos;) {
-    text.erase(at, 1);
-  }
-  return text;
-}
-
-void reject_unknown(const CLI::App& app) {
-  const std::vector<std::string> unknown = app.remaining();
-  if (unknown.empty()) {
-    return;
-  }
-  std::vector<std::string> known;
-  for (const CLI::Option* option : app.get_options()) {
-    known.push_back(option->get_name());
-  }
-  const std::string word = unknown.front().substr(0, unknown.front().find('='));
-  const std::string hint = suggestion(word, known);
-  throw UsageError(concat("unknown ", word.rfind('-', 0) == 0 ? "flag " : "argument ", word,
-                          hint.empty() ? "; --help lists the flags" : hint));
-}
-
 }  // namespace
 
 ParseResult parse_options(int argc, const char* const* argv, Program program) {
   const ProgramText about = text_of(program, argv[0]);
-  const std::string& name = about.name;
-  CLI::App app(about.purpose, name);
-  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  app.allow_extras();
+  CLI::App app(about.purpose, about.name);
+  prepare_command_line(app);
   app.footer(about.examples);
-  app.get_formatter()->column_width(26);
   Options options;
   ShapeFlags shape;
   FlagTable flags(app);
   declare(flags, options, shape, program);
-  // Last, and in the last group: CLI11's own group for them would come first and cost two lines.
-  app.set_help_flag("-h,--help", "this text")->group("Output");
-  app.set_version_flag("--version", name + " (Brigade) " + kVersion, "the version")
-      ->group("Output");
-  try {
-    app.parse(argc, argv);
-    reject_unknown(app);
+  const auto exit = parse_command_line(app, argc, argv, [&] {
     if (program != Program::lab) {
       resolve_shape(app, shape, options);
     }
@@ -348,16 +322,11 @@ ParseResult parse_options(int argc, const char* const* argv, Program program) {
       resolve_comparison(options);
     }
     resolve(app, options);
-  } catch (const CLI::CallForHelp&) {
-    return {.options = {}, .text = without_double_blank_lines(app.help()), .exit_code = 0};
-  } catch (const CLI::CallForVersion& version) {
-    return {.options = {}, .text = std::string(version.what()) + "\n", .exit_code = 0};
-  } catch (const std::exception& error) {
-    return {.options = {}, .text = concat(name, ": ", error.what(), "\n"), .exit_code = 2};
+  });
+  if (exit) {
+    return {.options = {}, .text = exit->text, .exit_code = exit->exit_code};
   }
-  for (int i = 0; i < argc; ++i) {
-    options.command_line += (i == 0 ? "" : " ") + std::string(argv[i]);
-  }
+  options.command_line = as_typed(argc, argv);
   return {.options = std::move(options), .text = {}, .exit_code = 0};
 }
 

@@ -13,30 +13,24 @@
 
 namespace brigade::apps {
 
-namespace {
-
-/// --help and mistakes in the flags, before there is any MPI: rank 0 prints and leaves, which makes
-/// mpirun end the others before they print the same.
-int leave(const ParseResult& parsed) {
+int leave_early(const std::string& text, int exit_code) {
   const int rank = dist::launcher_rank();
-  if (parsed.exit_code != 0 && rank > 0) {
+  if (exit_code != 0 && rank > 0) {
     // Still there after two seconds: rank 0 has no complaint, this rank is alone with its mistake.
     std::this_thread::sleep_for(std::chrono::seconds(2));
-    write_all(STDERR_FILENO, concat("[rank ", rank, "] ", parsed.text));
+    write_all(STDERR_FILENO, concat("[rank ", rank, "] ", text));
   } else if (rank == 0) {
-    write_all(parsed.exit_code == 0 ? STDOUT_FILENO : STDERR_FILENO, parsed.text);
+    write_all(exit_code == 0 ? STDOUT_FILENO : STDERR_FILENO, text);
   }
-  return parsed.exit_code;
+  return exit_code;
 }
-
-}  // namespace
 
 int run_program(int argc, char** argv, Program program,
                 const std::function<int(const Options&, const dist::RankInfo&)>& body) {
   std::signal(SIGPIPE, SIG_IGN);  // `train_mlp | head` must not end a training
   const ParseResult parsed = parse_options(argc, argv, program);
   if (!parsed.options) {
-    return leave(parsed);
+    return leave_early(parsed.text, parsed.exit_code);
   }
   return dist::run_main(
       [&](const dist::MpiSession& session) { return body(*parsed.options, session.info()); });

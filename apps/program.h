@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "apps/options.h"
@@ -15,6 +16,10 @@ namespace brigade::apps {
 /// whatever goes wrong into one line and an exit code (dist::run_main).
 int run_program(int argc, char** argv, Program program,
                 const std::function<int(const Options&, const dist::RankInfo&)>& body);
+
+/// For programs with flags of their own: what main() returns when it is over before MPI starts.
+/// Rank 0 prints and leaves, which makes mpirun end the others before they print the same.
+int leave_early(const std::string& text, int exit_code);
 
 /// Makes the directory for a run's files on rank 0 and tells the others its name. To be called when
 /// nothing can be wrong any more but the run itself: only now it leaves something on the disk.

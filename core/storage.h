@@ -7,22 +7,33 @@
 
 namespace brigade {
 
-/// A block of memory on one device, owned. Tensors share it; the last one gives it back to its
-/// allocator.
+/// A block of memory on one device. Tensors share it; the last one gives it back: to its allocator,
+/// or by letting go of whoever else owns it.
 class Storage {
  public:
   Storage(std::shared_ptr<CachingAllocator> allocator, std::size_t bytes)
       : allocator_(std::move(allocator)), data_(allocator_->allocate(bytes)), bytes_(bytes) {}
-  ~Storage() { allocator_->release(data_, bytes_); }
+
+  /// Host memory of another owner, such as a mapping that several processes share. `data` must stay
+  /// valid for as long as `owner` is held. Not part of any MemoryStats.
+  Storage(std::shared_ptr<const void> owner, std::byte* data, std::size_t bytes)
+      : owner_(std::move(owner)), data_(data), bytes_(bytes) {}
+
+  ~Storage() {
+    if (allocator_) {
+      allocator_->release(data_, bytes_);
+    }
+  }
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
 
   std::byte* data() const { return static_cast<std::byte*>(data_); }
   std::size_t bytes() const { return bytes_; }
-  Device device() const { return allocator_->device(); }
+  Device device() const { return allocator_ ? allocator_->device() : kCpu; }
 
  private:
-  std::shared_ptr<CachingAllocator> allocator_;
+  std::shared_ptr<CachingAllocator> allocator_;  // one of these two is null
+  std::shared_ptr<const void> owner_;
   void* data_;
   std::size_t bytes_;
 };

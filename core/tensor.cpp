@@ -21,6 +21,16 @@ Tensor Tensor::zeros(const Shape& shape, DType dtype, Device device) {
   return tensor;
 }
 
+Tensor Tensor::over(std::shared_ptr<const void> owner, std::byte* memory, const Shape& shape,
+                    DType dtype) {
+  Tensor tensor;
+  tensor.shape_ = shape;
+  tensor.numel_ = shape.numel();
+  tensor.dtype_ = dtype;
+  tensor.storage_ = std::make_shared<Storage>(std::move(owner), memory, tensor.nbytes());
+  return tensor;
+}
+
 template <class T>
 Tensor Tensor::from(std::span<const T> values, const Shape& shape, Device device) {
   BRIGADE_CHECK(static_cast<std::int64_t>(values.size()) == shape.numel(), "tensor: expected ",

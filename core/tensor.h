@@ -28,6 +28,11 @@ class Tensor {
     return empty(other.shape(), other.dtype(), other.device());
   }
 
+  /// Over host memory that `owner` keeps valid while it is held (Storage). `memory` must be aligned
+  /// for `dtype`.
+  static Tensor over(std::shared_ptr<const void> owner, std::byte* memory, const Shape& shape,
+                     DType dtype);
+
   /// A copy of host values.
   template <class T>
   static Tensor from(std::span<const T> values, const Shape& shape, Device device = kCpu);

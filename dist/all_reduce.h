@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "dist/collectives.h"
@@ -18,6 +19,14 @@ class AllReduce {
   /// the communication stream (collectives.h), one call after the other, so memory may be kept from
   /// one to the next.
   virtual void run(Collectives& ranks, const Tensor& tensor) = 0;
+
+  /// Memory in which run() needs no copy of its own (Communicator::make_buffer). Collective.
+  virtual Tensor make_buffer(const Shape& shape, DType dtype, Device device) {
+    return Tensor::zeros(shape, dtype, device);
+  }
+
+  /// Bytes sent by other means than the `ranks` of run().
+  virtual std::uint64_t bytes_sent() const { return 0; }
 };
 
 }  // namespace brigade::dist

@@ -69,7 +69,8 @@ std::vector<std::size_t> members_of(const Piece& piece, const Bucket& bucket,
 }
 
 std::vector<Bucket> make_buckets(std::span<const autograd::Variable> parameters,
-                                 const BucketPlan& plan, std::optional<std::size_t> piece_bytes) {
+                                 const BucketPlan& plan, std::optional<std::size_t> piece_bytes,
+                                 const MakeBuffer& make_buffer) {
   std::vector<bool> placed(parameters.size(), false);
   std::vector<Bucket> buckets;
   for (const std::vector<std::size_t>& members : plan) {
@@ -90,7 +91,7 @@ std::vector<Bucket> make_buckets(std::span<const autograd::Variable> parameters,
     const Shape flat{static_cast<std::int64_t>(bytes / size_of(first.dtype()))};
     Bucket bucket{.members = members,
                   .data = Tensor::zeros(flat, first.dtype(), first.device()),
-                  .grads = Tensor::zeros(flat, first.dtype(), first.device()),
+                  .grads = make_buffer(flat, first.dtype(), first.device()),
                   .label = members.size() == 1 ? parameters[members.front()].name()
                                                : concat("bucket_", buckets.size()),
                   .pieces = {}};

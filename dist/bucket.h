@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -41,6 +42,10 @@ struct Bucket {
 std::vector<std::size_t> members_of(const Piece& piece, const Bucket& bucket,
                                     std::span<const autograd::Variable> parameters);
 
+/// Who gives gradients their memory, zeroed: Communicator::make_buffer, or by default the device's
+/// allocator.
+using MakeBuffer = std::function<Tensor(const Shape&, DType, Device)>;
+
 /// Allocates the buckets of `plan` and moves the parameters' data and gradients into them; present
 /// values are copied, padding is zero. While it runs, the old and the new places exist both.
 ///
@@ -49,6 +54,7 @@ std::vector<std::size_t> members_of(const Piece& piece, const Bucket& bucket,
 /// Errors: a parameter missing from the plan or in it twice; dtypes or devices that differ.
 std::vector<Bucket> make_buckets(std::span<const autograd::Variable> parameters,
                                  const BucketPlan& plan,
-                                 std::optional<std::size_t> piece_bytes = {});
+                                 std::optional<std::size_t> piece_bytes = {},
+                                 const MakeBuffer& make_buffer = Tensor::zeros);
 
 }  // namespace brigade::dist

@@ -17,6 +17,17 @@ struct Message {
   Tensor tensor;
 };
 
+/// Elements [begin, begin + count) of a flat tensor.
+struct Share {
+  std::int64_t begin = 0;
+  std::int64_t count = 0;
+};
+
+/// The part of `numel` elements that `rank` of `size` ranks is in charge of: `size` parts as equal
+/// as possible, but cut only at multiples of 16 elements (a cache line of f32), so that no two
+/// ranks write to one line. Some are empty where there are fewer lines than ranks.
+Share share_of(std::int64_t numel, int rank, int size);
+
 /// What ranks can do with each other in the order of a communication stream: the ground on which
 /// all-reduce algorithms (all_reduce.h) and communication hooks (comm_hook.h) are built.
 ///
@@ -39,6 +50,12 @@ class Collectives {
   /// tensor := sum over ranks, in place, by whatever the library or the hardware does best. Every
   /// rank ends with the same bits. f32 or f64.
   void sum(const Tensor& tensor);
+
+  /// The two halves of a sum. After reduce_scatter this rank's share_of(tensor) is the sum over
+  /// ranks and the rest of `tensor` is anything; after all_gather every share is what its owner had
+  /// there. f32 or f64.
+  void reduce_scatter(const Tensor& tensor);
+  void all_gather(const Tensor& tensor);
 
   /// Sends all of `outgoing` and receives all of `incoming`, at the same time. What rank a sends to
   /// rank b must be what b receives from a: as many messages, of the same lengths, in the same
@@ -65,6 +82,9 @@ class Collectives {
   virtual void do_reporting_exchange(std::span<const Message> outgoing,
                                      std::span<const Message> incoming,
                                      const OnArrival& on_arrival);
+  /// By exchange: every rank sends each other one the share that one is in charge of, and back.
+  virtual void do_reduce_scatter(const Tensor& tensor);
+  virtual void do_all_gather(const Tensor& tensor);
 
  private:
   void count(std::span<const Message> outgoing);

@@ -23,6 +23,10 @@ void Communicator::emulate_link(const LinkModel& link) {
   link_ = link;
 }
 
+std::unique_ptr<Communicator> Communicator::split(int /*color*/, int /*key*/) {
+  throw Error(concat(transport(), " cannot be split into sub-groups"));
+}
+
 // Two streams and two events. Nothing here waits; each line only adds to a queue:
 //
 //   compute   ... dW | record(ready) | dx of the next layer ...            | wait(end) | optimizer

@@ -53,7 +53,6 @@ class Work {
 /// their own, so they never meet an all-reduce in flight.
 class Communicator : protected Collectives {
  public:
-  using Collectives::bytes_sent;
   using Collectives::rank;
   using Collectives::size;
 
@@ -110,8 +109,18 @@ class Communicator : protected Collectives {
 
   /// Memory for a bucket, zeroed, in which this communicator's sum needs no copy of its own. Freed
   /// like any other. Collective.
-  virtual Tensor make_buffer(const Shape& shape, DType dtype, Device device) {
-    return Tensor::zeros(shape, dtype, device);
+  Tensor make_buffer(const Shape& shape, DType dtype, Device device) {
+    return algorithm_ ? algorithm_->make_buffer(shape, dtype, device)
+                      : do_make_buffer(shape, dtype, device);
+  }
+
+  /// A new communicator of the ranks that give the same `color` (from 0 up), ordered by `key`, ties
+  /// by their rank here (MPI_Comm_split). Collective. Error where there are no sub-groups.
+  virtual std::unique_ptr<Communicator> split(int color, int key);
+
+  /// Bytes this rank has sent so far (Collectives), its all-reduce algorithm's own groups included.
+  std::uint64_t bytes_sent() const {
+    return Collectives::bytes_sent() + (algorithm_ ? algorithm_->bytes_sent() : 0);
   }
 
   /// Number of collectives started and of bytes handed to them so far.
@@ -131,6 +140,10 @@ class Communicator : protected Collectives {
 
   /// What really carries the data.
   virtual std::string transport() const = 0;
+
+  virtual Tensor do_make_buffer(const Shape& shape, DType dtype, Device device) {
+    return Tensor::zeros(shape, dtype, device);
+  }
 
   /// Where collectives run; made by the subclass, whose destructor must finish or abandon what is
   /// in flight.

@@ -18,6 +18,12 @@ std::optional<std::size_t> piece_bytes(const DataParallelOptions& options) {
                                : std::nullopt;
 }
 
+MakeBuffer memory_of(Communicator& comm) {
+  return [&comm](const Shape& shape, DType dtype, Device device) {
+    return comm.make_buffer(shape, dtype, device);
+  };
+}
+
 }  // namespace
 
 BucketPolicy bucket_policy(const DataParallelOptions& options) {
@@ -78,7 +84,7 @@ DataParallel::~DataParallel() {
 }
 
 void DataParallel::lay_out(const BucketPlan& plan) {
-  buckets_ = make_buckets(parameters_, plan, piece_bytes(options_));
+  buckets_ = make_buckets(parameters_, plan, piece_bytes(options_), memory_of(comm_));
   std::vector<std::size_t> pieces;
   for (const Bucket& bucket : buckets_) {
     pieces.push_back(bucket.pieces.size());

@@ -16,6 +16,8 @@
 
 #include "core/error.h"
 #include "dist/mpi_check.h"
+#include "dist/mpi_communicator.h"
+#include "dist/placement.h"
 
 namespace brigade::dist {
 namespace {
@@ -62,16 +64,15 @@ int usable_cores(int local_size) {
 }
 
 RankInfo query_rank_info() {
+  MpiCommunicator world;
+  const Placement placement = placement_of(world.rank(), world.host_of_ranks());
   RankInfo info;
-  MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &info.rank));
-  MPI_CHECK(MPI_Comm_size(MPI_COMM_WORLD, &info.size));
-  MPI_Comm host = MPI_COMM_NULL;
-  MPI_CHECK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host));
-  MPI_CHECK(MPI_Comm_rank(host, &info.local_rank));
-  MPI_CHECK(MPI_Comm_size(host, &info.local_size));
-  MPI_CHECK(MPI_Comm_free(&host));
-  const int leads_host = info.local_rank == 0 ? 1 : 0;
-  MPI_CHECK(MPI_Allreduce(&leads_host, &info.hosts, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+  info.rank = world.rank();
+  info.size = world.size();
+  info.local_rank = placement.local_rank;
+  info.local_size = placement.local_size;
+  info.node_rank = placement.node_rank;
+  info.hosts = placement.nodes;
   char name[MPI_MAX_PROCESSOR_NAME];
   int length = 0;
   MPI_CHECK(MPI_Get_processor_name(name, &length));

@@ -15,7 +15,8 @@ struct RankInfo {
   int size = 1;
   int local_rank = 0;  ///< among the ranks on this host
   int local_size = 1;
-  int hosts = 1;
+  int node_rank = 0;  ///< of this host among the hosts, in the order of their lowest ranks
+  int hosts = 1;      ///< number of nodes
   int threads =
       1;  ///< cores this rank may use: those it is bound to, at most its share of the host
   std::string host;
@@ -51,10 +52,11 @@ int launcher_rank();
 Device choose_device(const std::string& request, const RankInfo& info, Communicator& control,
                      std::string& note);
 
-/// A communicator for tensors on `device`. `mpi`; `nccl`; `ring`, `halving` or `tree`: that
-/// algorithm over sockets, CPU only. `auto` takes NCCL on GPUs, else the ring on several hosts and
-/// MPI on one; one rank needs none and gets SingleProcessCommunicator. Prints one warning line on
-/// rank 0 when ranks share a GPU. UsageError for combinations that cannot work.
+/// A communicator for tensors on `device`. `mpi`; `nccl`; CPU only: `shared` memory of one host;
+/// `hierarchical`, that within each host and MPI between them; `ring`, `halving` or `tree`, that
+/// algorithm over sockets. `auto` takes NCCL on GPUs, else the ring on several hosts and shared
+/// memory on one; one rank needs none and gets SingleProcessCommunicator. Prints one warning line
+/// on rank 0 when ranks share a GPU. UsageError for combinations that cannot work.
 std::unique_ptr<Communicator> make_communicator(const std::string& request, Device device);
 
 /// Runs `body` as the whole of a program between MPI's start and end. An exception on any rank is

@@ -15,16 +15,29 @@ namespace {
 /// Between two looks at a request while the core belongs to the computation.
 constexpr useconds_t kPoliteSleepUs = 100;
 
-int world_rank() {
+int rank_in(MPI_Comm comm) {
   int rank = 0;
-  MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+  MPI_CHECK(MPI_Comm_rank(comm, &rank));
   return rank;
 }
 
-int world_size() {
+int size_of_group(MPI_Comm comm) {
   int size = 0;
-  MPI_CHECK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  MPI_CHECK(MPI_Comm_size(comm, &size));
   return size;
+}
+
+MPI_Comm duplicate(MPI_Comm comm) {
+  MPI_Comm copy = MPI_COMM_NULL;
+  MPI_CHECK(MPI_Comm_dup(comm, &copy));
+  return copy;
+}
+
+MPI_Comm split_of(MPI_Comm comm, int color, int key) {
+  BRIGADE_CHECK(color >= 0, "mpi: expected a color from 0 up, got ", color);
+  MPI_Comm part = MPI_COMM_NULL;
+  MPI_CHECK(MPI_Comm_split(comm, color, key, &part));
+  return part;
 }
 
 int to_count(std::size_t count) {
@@ -36,11 +49,10 @@ int to_count(std::size_t count) {
 }  // namespace
 
 struct MpiCommunicator::Handles {
-  Handles() {
-    for (MPI_Comm* comm : {&data, &control}) {
-      MPI_CHECK(MPI_Comm_dup(MPI_COMM_WORLD, comm));
-      MPI_CHECK(MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN));
-    }
+  /// Takes over `group`.
+  explicit Handles(MPI_Comm group) : data(group), control(duplicate(group)) {
+    MPI_CHECK(MPI_Comm_set_errhandler(data, MPI_ERRORS_RETURN));
+    MPI_CHECK(MPI_Comm_set_errhandler(control, MPI_ERRORS_RETURN));
   }
   ~Handles() {
     // MPI_Comm_free is collective: on the way out of a failure it could hang.
@@ -52,20 +64,55 @@ struct MpiCommunicator::Handles {
   Handles(const Handles&) = delete;
   Handles& operator=(const Handles&) = delete;
 
-  MPI_Comm data = MPI_COMM_NULL;
-  MPI_Comm control = MPI_COMM_NULL;
+  MPI_Comm data;
+  MPI_Comm control;
 };
 
+MpiCommunicator::MpiCommunicator(std::unique_ptr<Handles> handles, std::shared_ptr<Thread> thread)
+    : Communicator(rank_in(handles->data), size_of_group(handles->data)),
+      handles_(std::move(handles)),
+      thread_(std::move(thread)) {}
+
 MpiCommunicator::MpiCommunicator()
-    : Communicator(world_rank(), world_size()),
-      handles_(std::make_unique<Handles>()),
-      stream_(make_comm_stream(kCpu)) {}
+    : MpiCommunicator(std::make_unique<Handles>(duplicate(MPI_COMM_WORLD)),
+                      std::make_shared<Thread>()) {}
+
+MpiCommunicator::MpiCommunicator(const MpiCommunicator& parent, int color, int key)
+    : MpiCommunicator(std::make_unique<Handles>(split_of(parent.handles_->control, color, key)),
+                      parent.thread_) {}
 
 MpiCommunicator::~MpiCommunicator() {
-  // The worker finishes its queue before it ends. When this rank is failing, its peers may never
-  // join the all-reduce at the head of that queue, so the worker is told to give up first.
-  abandoned_ = std::uncaught_exceptions() > 0;
-  stream_.reset();
+  finish();
+}
+
+void MpiCommunicator::finish() noexcept {
+  // The thread finishes its queue before it goes on. When this rank is failing, its peers may never
+  // join the all-reduce at the head of that queue, so the thread is told to give up first.
+  if (std::uncaught_exceptions() > 0) {
+    thread_->abandoned = true;
+  }
+  try {
+    thread_->stream->synchronize();
+  } catch (...) {
+    // Whoever waited for the collective that failed has seen this already.
+  }
+}
+
+void MpiCommunicator::check_not_abandoned() const {
+  BRIGADE_CHECK(!thread_->abandoned, "mpi: collective abandoned because this rank failed");
+}
+
+std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key) {
+  return std::make_unique<MpiCommunicator>(*this, color, key);
+}
+
+std::vector<int> MpiCommunicator::host_of_ranks() {
+  MPI_Comm host = MPI_COMM_NULL;
+  MPI_CHECK(MPI_Comm_split_type(handles_->control, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host));
+  int lowest = rank();  // of this host: a name for it that is different from all others
+  MPI_CHECK(MPI_Bcast(&lowest, 1, MPI_INT, 0, host));
+  MPI_CHECK(MPI_Comm_free(&host));
+  return all_gather_values(*this, lowest);
 }
 
 std::string MpiCommunicator::transport() const {
@@ -118,8 +165,8 @@ template <class Test>
 void MpiCommunicator::poll(Test finished) {
   for (int done = 0; done == 0;) {
     MPI_CHECK(finished(done));
-    BRIGADE_CHECK(!abandoned_, "mpi: collective abandoned because this rank failed");
-    if (done == 0 && !stream_->someone_waits()) {
+    check_not_abandoned();
+    if (done == 0 && !someone_waits()) {
       usleep(kPoliteSleepUs);
     }
   }

@@ -97,6 +97,9 @@ class NcclCommunicator final : public Communicator {
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
+  std::unique_ptr<Communicator> split(int color, int key) override {
+    return make_nccl_communicator(control_->split(color, key), stream_->device(), shared_gpu_);
+  }
   void barrier() override { control_->barrier(); }
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
     return control_->all_gather(mine);

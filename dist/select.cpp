@@ -1,19 +1,19 @@
 // Chooses device and communicator at run time: the part of launch.h that knows all implementations.
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <climits>
 #include <cstdio>
 #include <set>
 
 #include "core/config.h"
 #include "core/error.h"
 #include "dist/halving_doubling.h"
+#include "dist/hierarchical_all_reduce.h"
 #include "dist/launch.h"
 #include "dist/mpi_communicator.h"
 #include "dist/nccl_communicator.h"
+#include "dist/placement.h"
 #include "dist/ring_all_reduce.h"
+#include "dist/shared_memory_communicator.h"
 #include "dist/single_process.h"
 #include "dist/socket_communicator.h"
 #include "dist/staged_communicator.h"
@@ -35,12 +35,6 @@ std::size_t count_different(const std::string& mine, Communicator& control) {
 bool gpu_is_shared(Device device, Communicator& control) {
   const std::size_t gpus = count_different(gpu_identity(device.index).uuid, control);
   return gpus < static_cast<std::size_t>(control.size());
-}
-
-bool on_several_hosts(Communicator& control) {
-  std::array<char, HOST_NAME_MAX + 1> name{};
-  gethostname(name.data(), name.size() - 1);
-  return count_different(name.data(), control) > 1;
 }
 
 /// Null for requests that are not for one of our own algorithms.
@@ -74,6 +68,57 @@ std::unique_ptr<Communicator> make_gpu_communicator(const std::string& request, 
   throw UsageError(concat("comm: ", device, " asked of a build without CUDA; use --device cpu"));
 }
 
+/// Nodes x ranks per node: the world, whose all-reduce works in two sub-groups.
+std::unique_ptr<Communicator> make_hierarchical_communicator(
+    std::unique_ptr<MpiCommunicator> world) {
+  const std::vector<int> hosts = world->host_of_ranks();
+  check_equal_nodes(hosts);
+  const Placement place = placement_of(world->rank(), hosts);
+  auto node = std::make_unique<SharedMemoryCommunicator>(*world, place.node_rank, world->rank());
+  auto across = world->split(place.local_rank, place.node_rank);
+  world->use(std::make_unique<HierarchicalAllReduce>(std::move(node), std::move(across)));
+  return world;
+}
+
+std::unique_ptr<Communicator> make_shared_communicator(const MpiCommunicator& world) {
+  return std::make_unique<SharedMemoryCommunicator>(world, 0, world.rank());
+}
+
+std::unique_ptr<Communicator> make_socket_communicator(std::unique_ptr<MpiCommunicator> world,
+                                                       std::unique_ptr<AllReduce> algorithm) {
+  auto sockets = std::make_unique<SocketCommunicator>(std::move(world));
+  sockets->use(std::move(algorithm));
+  return sockets;
+}
+
+/// Measured with bench_all_reduce: within a host nothing is as fast as reading each other's memory,
+/// and on a network the ring over sockets hides most of itself behind the computation and costs
+/// least (socket_mesh.h).
+std::unique_ptr<Communicator> make_best_cpu_communicator(std::unique_ptr<MpiCommunicator> mpi) {
+  if (placement_of(mpi->rank(), mpi->host_of_ranks()).nodes > 1) {
+    return make_socket_communicator(std::move(mpi), std::make_unique<RingAllReduce>());
+  }
+  try {
+    return make_shared_communicator(*mpi);
+  } catch (const Error&) {
+    return mpi;  // a container may forbid it; all ranks have agreed on that (shared_window.h)
+  }
+}
+
+std::unique_ptr<Communicator> make_cpu_communicator(const std::string& request,
+                                                    std::unique_ptr<MpiCommunicator> mpi) {
+  if (std::unique_ptr<AllReduce> algorithm = own_algorithm(request)) {
+    return make_socket_communicator(std::move(mpi), std::move(algorithm));
+  }
+  if (request == "hierarchical") {
+    return make_hierarchical_communicator(std::move(mpi));
+  }
+  if (request == "shared") {
+    return make_shared_communicator(*mpi);
+  }
+  return request == "mpi" ? std::move(mpi) : make_best_cpu_communicator(std::move(mpi));
+}
+
 }  // namespace
 
 Device choose_device(const std::string& request, const RankInfo& info, Communicator& control,
@@ -103,35 +148,25 @@ Device choose_device(const std::string& request, const RankInfo& info, Communica
 }
 
 std::unique_ptr<Communicator> make_communicator(const std::string& request, Device device) {
-  std::unique_ptr<AllReduce> algorithm = own_algorithm(request);
-  BRIGADE_CHECK(request == "auto" || request == "mpi" || request == "nccl" || algorithm,
-                "comm: unknown '", request, "'");
-  if (request == "nccl" && !device.is_cuda()) {
+  constexpr std::array kOnGpu{"auto", "mpi", "nccl"};
+  constexpr std::array kOnCpu{"auto", "mpi", "shared", "hierarchical", "ring", "halving", "tree"};
+  const bool for_gpu = std::ranges::find(kOnGpu, request) != kOnGpu.end();
+  const bool for_cpu = std::ranges::find(kOnCpu, request) != kOnCpu.end();
+  BRIGADE_CHECK(for_gpu || for_cpu, "comm: unknown '", request, "'");
+  if (!device.is_cuda() && !for_cpu) {
     throw UsageError(
         "comm: nccl moves GPU memory, but this run is on the CPU; use --comm mpi or auto");
   }
-  if (algorithm && device.is_cuda()) {
-    throw UsageError(concat("comm: ", request, " moves host memory through sockets, but this ",
-                            "run is on ", device, "; use --comm auto or --device cpu"));
+  if (device.is_cuda() && !for_gpu) {
+    throw UsageError(concat("comm: ", request, " moves host memory, but this run is on ", device,
+                            "; use --comm auto or --device cpu"));
   }
   auto mpi = std::make_unique<MpiCommunicator>();
   if (request == "auto" && mpi->size() == 1) {
     return std::make_unique<SingleProcessCommunicator>(device);
   }
-  if (device.is_cuda()) {
-    return make_gpu_communicator(request, device, std::move(mpi));
-  }
-  // On a network the ring over sockets hides most of itself behind the computation and costs least
-  // (socket_mesh.h); within a host MPI's shared memory is faster than loopback.
-  if (request == "auto" && on_several_hosts(*mpi)) {
-    algorithm = std::make_unique<RingAllReduce>();
-  }
-  if (!algorithm) {
-    return mpi;
-  }
-  auto sockets = std::make_unique<SocketCommunicator>(std::move(mpi));
-  sockets->use(std::move(algorithm));
-  return sockets;
+  return device.is_cuda() ? make_gpu_communicator(request, device, std::move(mpi))
+                          : make_cpu_communicator(request, std::move(mpi));
 }
 
 }  // namespace brigade::dist

@@ -13,6 +13,9 @@ class SingleProcessCommunicator final : public Communicator {
   explicit SingleProcessCommunicator(Device device)
       : Communicator(0, 1), stream_(make_comm_stream(device)) {}
 
+  std::unique_ptr<Communicator> split(int /*color*/, int /*key*/) override {
+    return std::make_unique<SingleProcessCommunicator>(stream_->device());
+  }
   void barrier() override {}
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
     return {mine.begin(), mine.end()};

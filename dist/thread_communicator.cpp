@@ -95,6 +95,39 @@ void ThreadCommunicator::broadcast(std::span<std::byte> bytes, int root) {
   group_->control.depart();
 }
 
+std::unique_ptr<Communicator> ThreadCommunicator::split(int color, int key) {
+  struct Wish {
+    int color, key, rank;
+  };
+  std::vector<Wish> wishes = all_gather_values<Wish>(*this, {color, key, rank()});
+  std::erase_if(wishes, [&](const Wish& wish) { return wish.color != color; });
+  std::ranges::sort(wishes, {}, [](const Wish& wish) { return std::pair(wish.key, wish.rank); });
+  std::vector<int> members;
+  for (const Wish& wish : wishes) {
+    members.push_back(wish.rank);
+  }
+  std::shared_ptr<ThreadGroup> part;
+  {
+    // The first to come makes the group, the others find it.
+    const std::lock_guard lock(group_->mutex);
+    std::weak_ptr<ThreadGroup>& place = group_->parts[members];
+    part = place.lock();
+    if (!part) {
+      part = std::make_shared<ThreadGroup>(static_cast<int>(members.size()));
+      place = part;
+    }
+  }
+  // All have found it: a later split into the same parts makes new ones.
+  group_->control.arrive(rank(), nullptr);
+  {
+    const std::lock_guard lock(group_->mutex);
+    group_->parts.erase(members);
+  }
+  const auto place = std::ranges::find(members, rank());
+  return std::make_unique<ThreadCommunicator>(std::move(part),
+                                              static_cast<int>(place - members.begin()));
+}
+
 // Every rank publishes the address of its tensor, adds up all of them in rank order into a total of
 // its own, and overwrites its tensor only when everyone has finished reading. The same order of
 // additions on every rank gives the same bits.

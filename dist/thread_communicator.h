@@ -63,6 +63,9 @@ struct ThreadGroup {
   Rendezvous data;     ///< the communication threads meet here
   Rendezvous control;  ///< the ranks' own threads meet here
   PostOffice letters;  ///< between communication threads
+
+  std::mutex mutex;
+  std::map<std::vector<int>, std::weak_ptr<ThreadGroup>> parts;  ///< by their ranks in this group
 };
 
 /// Ranks that are threads of one process: the tests' fast, sanitizer-friendly stand-in for MPI.
@@ -77,6 +80,7 @@ class ThreadCommunicator final : public Communicator {
   ~ThreadCommunicator() override;
 
   bool sums_in_rank_order() const override { return true; }
+  std::unique_ptr<Communicator> split(int color, int key) override;
   void barrier() override;
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override;
   void broadcast(std::span<std::byte> bytes, int root) override;

@@ -6,7 +6,7 @@ execute_process(COMMAND ${MPIEXEC} -np 3 --bind-to none ${PROGRAM} ${HOW} ${COMM
 if(NOT code MATCHES "^[0-9]+$" OR code EQUAL 0)
   message(FATAL_ERROR "${HOW}: expected an error code within 5 s, got '${code}'\n${out}${err}")
 endif()
-if(HOW STREQUAL "die")
+if(HOW MATCHES "^die")
   set(expected "exited on signal 9")
 elseif(HOW STREQUAL "throw_on_all")
   set(expected "\\[rank [0-9]+\\] [^\n]*broken on purpose") # one report for all
