@@ -168,6 +168,10 @@ void set_options(const Socket& socket) {
     BRIGADE_CHECK(setsockopt(socket.descriptor(), level, option, &value, sizeof value) == 0,
                   "sockets: cannot set option ", option, ": ", reason(errno));
   };
+  // SO_SNDBUF and SO_RCVBUF are left alone, for then the kernel lets its buffers grow with the
+  // link. Measured over 1 Gbit/s with 2 ms of delay: 117 MB/s, 116 with 1 MiB each, 53 with the
+  // 208 KiB that many systems allow at most; without delay all three reach the wire's speed.
+  //
   // The end of a message must not wait for an acknowledgement of what went before it (Nagle): the
   // next step of a ring waits for it.
   set(IPPROTO_TCP, TCP_NODELAY, 1);

@@ -18,8 +18,8 @@ namespace brigade::dist {
 ///
 /// Sleeping is the point. On two hosts with one core each and a 1 Gbit/s link, MPI's own all-reduce
 /// in a thread spins on the core that is to compute meanwhile and hides nothing of the transfer; a
-/// thread that looks at an MPI request every 100 µs hides 85 to 97 %, this hides 90 to 97 % and
-/// takes two thirds of its processor time.
+/// thread that looks at an MPI request every 100 µs (mpi_communicator.h) hides it and takes 13 % of
+/// a core; this takes 6 % and moves what the wire can carry, 119.5 MB/s.
 class SocketMesh {
  public:
   /// `peers` as connect_all() gives them.

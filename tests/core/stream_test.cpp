@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/context.h"
 #include "tests/support/expect_error.h"
 
 namespace brigade {
@@ -227,6 +228,23 @@ TEST(CommStream, OfTheCpuIsAThreadOfItsOwn) {
   stream->run([&] { worker = std::this_thread::get_id(); });
   stream->synchronize();
   EXPECT_NE(worker, std::this_thread::get_id());
+}
+
+TEST(UseStream, TakesThePlaceOfThisThreadsComputeStream) {
+  Stream& own = compute_stream(kCpu);
+  InlineStream outer;
+  InlineStream inner;
+  {
+    const UseStream first(outer);
+    EXPECT_EQ(&compute_stream(kCpu), &outer);
+    {
+      const UseStream second(inner);
+      EXPECT_EQ(&compute_stream(kCpu), &inner);
+      std::thread([&] { EXPECT_NE(&compute_stream(kCpu), &inner) << "of this thread"; }).join();
+    }
+    EXPECT_EQ(&compute_stream(kCpu), &outer);
+  }
+  EXPECT_EQ(&compute_stream(kCpu), &own);
 }
 
 }  // namespace

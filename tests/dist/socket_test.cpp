@@ -74,12 +74,23 @@ TEST(SocketCommunicator, ReportsArrivalsInTheOrderOfTheMessages) {
 }
 
 TEST(SocketCommunicator, NamesAPeerThatIsGone) {
-  socket_world(2, [](Communicator& comm) {
-    if (comm.rank() == 0) {
-      EXPECT_THAT([&] { comm.blocking_all_reduce(Tensor::zeros({1'000'000})); },
-                  ThrowsMessage<Error>(HasSubstr("rank 1 is gone")));
-    }
-  });
+  for (const bool sending : {false, true}) {
+    socket_world(2, [sending](Communicator& comm) {
+      if (comm.rank() == 0) {
+        const Tensor tensor = Tensor::zeros({10'000'000});
+        const std::vector<Message> message{{1, tensor}};
+        const Work work = comm.enqueue(tensor, "to a rank that is gone", [=](Collectives& ranks) {
+          if (sending) {
+            ranks.exchange(message, {});
+          } else {
+            ranks.exchange({}, message);
+          }
+        });
+        EXPECT_THAT([&] { comm.wait(work, kCpu); },
+                    ThrowsMessage<Error>(HasSubstr("rank 1 is gone")));
+      }
+    });
+  }
 }
 
 TEST(SocketCommunicator, AFailingRankDoesNotWaitForItsPeers) {
