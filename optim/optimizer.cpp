@@ -44,6 +44,7 @@ bool continues(const FlatSpan& span, const Tensor& data, const Tensor& grad) {
 /// Zeros in the shape of each span.
 std::vector<Tensor> zeros_like(const std::vector<FlatSpan>& spans) {
   std::vector<Tensor> zeros;
+  zeros.reserve(spans.size());
   for (const FlatSpan& span : spans) {
     zeros.push_back(Tensor::zeros(span.data.shape(), span.data.dtype(), span.data.device()));
   }
