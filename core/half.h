@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -24,30 +23,34 @@ struct BFloat16 {
   bool operator==(const BFloat16&) const = default;
 };
 
-// In what follows there are selections but no branches, so that loops over it become vector
-// instructions.
+/// condition ? a : b without a branch. Written with ?:, the floating-point operations below would
+/// be moved into the branch that needs them and could not become vector instructions.
+constexpr std::uint32_t select(bool condition, std::uint32_t a, std::uint32_t b) {
+  const std::uint32_t mask = 0U - static_cast<std::uint32_t>(condition);
+  return (a & mask) | (b & ~mask);
+}
 
 /// Adding 2^(e+13) to a float of exponent e leaves the sum with a last place of 2^(e-10), which is
 /// half's: the hardware's own addition does the rounding, and the difference of the two bit
 /// patterns counts the steps of that size. Below 2^-14 half's steps stay as large as they are
-/// there, so e goes no lower; above 2^16 all is infinite, so it goes no higher.
+/// there, so e goes no lower.
 constexpr Half to_half(float x) {
-  constexpr std::int32_t kLeast = 127 - 14;
-  constexpr std::int32_t kMost = 127 + 16;
-  constexpr std::int32_t kInfinity = 0x7c00;
-  constexpr std::int32_t kNaN = 0x7fff;
+  constexpr std::uint32_t kLeast = 127 - 14;  // exponents as a float's field has them
+  constexpr std::uint32_t kTooLarge = (127 + 16) << 23;
+  constexpr std::uint32_t kInfinity = 0x7c00;
+  constexpr std::uint32_t kNaN = 0x7fff;
   const auto bits = std::bit_cast<std::uint32_t>(x);
-  const auto size = static_cast<std::int32_t>(bits & 0x7fffffffU);
-  const std::int32_t exponent = std::clamp(size >> 23, kLeast, kMost);
-  const std::int32_t anchor = (exponent + 13) << 23;
+  const std::uint32_t size = bits & 0x7fffffffU;
+  const std::uint32_t exponent = select(size >> 23U < kLeast, kLeast, size >> 23U);
+  const std::uint32_t anchor = (exponent + 13) << 23U;
   const float sum = std::bit_cast<float>(size) + std::bit_cast<float>(anchor);
-  const std::int32_t steps = std::bit_cast<std::int32_t>(sum) - anchor;
-  // A full set of steps carries into the exponent, where it belongs: 2047.6 steps of one size are
-  // 1024 of the next.
-  const std::int32_t rounded = std::min(((exponent - kLeast) << 10) + steps, kInfinity);
-  const std::int32_t result = size > 0x7f800000 ? kNaN : rounded;
-  return {
-      static_cast<std::uint16_t>(((bits >> 16U) & 0x8000U) | static_cast<std::uint32_t>(result))};
+  const std::uint32_t steps = std::bit_cast<std::uint32_t>(sum) - anchor;
+  // All but a subnormal's steps include 1024 for the leading 1 that is not stored, which moves the
+  // exponent up by one; so does, when it has to, a fraction rounded up to 2048 steps.
+  const std::uint32_t rounded = ((exponent - kLeast) << 10U) + steps;
+  const std::uint32_t finite_or_not = select(size >= kTooLarge, kInfinity, rounded);
+  const std::uint32_t result = select(size > 0x7f800000U, kNaN, finite_or_not);
+  return {static_cast<std::uint16_t>(((bits >> 16U) & 0x8000U) | result)};
 }
 
 /// BFloat16 is the upper half of a float. Half of its last place, less one if that is even, carries
@@ -57,7 +60,7 @@ constexpr BFloat16 to_bfloat16(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t odd = (bits >> 16U) & 1U;
   const std::uint32_t rounded = (bits + 0x7fffU + odd) >> 16U;
-  return {static_cast<std::uint16_t>((bits & 0x7fffffffU) > 0x7f800000U ? kNaN : rounded)};
+  return {static_cast<std::uint16_t>(select((bits & 0x7fffffffU) > 0x7f800000U, kNaN, rounded))};
 }
 
 /// Exact.
@@ -68,9 +71,9 @@ constexpr float to_float(Half x) {
   constexpr std::uint32_t kNormal = (127U - 15U) << 23U;  // from half's exponent bias to float's
   constexpr std::uint32_t kSpecial = (255U - 31U) << 23U;
   const float subnormal = static_cast<float>(x.bits & 0x03ff) * 0x1p-24F;
-  const std::uint32_t normal = moved + (exponent == 0x7c00U ? kSpecial : kNormal);
-  return std::bit_cast<float>(sign |
-                              (exponent == 0 ? std::bit_cast<std::uint32_t>(subnormal) : normal));
+  const std::uint32_t normal = moved + select(exponent == 0x7c00U, kSpecial, kNormal);
+  return std::bit_cast<float>(
+      sign | select(exponent == 0, std::bit_cast<std::uint32_t>(subnormal), normal));
 }
 
 /// Exact.

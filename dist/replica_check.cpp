@@ -114,7 +114,8 @@ void check_same_layout(const std::vector<autograd::Variable>& parameters,
              parameters.size(), " parameters"),
       concat("buckets by ", to_string(bucket_policy(options)),
              options.split_tensors ? ", larger ones split" : ""),
-      concat("unused parameters: ", to_string(options.unused))};
+      concat("unused parameters: ", to_string(options.unused)),
+      concat("communication hook ", options.hook->name())};
   std::transform(parameters.begin(), parameters.end(), std::back_inserter(lines), layout_of);
   std::transform(frozen.begin(), frozen.end(), std::back_inserter(lines),
                  [](const auto& parameter) { return layout_of(parameter) + " frozen"; });
