@@ -29,6 +29,7 @@ struct Options {
   std::optional<double> last_bucket_mb;
   bool split_tensors = false;
   bool rebuild_buckets = true;
+  std::string comm_hook = "none";
   std::string init_sync = "verify";
   std::string sync = "auto";  // never: each rank steps on its own gradients
   bool find_unused = false;
