@@ -87,6 +87,11 @@ void check_hook_flag(const Options& o) {
     throw UsageError(concat("--comm-hook ", o.comm_hook,
                             ": compresses whole buckets; leave out --split-tensors"));
   }
+  const bool depends_on_buckets = o.comm_hook != "fp16" && o.comm_hook != "bf16";
+  if (o.reduce == "deterministic" && depends_on_buckets) {
+    throw UsageError(concat("--reduce deterministic: expected --comm-hook none, fp16 or bf16, got ",
+                            o.comm_hook, ", whose result depends on the buckets"));
+  }
   if (o.never_syncs()) {
     throw UsageError(concat("--comm-hook ", o.comm_hook,
                             ": with --sync never there is nothing to compress; leave one of them "

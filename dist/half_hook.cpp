@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/ops.h"
+#include "dist/segments.h"
 
 namespace brigade::dist {
 
@@ -9,23 +10,18 @@ namespace brigade::dist {
 struct HalfHook::Chunks {
   Chunks(const Tensor& grads, DType wire, const Communicator& comm)
       : grads_of_bucket(grads), narrow(Tensor::empty(grads.shape(), wire, grads.device())) {
-    const std::int64_t ranks = comm.size();
-    const auto begin = [&](std::int64_t rank) { return grads.numel() * rank / ranks; };
-    const auto chunk = [&](const Tensor& whole, std::int64_t rank) {
-      return whole.flat_view(begin(rank), {begin(rank + 1) - begin(rank)});
-    };
-    sum = chunk(grads, comm.rank());
-    narrow_sum = chunk(narrow, comm.rank());
+    sum = chunk_of(grads, comm.size(), comm.rank());
+    narrow_sum = chunk_of(narrow, comm.size(), comm.rank());
     for (int rank = 0; rank < comm.size(); ++rank) {
       if (rank == comm.rank()) {
         versions.push_back(narrow_sum);
         continue;
       }
       versions.push_back(Tensor::empty(sum.shape(), wire, grads.device()));
-      scatter_out.push_back({rank, chunk(narrow, rank)});
+      scatter_out.push_back({rank, chunk_of(narrow, comm.size(), rank)});
       scatter_in.push_back({rank, versions.back()});
       gather_out.push_back({rank, narrow_sum});
-      gather_in.push_back({rank, chunk(narrow, rank)});
+      gather_in.push_back({rank, chunk_of(narrow, comm.size(), rank)});
     }
   }
 

@@ -64,6 +64,10 @@ TEST(HookFlag, RefusesWhatHasNothingToCompress) {
               HasSubstr("compresses whole buckets; leave out --split-tensors"));
   EXPECT_THAT(complaint({"--comm-hook", "bf16", "--sync", "never"}),
               HasSubstr("nothing to compress"));
+  EXPECT_EQ(complaint({"--comm-hook", "topk:ratio=0.1", "--reduce", "deterministic"}),
+            "train_mlp: --reduce deterministic: expected --comm-hook none, fp16 or bf16, got "
+            "topk:ratio=0.1, whose result depends on the buckets\n");
+  EXPECT_TRUE(parse({"--comm-hook", "bf16", "--reduce", "deterministic"}).options.has_value());
   EXPECT_TRUE(parse({"--comm-hook", "none", "--mode", "naive"}).options.has_value());
 }
 
