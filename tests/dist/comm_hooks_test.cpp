@@ -170,13 +170,14 @@ TEST(CommHook, NaiveHasNoBucketsToCompress) {
 TEST(CommHook, APieceOfABucketIsNotCompressed) {
   thread_world(1, [](Communicator& comm) {
     const auto model = test::make_mlp({8, 8});
-    EXPECT_ERROR_OF(UsageError,
-                    DataParallel(model->parameters(), comm,
-                                 {.bucket_bytes = 160,
-                                  .hook = std::make_shared<HalfHook>(DType::f16),
-                                  .split_tensors = true}),
-                    "communication hook fp16: compresses whole buckets, but weight is split into 2 "
-                    "pieces; leave out --split-tensors");
+    EXPECT_ERROR_OF(
+        UsageError,
+        DataParallel(model->parameters(), comm,
+                     {.bucket_bytes = 160,
+                      .hook = std::make_shared<HalfHook>(DType::f16),
+                      .split_tensors = true}),
+        "communication hook fp16: compresses whole buckets, but 0.weight is split into 2 "
+        "pieces; leave out --split-tensors");
   });
 }
 
