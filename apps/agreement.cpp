@@ -1,5 +1,6 @@
 // What the parsed flags mean to the ranks: how they synchronise, and what must be alike on all.
 #include "apps/bucket_flags.h"
+#include "apps/hook_flag.h"
 #include "apps/options.h"
 #include "core/error.h"
 
@@ -16,6 +17,7 @@ dist::DataParallelOptions Options::data_parallel() const {
   dist::DataParallelOptions result;
   result.mode = deferred_sync() ? dist::SyncMode::overlap : dist::parse_sync_mode(mode);
   set_buckets(*this, result);
+  result.hook = make_comm_hook("--comm-hook", comm_hook);
   result.init_sync = init_sync == "verify" ? dist::InitSync::verify : dist::InitSync::broadcast;
   if (find_unused || static_graph) {
     result.unused = static_graph ? dist::UnusedPolicy::find_once : dist::UnusedPolicy::find;
@@ -48,6 +50,7 @@ std::vector<std::string> Options::agreement() const {
           flag("optimizer-overlap", optimizer_overlap ? "on" : "off"),
           flag("cross-step", cross_step ? "on" : "off"),
           flag("no-rebuild", rebuild_buckets ? "off" : "on"),
+          flag("comm-hook", comm_hook),
           flag("init-sync", init_sync),
           flag("reduce", reduce),
           flag("sync", sync),

@@ -17,9 +17,10 @@ struct ModeResult {
   std::string mode;  ///< as --mode, or "no communication"
   TimingSummary timing;
   double collectives_per_step = 0.0;
-  double bytes_per_step = 0.0;    ///< handed to all-reduces, per rank
-  std::uint64_t hash = 0;         ///< of the weights after the checked steps
-  bool ranks_equal = true;        ///< bit by bit
+  double bytes_per_step = 0.0;       ///< handed to all-reduces, per rank
+  double bytes_sent_per_step = 0.0;  ///< by rank 0
+  std::uint64_t hash = 0;            ///< of the weights after the checked steps
+  bool ranks_equal = true;           ///< bit by bit
   double against_first = 0.0;     ///< |w - w_first| / |w_first|, 0 when bit-equal to the first mode
   double against_one_rank = 0.0;  ///< likewise, to one rank on the joined batches
   BesideComm beside;              ///< of timing.slowest_rank, in the recorded steps
@@ -42,6 +43,7 @@ struct Comparison {
 /// Differences that rounding alone explains: the ranks' sums are added in another order than one
 /// rank adds them (DESIGN: 6e-9 after one step, 1e-7 after 500).
 /// Adam divides each gradient by its size: where that is almost 0, rounding alone decides a step.
+/// With a communication hook gradients are approximations, and any finite difference is allowed.
 double rounding_tolerance(const Options& options);
 
 /// Runs it. Every mode has its own model and optimizer, from the same seed. In each of

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "apps/hook_flag.h"
 #include "core/config.h"
 
 namespace brigade::apps {
@@ -39,9 +40,10 @@ ModeRow row_of(const Comparison& result, const ModeResult& mode) {
         row.cells.end(),
         {ms(t.median.comm), ms(t.median.exposed), fmt::format("{:.0f}", 100.0 * t.hidden_fraction),
          slower_text(mode.beside), fmt::format("{:g}", mode.collectives_per_step),
-         fmt::format("{:.2f}", mode.bytes_per_step / 0x1p20)});
+         fmt::format("{:.2f}", mode.bytes_per_step / 0x1p20),
+         fmt::format("{:.2f}", mode.bytes_sent_per_step / 0x1p20)});
   } else {
-    row.cells.insert(row.cells.end(), 6, "-");
+    row.cells.insert(row.cells.end(), 7, "-");
   }
   row.cells.push_back(fmt::format("{:.0f}", t.samples_per_second));
   row.cells.push_back(fmt::format("{:.2f}", speed_up(result, mode)));
@@ -105,7 +107,7 @@ std::string about_exposure(const Comparison& result, const ModeResult& overlap) 
   if (t.median.comm > 0.9 * hideable) {
     text += fmt::format(
         " Communication takes as long as all of backward ({:.2f} ms) or longer: the link is the "
-        "limit, and only fewer bytes would help (--accum K with no_sync).",
+        "limit, and only fewer bytes would help (--accum K with no_sync, --comm-hook).",
         hideable);
   } else {
     text += fmt::format(
@@ -204,6 +206,12 @@ std::vector<std::string> comparison_notes(const ComparisonInfo& info, const Comp
                   "{}; (none): the same work without communication",
                   result.timed_steps, emulated_text(info), result.modes.front().mode),
       fmt::format("{}: {}", result.equal ? "equal" : "NOT EQUAL", check_text(result))};
+  if (info.options.comm_hook != "none") {
+    notes.push_back(
+        fmt::format("gradients are compressed ({}), so only the ranks have to be equal: modes with "
+                    "other buckets, and one rank without compression, go other ways",
+                    info.options.comm_hook));
+  }
   for (const std::string& sentence : reading(info, result)) {
     notes.push_back(sentence + emulated_text(info));
   }
@@ -294,7 +302,7 @@ std::vector<std::string> reading(const ComparisonInfo& info, const Comparison& r
 }
 
 std::string comparison_json(const ComparisonInfo& info, const Comparison& result) {
-  const auto mode_json = [&result](const ModeResult& mode) {
+  const auto mode_json = [&result, ranks = info.ranks.size](const ModeResult& mode) {
     const TimingSummary& t = mode.timing;
     return Json{{"mode", mode.mode},
                 {"step_ms", t.step},
@@ -311,6 +319,9 @@ std::string comparison_json(const ComparisonInfo& info, const Comparison& result
                  mode.beside.operations > 0 ? Json(mode.beside.slower()) : Json(nullptr)},
                 {"collectives_per_step", mode.collectives_per_step},
                 {"bytes_per_step", mode.bytes_per_step},
+                {"bytes_sent_per_step", mode.bytes_sent_per_step},
+                {"compression_ratio",
+                 compression_ratio(ranks, mode.bytes_per_step, mode.bytes_sent_per_step)},
                 {"samples_per_second", t.samples_per_second},
                 {"speed_up", speed_up(result, mode)},
                 {"params_hash", fmt::format("{:016x}", mode.hash)},
@@ -330,6 +341,7 @@ std::string comparison_json(const ComparisonInfo& info, const Comparison& result
             {"batch", info.options.batch},
             {"accum", info.options.accum},
             {"bucket_mb", info.options.bucket_mb},
+            {"comm_hook", info.options.comm_hook},
             {"bucket_by", info.options.bucket_by},
             {"split_tensors", info.options.split_tensors},
             {"rounds", info.options.rounds},

@@ -7,6 +7,7 @@
 #include "apps/bucket_flags.h"
 #include "apps/command_line.h"
 #include "apps/flag_table.h"
+#include "apps/hook_flag.h"
 #include "apps/program_text.h"
 #include "core/error.h"
 
@@ -44,6 +45,7 @@ void declare_sync(FlagTable& flags, Options& o, Program program) {
   declare_bucket_flags(flags, o);
   flags.choice("--reduce", o.reduce, {"fast", "deterministic"},
                "fast | deterministic: bits as in any mode (fast)");
+  declare_hook_flag(flags, o);
   if (program == Program::train_mlp) {
     flags.choice("--init-sync", o.init_sync, {"verify", "broadcast"},
                  "initial weights: verify | broadcast rank 0's (verify)");
@@ -214,6 +216,9 @@ void resolve_comparison(Options& o) {
     if (o.accum == 1) {
       o.modes.pop_back();  // no_sync, the last: there is nothing to leave out
     }
+    if (o.comm_hook != "none") {
+      o.modes.erase(o.modes.begin());  // naive, the first: it has nothing to compress
+    }
   }
   o.mode = std::count(o.modes.begin(), o.modes.end(), "no_sync") > 0 ? "no_sync" : o.modes.front();
 }
@@ -298,6 +303,7 @@ void resolve(const CLI::App& app, Options& o) {
         "it adds within the hosts first");
   }
   check_bucket_flags(o);
+  check_hook_flag(o);
   if (o.lr == 0.0) {
     o.lr = o.optimizer == "sgd" ? 0.1 : 0.001;
   }

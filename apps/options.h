@@ -30,6 +30,7 @@ struct Options {
   bool split_tensors = false;
   std::optional<double> piece_mb;  // empty: bucket_mb
   bool rebuild_buckets = true;
+  std::string comm_hook = "none";
   std::string init_sync = "verify";
   bool optimizer_overlap = false;
   bool cross_step = false;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "apps/hook_flag.h"
 #include "core/config.h"
 
 namespace brigade::apps {
@@ -107,6 +108,17 @@ std::string test_text(const Evaluation& test) {
              : fmt::format("loss {:.5f}", test.loss);
 }
 
+/// What went over the wire, and how much a hook has saved.
+std::string sent_text(const RunInfo& info, const RunResult& result) {
+  const double sent = result.bytes_sent_per_step;
+  const double ratio = compression_ratio(info.ranks.size, result.bytes_reduced_per_step, sent);
+  return fmt::format(", {:.2f} sent by each rank{}", sent / 0x1p20,
+                     info.options.comm_hook == "none"
+                         ? ""
+                         : fmt::format(", {:.1f} times less than uncompressed ({})", ratio,
+                                       info.options.comm_hook));
+}
+
 /// What people know from profilers: which share of the step did what.
 void print_execution_summary(const Console& console, const RunInfo& info, const RunResult& result) {
   const TimingSummary& t = result.timing;
@@ -186,6 +198,9 @@ void print_first_screen(const Console& console, const RunInfo& info) {
   if (o.never_syncs()) {
     row("sync", "never: no gradient leaves its rank, so the ranks drift apart, on purpose");
   }
+  if (o.comm_hook != "none") {
+    row("hook", comm_hook_text(o.comm_hook));
+  }
   if (o.find_unused || o.static_graph) {
     row("unused", fmt::format("parameters that no rank uses are left alone; found out in {}",
                               o.static_graph ? "the first step" : "every step"));
@@ -255,12 +270,12 @@ void print_result(const Console& console, const RunInfo& info, const RunResult& 
       t.median.optimizer, grouped(static_cast<std::int64_t>(t.samples_per_second)),
       grouped(static_cast<std::int64_t>(result.samples_per_second_overall))));
   if (t.communicates) {
-    console.line(
-        fmt::format("communication {:.2f} ms per step{}, hidden behind computation: {:.0f} %; {:g} "
-                    "collectives, "
-                    "{:.2f} MiB per step",
-                    t.median.comm, emulated_text(info), 100.0 * t.hidden_fraction,
-                    result.collectives_per_step, result.bytes_reduced_per_step / 0x1p20));
+    console.line(fmt::format(
+        "communication {:.2f} ms per step{}, hidden behind computation: {:.0f} %; {:g} "
+        "collectives, "
+        "{:.2f} MiB per step{}",
+        t.median.comm, emulated_text(info), 100.0 * t.hidden_fraction, result.collectives_per_step,
+        result.bytes_reduced_per_step / 0x1p20, sent_text(info, result)));
   }
   print_execution_summary(console, info, result);
   warn_of_straggler(console, t);

@@ -68,6 +68,7 @@ struct RunResult {
   bool buckets_rebuilt = false;
   double collectives_per_step = 0.0;
   double bytes_reduced_per_step = 0.0;
+  double bytes_sent_per_step = 0.0;       ///< by rank 0
   std::vector<OperationTime> operations;  ///< of rank 0, in the recorded steps
   std::size_t recorded_steps = 0;
   RunTrace trace;  ///< with --trace, on rank 0

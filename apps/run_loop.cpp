@@ -40,6 +40,7 @@ class RunLoop {
     dist::Communicator& comm = parts_.data_parallel.communicator();
     std::uint64_t collectives = comm.collectives();
     std::uint64_t bytes = comm.bytes_reduced();
+    std::uint64_t sent = comm.bytes_sent();
     for (std::int64_t step = 0; step < info_.steps; ++step) {
       trainer_.step(step);
       if (step == 0) {
@@ -48,6 +49,7 @@ class RunLoop {
       if (step == 0 && info_.steps > 1) {  // counted are the steps whose buckets are the final ones
         collectives = comm.collectives();
         bytes = comm.bytes_reduced();
+        sent = comm.bytes_sent();
       }
       samples_ += trainer_.history().samples().back();
       const bool test = is_test_due(step + 1);
@@ -58,6 +60,7 @@ class RunLoop {
     const auto steps = static_cast<double>(std::max<std::int64_t>(info_.steps - 1, 1));
     result_.collectives_per_step = static_cast<double>(comm.collectives() - collectives) / steps;
     result_.bytes_reduced_per_step = static_cast<double>(comm.bytes_reduced() - bytes) / steps;
+    result_.bytes_sent_per_step = static_cast<double>(comm.bytes_sent() - sent) / steps;
     result_.seconds = seconds_since(begin_);
     result_.samples_per_second_overall = samples_ / (result_.seconds - test_seconds_);
     result_.timing =

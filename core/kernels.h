@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/half.h"
 #include "core/stream.h"
 
 namespace brigade {
@@ -73,6 +74,13 @@ struct CpuKernels {
   template <class T>
   static void uniform(Stream& s, std::int64_t n, UniformArgs args, T* x);
 
+  /// y[i] = x[i] in the 16 bits of Narrow: Half or BFloat16 (core/half.h says how it is rounded)
+  template <class Narrow>
+  static void narrow(Stream& s, std::int64_t n, const float* x, Narrow* y);
+  /// y = alpha x + beta y
+  template <class Narrow>
+  static void widen(Stream& s, std::int64_t n, const Narrow* x, Scale scale, float* y);
+
   template <class T>
   static void gemm(Stream& s, const GemmArgs<T>& args);
   /// y = x Wᵀ + b.   x: [N, in]   w: [out, in]   b: [out] or null   y: [N, out]
@@ -83,6 +91,11 @@ struct CpuKernels {
   template <class T>
   static void column_sum(Stream& s, std::int64_t rows, std::int64_t cols, const T* x, Scale scale,
                          T* sums);
+  /// Makes the rows of x orthonormal, in place, by modified Gram-Schmidt; rows <= cols. A row that
+  /// lies in the span of those before it is replaced by the first basis vector that does not. NaN
+  /// passes.   x: [rows, cols]
+  template <class T>
+  static void orthonormalize(Stream& s, std::int64_t rows, std::int64_t cols, T* x);
 
   /// y = max(x, 0), NaN stays NaN
   template <class T>
@@ -153,6 +166,11 @@ struct CudaKernels {
   template <class T>
   static void uniform(Stream& s, std::int64_t n, UniformArgs args, T* x);
 
+  template <class Narrow>
+  static void narrow(Stream& s, std::int64_t n, const float* x, Narrow* y);
+  template <class Narrow>
+  static void widen(Stream& s, std::int64_t n, const Narrow* x, Scale scale, float* y);
+
   template <class T>
   static void gemm(Stream& s, const GemmArgs<T>& args);
   template <class T>
@@ -161,6 +179,8 @@ struct CudaKernels {
   template <class T>
   static void column_sum(Stream& s, std::int64_t rows, std::int64_t cols, const T* x, Scale scale,
                          T* sums);
+  template <class T>
+  static void orthonormalize(Stream& s, std::int64_t rows, std::int64_t cols, T* x);
 
   template <class T>
   static void relu(Stream& s, std::int64_t n, const T* x, T* y);

@@ -49,6 +49,12 @@ void check_scalar_f64(const char* op, const char* name, const Tensor& tensor, De
   check_shape(op, name, tensor, {});
 }
 
+/// Equally long and on one device. The dtypes are checked where they are dispatched.
+void check_conversion(const char* op, const Tensor& x, const Tensor& y) {
+  check_shape(op, "y", y, x.shape());
+  BRIGADE_CHECK(x.device() == y.device(), op, ": expected y on ", x.device(), ", got ", y.device());
+}
+
 /// fn.operator()<K, T>(stream) for the device's kernel set and the tensor's float type.
 template <class Fn>
 void launch(const Tensor& like, Fn&& fn) {
@@ -85,6 +91,24 @@ void add(const Tensor& a, const Tensor& b, Tensor& y) {
 
 void uniform(UniformArgs args, Tensor& x) {
   launch(x, [&]<class K, class T>(Stream& s) { K::uniform(s, x.numel(), args, x.data<T>()); });
+}
+
+void narrow(const Tensor& x, Tensor& y) {
+  check_conversion("narrow", x, y);
+  dispatch_half(y.dtype(), [&]<class Narrow>() {
+    dispatch(x.device(), [&]<class K>(K) {
+      K::narrow(compute_stream(x.device()), x.numel(), x.data<float>(), y.data<Narrow>());
+    });
+  });
+}
+
+void widen(const Tensor& x, Scale scale, Tensor& y) {
+  check_conversion("widen", x, y);
+  dispatch_half(x.dtype(), [&]<class Narrow>() {
+    dispatch(x.device(), [&]<class K>(K) {
+      K::widen(compute_stream(x.device()), x.numel(), x.data<Narrow>(), scale, y.data<float>());
+    });
+  });
 }
 
 void gemm(const Tensor& a, Trans trans_a, const Tensor& b, Trans trans_b, Scale scale, Tensor& c) {
@@ -128,6 +152,15 @@ void column_sum(const Tensor& x, Scale scale, Tensor& sums) {
   check_shape("column_sum", "sums", sums, {x.shape()[1]});
   launch(x, [&]<class K, class T>(Stream& s) {
     K::column_sum(s, x.shape()[0], x.shape()[1], x.data<T>(), scale, sums.data<T>());
+  });
+}
+
+void orthonormalize(Tensor& x) {
+  check_matrix("orthonormalize", "x", x);
+  BRIGADE_CHECK(x.shape()[0] <= x.shape()[1],
+                "orthonormalize: expected no more rows than columns, ", "got ", x.shape());
+  launch(x, [&]<class K, class T>(Stream& s) {
+    K::orthonormalize(s, x.shape()[0], x.shape()[1], x.data<T>());
   });
 }
 

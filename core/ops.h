@@ -21,12 +21,19 @@ void add(const Tensor& a, const Tensor& b, Tensor& y);
 /// (core/random.h).
 void uniform(UniformArgs args, Tensor& x);
 
+/// Between float and 16 bits (core/half.h).   narrow: x f32, y f16 or bf16, widen: the reverse
+void narrow(const Tensor& x, Tensor& y);
+/// y = alpha x + beta y
+void widen(const Tensor& x, Scale scale, Tensor& y);
+
 /// c = alpha op(a) op(b) + beta c, 2-D
 void gemm(const Tensor& a, Trans trans_a, const Tensor& b, Trans trans_b, Scale scale, Tensor& c);
 /// y = x wᵀ + b.   x: [N, in]   w: [out, in]   b: [out] or undefined   y: [N, out]
 void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y);
 /// sums = column sums of x [rows, cols].   sums: [cols]
 void column_sum(const Tensor& x, Scale scale, Tensor& sums);
+/// Makes the rows of x orthonormal, in place (see CpuKernels).   x: [rows, cols], rows <= cols
+void orthonormalize(Tensor& x);
 
 void relu(const Tensor& x, Tensor& y);
 /// dx = dy where y > 0; y is relu's output

@@ -24,8 +24,12 @@ static_assert(std::endian::native == std::endian::little, "safetensors data is l
 constexpr std::uint64_t kLengthBytes = 8;
 constexpr std::uint64_t kLargestHeader = 100'000'000;  // the limit of the format's own library
 constexpr const char* kMetadataKey = "__metadata__";
-constexpr std::array<std::pair<const char*, DType>, 4> kDTypeNames{
-    {{"F32", DType::f32}, {"F64", DType::f64}, {"U8", DType::u8}, {"I64", DType::i64}}};
+constexpr std::array<std::pair<const char*, DType>, 6> kDTypeNames{{{"F32", DType::f32},
+                                                                    {"F64", DType::f64},
+                                                                    {"U8", DType::u8},
+                                                                    {"I64", DType::i64},
+                                                                    {"F16", DType::f16},
+                                                                    {"BF16", DType::bf16}}};
 
 std::string name_of(DType dtype) {
   return std::ranges::find(kDTypeNames, dtype, [](const auto& entry) { return entry.second; })
@@ -151,7 +155,7 @@ class Reader {
       const auto* dtype =
           std::ranges::find(kDTypeNames, dtype_name, [](const auto& entry) { return entry.first; });
       require(dtype != kDTypeNames.end(), "tensor ", name, " has dtype ", dtype_name,
-              ", known are F32, F64, U8, I64");
+              ", known are F32, F64, U8, I64, F16, BF16");
       const std::vector<std::uint64_t> shape = unsigned_numbers(name, fields.at("shape"));
       const std::vector<std::uint64_t> offsets = unsigned_numbers(name, fields.at("data_offsets"));
       require(shape.size() <= Shape::kMaxRank, "tensor ", name, " has ", shape.size(),

@@ -149,13 +149,19 @@ template Tensor Tensor::from(std::span<const float>, const Shape&, Device);
 template Tensor Tensor::from(std::span<const double>, const Shape&, Device);
 template Tensor Tensor::from(std::span<const std::uint8_t>, const Shape&, Device);
 template Tensor Tensor::from(std::span<const std::int64_t>, const Shape&, Device);
+template Tensor Tensor::from(std::span<const Half>, const Shape&, Device);
+template Tensor Tensor::from(std::span<const BFloat16>, const Shape&, Device);
 template float* Tensor::data<float>() const;
 template double* Tensor::data<double>() const;
 template std::uint8_t* Tensor::data<std::uint8_t>() const;
 template std::int64_t* Tensor::data<std::int64_t>() const;
+template Half* Tensor::data<Half>() const;
+template BFloat16* Tensor::data<BFloat16>() const;
 template std::vector<float> Tensor::to_vector() const;
 template std::vector<double> Tensor::to_vector() const;
 template std::vector<std::uint8_t> Tensor::to_vector() const;
 template std::vector<std::int64_t> Tensor::to_vector() const;
+template std::vector<Half> Tensor::to_vector() const;
+template std::vector<BFloat16> Tensor::to_vector() const;
 
 }  // namespace brigade

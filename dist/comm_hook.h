@@ -1,21 +1,31 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 
+#include "autograd/variable.h"
 #include "dist/bucket.h"
 #include "dist/communicator.h"
 
 namespace brigade::dist {
 
-/// How the gradients of a bucket, or of a piece of it, are brought together: the seam for compression (PyTorch's DDP
-/// communication hooks, torch.distributed.algorithms.ddp_comm_hooks).
+/// How the gradients of a bucket, or of a piece of it, are brought together: the seam for
+/// compression (PyTorch's DDP communication hooks, torch.distributed.algorithms.ddp_comm_hooks). A
+/// hook serves one DataParallel, because it may remember something about each bucket.
 class CommHook {
  public:
   virtual ~CommHook() = default;
 
-  /// For people: "none", "bf16".
+  /// For people, and for comparing the ranks: "none", "bf16", "powersgd:rank=4".
   virtual std::string name() const = 0;
+
+  /// Told the buckets before the first of them is reduced, and again should they change: the place
+  /// to allocate, so that no step has to. Forgets what it knew of earlier buckets: when they are
+  /// rebuilt after the first step, what that one step left out is lost. On the rank's own thread.
+  /// Error or UsageError for buckets that the hook cannot serve.
+  virtual void prepare(std::span<const autograd::Variable> /*parameters*/,
+                       std::span<const Bucket> /*buckets*/, Communicator& /*comm*/) {}
 
   /// Starts piece.grads := the sum over ranks, or the hook's approximation of it; the same bits on
   /// every rank. Called on the thread of backward() in an order that is the same on all ranks;

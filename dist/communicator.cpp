@@ -42,7 +42,7 @@ Work Communicator::enqueue(const Tensor& payload, std::string_view label,
   comm.wait(ready);
 
   const Event begin = mark(comm);
-  comm.run([this, &comm, bytes = payload.nbytes(), collective = std::move(collective)] {
+  comm.run([this, &comm, collective = std::move(collective)] {
     const ProfilerRange range("allreduce");
     std::optional<UseStream> operators;
     if (comm.device().is_cuda()) {
@@ -53,13 +53,16 @@ Work Communicator::enqueue(const Tensor& payload, std::string_view label,
     if (link_) {
       // The clock of the emulated link starts when the last rank has come: before that no byte of
       // its could travel.
-      sum(Tensor::zeros({1}));
+      do_sum(Tensor::zeros({1}));  // not sum(), which would count these bytes
     }
     const auto start = std::chrono::steady_clock::now();
+    const std::uint64_t sent_before = bytes_sent();
     collective(*this);
     if (link_) {
       // Only on the CPU, where the sum is done by now and this is the stream's own thread.
-      const std::chrono::duration<double, std::milli> cost(link_->all_reduce_ms(size(), bytes));
+      // What a hook has compressed costs what it sent, not what it was given.
+      const std::chrono::duration<double, std::milli> cost(
+          link_->ring_ms(size(), static_cast<double>(bytes_sent() - sent_before)));
       std::this_thread::sleep_until(start +
                                     std::chrono::ceil<std::chrono::steady_clock::duration>(cost));
     }

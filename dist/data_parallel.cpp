@@ -90,6 +90,7 @@ void DataParallel::lay_out(const BucketPlan& plan) {
     pieces.push_back(bucket.pieces.size());
   }
   order_ = in_bucket_order(pieces);
+  options_.hook->prepare(parameters_, buckets_, comm_);
   connect();
 }
 

@@ -31,7 +31,7 @@ struct DataParallelOptions {
   SyncMode mode = SyncMode::overlap;
   std::size_t bucket_bytes = 25U << 20U;
   InitSync init_sync = InitSync::verify;
-  /// How a bucket is brought together, with flat and overlap.
+  /// How a bucket is brought together; with naive, which has no buckets, only as the default says.
   std::shared_ptr<CommHook> hook = std::make_shared<PlainAllReduce>();
   UnusedPolicy unused = UnusedPolicy::refuse;
   BucketPlan plan = {};  ///< the same on every rank; empty: made by bucket_policy()

@@ -22,9 +22,12 @@ struct LinkModel {
   /// Distrib. Comput. 69); the first is what the ring pays for it (Thakur, Rabenseifner & Gropp
   /// 2005, Int. J. High Perform. Comput. Appl. 19). Adding the numbers up is taken to be free.
   double all_reduce_ms(int ranks, std::size_t bytes) const {
-    const double steps = 2.0 * (ranks - 1);
-    const double bytes_sent = steps / ranks * static_cast<double>(bytes);
-    return steps * alpha_us * 1e-3 + bytes_sent / (gbps * 1e6);
+    return ring_ms(ranks, 2.0 * (ranks - 1) / ranks * static_cast<double>(bytes));
+  }
+
+  /// The same where `bytes_sent` is what a rank sends: less when gradients are compressed.
+  double ring_ms(int ranks, double bytes_sent) const {
+    return 2.0 * (ranks - 1) * alpha_us * 1e-3 + bytes_sent / (gbps * 1e6);
   }
 
   /// "emulated link 50 us, 1 GB/s"

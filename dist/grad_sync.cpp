@@ -31,7 +31,32 @@ std::string_view to_string(SyncMode mode) {
   return "overlap";
 }
 
+namespace {
+
+/// A hook that compresses sees whole buckets or it sees nothing.
+void check_hook(SyncMode mode, const SyncTargets& targets) {
+  const std::string hook = targets.hook.name();
+  if (hook == PlainAllReduce().name()) {
+    return;
+  }
+  if (mode == SyncMode::naive) {
+    throw UsageError(concat("naive: expected communication hook none, got ", hook,
+                            ": hooks compress buckets, and naive has none; use flat, per_param or "
+                            "overlap"));
+  }
+  for (const Bucket& bucket : targets.buckets) {
+    if (bucket.pieces.size() > 1) {
+      throw UsageError(concat("communication hook ", hook, ": compresses whole buckets, but ",
+                              bucket.label, " is split into ", bucket.pieces.size(),
+                              " pieces; leave out --split-tensors"));
+    }
+  }
+}
+
+}  // namespace
+
 std::unique_ptr<GradSync> make_grad_sync(SyncMode mode, SyncTargets targets) {
+  check_hook(mode, targets);
   switch (mode) {
     case SyncMode::naive:
       return std::make_unique<NaiveSync>(targets);

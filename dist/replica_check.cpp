@@ -117,7 +117,8 @@ void check_same_layout(const std::vector<autograd::Variable>& parameters,
                  ? concat(", larger ones split, pieces of ",
                           options.piece_bytes.value_or(options.bucket_bytes), " bytes")
                  : ""),
-      concat("unused parameters: ", to_string(options.unused))};
+      concat("unused parameters: ", to_string(options.unused)),
+      concat("communication hook ", options.hook->name())};
   std::transform(parameters.begin(), parameters.end(), std::back_inserter(lines), layout_of);
   std::transform(frozen.begin(), frozen.end(), std::back_inserter(lines),
                  [](const auto& parameter) { return layout_of(parameter) + " frozen"; });

@@ -55,6 +55,18 @@ void CpuKernels::uniform(Stream& /*s*/, std::int64_t n, UniformArgs args, T* x) 
   }
 }
 
+template <class Narrow>
+void CpuKernels::narrow(Stream& /*s*/, std::int64_t n, const float* x, Narrow* y) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    y[i] = narrowed<Narrow>(x[i]);
+  }
+}
+
+template <class Narrow>
+void CpuKernels::widen(Stream& /*s*/, std::int64_t n, const Narrow* x, Scale scale, float* y) {
+  write_scaled(n, scale, y, [x](std::int64_t i) { return to_float(x[i]); });
+}
+
 template <class T>
 void CpuKernels::relu(Stream& /*s*/, std::int64_t n, const T* x, T* y) {
   for (std::int64_t i = 0; i < n; ++i) {
@@ -80,6 +92,10 @@ template void CpuKernels::add(Stream&, std::int64_t, const float*, const float*,
 template void CpuKernels::add(Stream&, std::int64_t, const double*, const double*, double*);
 template void CpuKernels::uniform(Stream&, std::int64_t, UniformArgs, float*);
 template void CpuKernels::uniform(Stream&, std::int64_t, UniformArgs, double*);
+template void CpuKernels::narrow(Stream&, std::int64_t, const float*, Half*);
+template void CpuKernels::narrow(Stream&, std::int64_t, const float*, BFloat16*);
+template void CpuKernels::widen(Stream&, std::int64_t, const Half*, Scale, float*);
+template void CpuKernels::widen(Stream&, std::int64_t, const BFloat16*, Scale, float*);
 template void CpuKernels::relu(Stream&, std::int64_t, const float*, float*);
 template void CpuKernels::relu(Stream&, std::int64_t, const double*, double*);
 template void CpuKernels::relu_backward(Stream&, std::int64_t, const float*, const float*, Scale,

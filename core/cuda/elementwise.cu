@@ -1,3 +1,6 @@
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
 #include "core/cuda/kernel.cuh"
 
 namespace brigade {
@@ -27,6 +30,34 @@ template <class T>
 __global__ void add_kernel(std::int64_t n, const T* a, const T* b, T* y) {
   for (std::int64_t i = first_index(); i < n; i += index_stride()) {
     y[i] = a[i] + b[i];
+  }
+}
+
+// The hardware's conversions: they round as core/half.h does.
+__device__ void store(float x, Half* y) {
+  y->bits = __half_as_ushort(__float2half_rn(x));
+}
+__device__ void store(float x, BFloat16* y) {
+  y->bits = __bfloat16_as_ushort(__float2bfloat16_rn(x));
+}
+__device__ float load(Half x) {
+  return __half2float(__ushort_as_half(x.bits));
+}
+__device__ float load(BFloat16 x) {
+  return __bfloat162float(__ushort_as_bfloat16(x.bits));
+}
+
+template <class Narrow>
+__global__ void narrow_kernel(std::int64_t n, const float* x, Narrow* y) {
+  for (std::int64_t i = first_index(); i < n; i += index_stride()) {
+    store(x[i], &y[i]);
+  }
+}
+
+template <class Narrow>
+__global__ void widen_kernel(std::int64_t n, const Narrow* x, Factors<float> factors, float* y) {
+  for (std::int64_t i = first_index(); i < n; i += index_stride()) {
+    put(load(x[i]), factors, &y[i]);
   }
 }
 
@@ -62,6 +93,16 @@ void CudaKernels::add(Stream& s, std::int64_t n, const T* a, const T* b, T* y) {
   launch(s, add_kernel<T>, n, a, b, y);
 }
 
+template <class Narrow>
+void CudaKernels::narrow(Stream& s, std::int64_t n, const float* x, Narrow* y) {
+  launch(s, narrow_kernel<Narrow>, n, x, y);
+}
+
+template <class Narrow>
+void CudaKernels::widen(Stream& s, std::int64_t n, const Narrow* x, Scale scale, float* y) {
+  launch(s, widen_kernel<Narrow>, n, x, Factors<float>(scale), y);
+}
+
 template <class T>
 void CudaKernels::relu(Stream& s, std::int64_t n, const T* x, T* y) {
   launch(s, relu_kernel<T>, n, x, y);
@@ -79,6 +120,10 @@ template void CudaKernels::axpby(Stream&, std::int64_t, const float*, Scale, flo
 template void CudaKernels::axpby(Stream&, std::int64_t, const double*, Scale, double*);
 template void CudaKernels::add(Stream&, std::int64_t, const float*, const float*, float*);
 template void CudaKernels::add(Stream&, std::int64_t, const double*, const double*, double*);
+template void CudaKernels::narrow(Stream&, std::int64_t, const float*, Half*);
+template void CudaKernels::narrow(Stream&, std::int64_t, const float*, BFloat16*);
+template void CudaKernels::widen(Stream&, std::int64_t, const Half*, Scale, float*);
+template void CudaKernels::widen(Stream&, std::int64_t, const BFloat16*, Scale, float*);
 template void CudaKernels::relu(Stream&, std::int64_t, const float*, float*);
 template void CudaKernels::relu(Stream&, std::int64_t, const double*, double*);
 template void CudaKernels::relu_backward(Stream&, std::int64_t, const float*, const float*, Scale,

@@ -1,5 +1,6 @@
 #include <map>
 #include <type_traits>
+#include <utility>
 
 #include "core/cuda/launch.h"
 #include "core/kernels.h"
@@ -7,22 +8,24 @@
 namespace brigade {
 namespace {
 
-/// The cuBLAS handles of one thread, one per GPU. A handle must not be used by two threads at once;
-/// it may serve several streams, one after the other.
+/// The cuBLAS handles of one thread, one per stream. A handle must not be used by two threads at
+/// once. It could serve several streams, but would choose its workspace, and with it the order of
+/// additions, by what runs beside it (cuBLAS manual, "Results reproducibility"); what a
+/// communication hook computes must have the same bits on every rank.
 class BlasHandles {
  public:
   BlasHandles() = default;
   BlasHandles(const BlasHandles&) = delete;
   BlasHandles& operator=(const BlasHandles&) = delete;
   ~BlasHandles() {
-    for (const auto& [device, handle] : handles_) {
+    for (const auto& [place, handle] : handles_) {
       static_cast<void>(cublasDestroy(handle));
     }
   }
 
   cublasHandle_t on(const Stream& s) {
     cudaStream_t stream = cuda::stream_of(s);
-    cublasHandle_t& handle = handles_[s.device().index];
+    cublasHandle_t& handle = handles_[{s.device().index, stream}];
     if (handle == nullptr) {
       CUBLAS_CHECK(cublasCreate(&handle));
       // True float32 arithmetic: TF32 would round every factor to 10 bits.
@@ -33,7 +36,7 @@ class BlasHandles {
   }
 
  private:
-  std::map<int, cublasHandle_t> handles_;
+  std::map<std::pair<int, cudaStream_t>, cublasHandle_t> handles_;
 };
 
 cublasHandle_t blas_handle(const Stream& s) {

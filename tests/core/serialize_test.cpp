@@ -48,7 +48,9 @@ TEST(Safetensors, BringsBackNamesShapesTypesAndBytes) {
       {"0.weight", Tensor::from(std::vector<float>{1, -2, 3, 4, 5, 6}, {2, 3})},
       {"0.bias", Tensor::from(std::vector<double>{0.1, 0.2}, {2})},
       {"step", Tensor::from(std::vector<std::int64_t>{-7}, {})},
-      {"pixels", Tensor::from(std::vector<std::uint8_t>{0, 255, 3}, {3})}};
+      {"pixels", Tensor::from(std::vector<std::uint8_t>{0, 255, 3}, {3})},
+      {"half", Tensor::from(std::vector<Half>{{0x3c00}, {0x7bff}}, {2})},
+      {"brain", Tensor::from(std::vector<BFloat16>{{0x3f80}}, {1})}};
   save_safetensors(dir / "w.safetensors", saved);
   const NamedTensors loaded = load_safetensors(dir / "w.safetensors");
   ASSERT_EQ(loaded.size(), saved.size());
@@ -61,6 +63,8 @@ TEST(Safetensors, BringsBackNamesShapesTypesAndBytes) {
   EXPECT_THAT(loaded[1].second.to_vector<double>(), ElementsAre(0.1, 0.2));
   EXPECT_THAT(loaded[2].second.to_vector<std::int64_t>(), ElementsAre(-7));
   EXPECT_THAT(loaded[3].second.to_vector<std::uint8_t>(), ElementsAre(0, 255, 3));
+  EXPECT_THAT(loaded[4].second.to_vector<Half>(), ElementsAre(Half{0x3c00}, Half{0x7bff}));
+  EXPECT_THAT(loaded[5].second.to_vector<BFloat16>(), ElementsAre(BFloat16{0x3f80}));
 }
 
 TEST(Safetensors, WritesTheFormatByteForByte) {

@@ -12,8 +12,11 @@
 #include "core/error.h"
 #include "core/ops.h"
 #include "dist/data_parallel.h"
+#include "dist/half_hook.h"
 #include "dist/launch.h"
 #include "dist/ordered_all_reduce.h"
+#include "dist/power_sgd.h"
+#include "dist/top_k.h"
 #include "nn/linear.h"
 #include "nn/mse_loss.h"
 #include "nn/relu.h"
@@ -101,11 +104,13 @@ std::vector<double> train_alone(Device device, int ranks) {
 }
 
 /// `no_sync`: the first micro-batches of a step only accumulate.
-std::vector<double> train_together(dist::Communicator& comm, Device device, dist::SyncMode mode,
-                                   bool no_sync) {
+std::vector<double> train_together(
+    dist::Communicator& comm, Device device, dist::SyncMode mode, bool no_sync,
+    std::shared_ptr<dist::CommHook> hook = std::make_shared<dist::PlainAllReduce>()) {
   nn::Sequential model = make_mlp(device);
-  dist::DataParallel parallel(model.parameters(), comm,
-                              {.mode = mode, .bucket_bytes = std::size_t{40} << 10U});
+  dist::DataParallel parallel(
+      model.parameters(), comm,
+      {.mode = mode, .bucket_bytes = std::size_t{40} << 10U, .hook = std::move(hook)});
   optim::SGD optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
   const std::int64_t total = kBatch * kMicroBatches * comm.size();
   for (int step = 0; step < kSteps; ++step) {
@@ -146,6 +151,33 @@ void check_deterministic(dist::Communicator& comm, Device device) {
   }
 }
 
+/// Hooks compute on the communication stream: during backward (overlap) they must see the same
+/// gradients as after it (flat). train_together() checks that the ranks agree.
+void check_hooks(dist::Communicator& comm, Device device, const std::vector<double>& expected) {
+  const auto check = [&](auto make_hook, double bound) {
+    const std::vector<double> flat =
+        train_together(comm, device, dist::SyncMode::flat, /*no_sync=*/false, make_hook());
+    const std::vector<double> overlap =
+        train_together(comm, device, dist::SyncMode::overlap, /*no_sync=*/false, make_hook());
+    const double distance = relative_distance(overlap, expected);
+    if (flat != overlap || !(distance <= bound)) {
+      throw VerificationError(concat(make_hook()->name(), ": flat and overlap have ",
+                                     flat == overlap ? "the same" : "other", " bits, distance ",
+                                     distance, " to one rank, at most ", bound));
+    }
+  };
+  check([] { return std::make_shared<dist::HalfHook>(DType::f16); }, 1e-3);
+  check([] { return std::make_shared<dist::HalfHook>(DType::bf16); }, 1e-2);
+  check([] { return std::make_shared<dist::PowerSgd>(4); }, 0.3);
+  try {
+    train_together(comm, device, dist::SyncMode::flat, /*no_sync=*/false,
+                   std::make_shared<dist::TopK>(0.1));
+  } catch (const UsageError&) {
+    return;
+  }
+  throw VerificationError("topk: expected to be refused on a GPU");
+}
+
 int check_all_modes(const std::string& kind, Device device) {
   constexpr double kBound = 1e-6;
   const std::unique_ptr<dist::Communicator> comm = dist::make_communicator(kind, device);
@@ -169,6 +201,7 @@ int check_all_modes(const std::string& kind, Device device) {
   if (!good) {
     throw VerificationError("data parallel training differs from one rank");
   }
+  check_hooks(*comm, device, expected);
   check_deterministic(*comm, device);
   return 0;
 }

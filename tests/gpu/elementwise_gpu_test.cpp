@@ -1,3 +1,5 @@
+#include <bit>
+#include <cstring>
 #include <limits>
 
 #include "tests/gpu/gpu_test.h"
@@ -74,6 +76,58 @@ TYPED_TEST(ElementwiseOnGpu, ReluBackwardEqualsTheCpu) {
       });
     }
   }
+}
+
+/// Conversions between float and 16 bits.
+class HalfOnGpu : public GpuTest {
+ protected:
+  /// Numbers of all sizes, with everything that is rounded, overflows or vanishes.
+  static Tensor every_kind() {
+    std::vector<float> values{0.0F,     -0.0F,     1.0F + 0x1p-11F, 1.0F + 0x3p-11F, 65519.0F,
+                              65520.0F, 0x1p-25F,  0x3p-25F,        0x1p-14F,        -0x1p-149F,
+                              3.4e38F,  -INFINITY, std::nanf("")};
+    for (std::uint64_t bits = 0; bits < 0x7f800000U; bits += 40'009) {
+      values.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+    }
+    return Tensor::from(values, {std::ssize(values)});
+  }
+};
+
+TEST_F(HalfOnGpu, ConversionsHaveTheBitsOfTheCpu) {
+  const Tensor x = every_kind();
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    Tensor on_cpu = Tensor::empty(x.shape(), dtype);
+    Tensor on_gpu = Tensor::empty(x.shape(), dtype, kGpu);
+    ops::narrow(x, on_cpu);
+    ops::narrow(x.to(kGpu), on_gpu);
+    const Tensor fetched = on_gpu.to(kCpu);
+    EXPECT_EQ(std::memcmp(fetched.bytes(), on_cpu.bytes(), on_cpu.nbytes()), 0) << dtype;
+
+    Tensor wide_cpu = Tensor::zeros(x.shape());
+    Tensor wide_gpu = Tensor::zeros(x.shape(), DType::f32, kGpu);
+    ops::widen(on_cpu, {.alpha = 1.0, .beta = 1.0}, wide_cpu);
+    ops::widen(on_gpu, {.alpha = 1.0, .beta = 1.0}, wide_gpu);
+    const std::vector<float> expected = wide_cpu.to_vector<float>();
+    const std::vector<float> actual = wide_gpu.to_vector<float>();
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_TRUE(expected[i] == actual[i] || (std::isnan(expected[i]) && std::isnan(actual[i])))
+          << dtype << ", element " << i;
+    }
+  }
+}
+
+TYPED_TEST(ElementwiseOnGpu, OrthonormalizeEqualsTheCpu) {
+  for (const std::int64_t cols : {4, 255, 3000}) {
+    this->expect_same(
+        {this->numbers({4, cols}, 1)}, [](Tensors& t) { ops::orthonormalize(t[0]); }, 1e-5);
+  }
+}
+
+TYPED_TEST(ElementwiseOnGpu, OrthonormalizeReplacesTheSameRowsAsTheCpu) {
+  Tensor x = this->numbers({4, 300}, 1);
+  x.rows(2, 1).copy_from(x.rows(0, 1));
+  this->expect_same(
+      {x}, [](Tensors& t) { ops::orthonormalize(t[0]); }, 1e-5);
 }
 
 }  // namespace

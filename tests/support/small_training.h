@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "dist/data_parallel.h"
@@ -13,6 +14,8 @@ struct TrainingRun {
   std::size_t bucket_bytes = 256;
   int steps = 6;
   Device device = kCpu;
+  /// One per DataParallel: pass a new one to every call.
+  std::shared_ptr<dist::CommHook> hook = std::make_shared<dist::PlainAllReduce>();
 };
 
 /// Trains a small MLP (SGD with momentum, MSE) on global batches of 48 rows, each rank on its

@@ -1,0 +1,68 @@
+// Runs the program under mpirun: what it says about its buckets.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/support/program_run.h"
+#include "tests/support/temporary_directory.h"
+
+namespace brigade {
+namespace {
+
+using ::testing::HasSubstr;
+
+using test::Outcome;
+using test::read;
+
+class TrainMlpBuckets : public ::testing::Test {
+ protected:
+  Outcome run(const std::string& flags, int ranks) const {
+    return test::run_program(BRIGADE_TRAIN_MLP, flags, ranks, dir_.path());
+  }
+
+  TemporaryDirectory dir_;
+};
+
+TEST_F(TrainMlpBuckets, ShowsTheBucketsAgainWhenTheyWereRebuilt) {
+  // 64 x 64 floats fill a bucket exactly, so one ends between a layer's weight and its bias, and
+  // the weight is ready first.
+  const std::string flags =
+      "--hidden 64 --bucket-mb 0.015625 --steps 6 --threads 1 --json --seed 1 ";
+  const Outcome rebuilt = run(flags, 2);
+  ASSERT_EQ(rebuilt.exit_code, 0) << rebuilt.err;
+  EXPECT_THAT(rebuilt.err,
+              testing::ContainsRegex("expected\n +0 +0.000 +1  2.bias\n +1 +0.016 +1  2.weight"));
+  EXPECT_THAT(rebuilt.err, HasSubstr("buckets rebuilt after step 1"));
+  EXPECT_THAT(rebuilt.err,
+              testing::ContainsRegex("rank 0\n +0 +0.016 +1  2.weight\n +1 +0.000 +1  2.bias"));
+  const nlohmann::json after = nlohmann::json::parse(rebuilt.out);
+  EXPECT_EQ(after["buckets_rebuilt"], true);
+  EXPECT_EQ(after["buckets"][0]["parameters"], nlohmann::json({"2.weight"}));
+  EXPECT_TRUE(after["buckets"][0].contains("ready_ms"));
+
+  const Outcome kept = run(flags + "--no-rebuild", 2);
+  ASSERT_EQ(kept.exit_code, 0) << kept.err;
+  EXPECT_THAT(kept.err, testing::Not(HasSubstr("rebuilt")));
+  const nlohmann::json before = nlohmann::json::parse(kept.out);
+  EXPECT_EQ(before["buckets_rebuilt"], false);
+  EXPECT_EQ(before["buckets"][0]["parameters"], nlohmann::json({"2.bias"}));
+  EXPECT_EQ(before["params_hash"], after["params_hash"]) << "two ranks: the order changes no bit";
+}
+
+TEST_F(TrainMlpBuckets, SplitsABucketIntoCollectivesThatKeepTheirNames) {
+  const Outcome outcome =
+      run("--hidden 64 --bucket-by layer --bucket-mb 0.01 --split-tensors --steps 6 --threads 1 "
+          "--json --trace ",
+          2);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const nlohmann::json json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["collectives_per_step"], 4);
+  EXPECT_EQ(json["buckets"].size(), 2U);
+  EXPECT_EQ(json["buckets"][1]["pieces"], 2);
+  EXPECT_LT(json["buckets"][1]["begin_ms"], json["buckets"][1]["end_ms"]);
+  EXPECT_THAT(read(dir_ / "runs" / "1" / "timeline.html"), HasSubstr("bucket_1[1/2]: 0."));
+}
+
+}  // namespace
+}  // namespace brigade
