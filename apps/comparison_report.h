@@ -30,8 +30,8 @@ std::vector<std::string> comparison_start(const ComparisonInfo& info);
 
 /// The columns of the table behind the mode's name. Times in ms.
 inline constexpr std::array<const char*, 14> kColumns{
-    "step",     "p10",   "p90",      "forward", "backward",  "comm",    "exposed", "hidden %",
-    "slower %", "colls", "MiB/rank", "sent",    "samples/s", "speed-up"};
+    "step",     "p10",      "p90",   "forward",  "backward", "comm",      "exposed",
+    "hidden %", "slower %", "colls", "MiB/rank", "sent",     "samples/s", "speed-up"};
 
 /// One row of the table.
 struct ModeRow {

@@ -25,6 +25,10 @@ class AllReduce {
     return Tensor::zeros(shape, dtype, device);
   }
 
+  /// Makes a run() in progress in groups of its own fail soon (Communicator::abandon). From any
+  /// thread.
+  virtual void abandon() noexcept {}
+
   /// Bytes sent by other means than the `ranks` of run().
   virtual std::uint64_t bytes_sent() const { return 0; }
 };

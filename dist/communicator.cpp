@@ -23,6 +23,12 @@ void Communicator::emulate_link(const LinkModel& link) {
   link_ = link;
 }
 
+void Communicator::abandon() noexcept {
+  if (algorithm_) {
+    algorithm_->abandon();
+  }
+}
+
 std::unique_ptr<Communicator> Communicator::split(int /*color*/, int /*key*/) {
   throw Error(concat(transport(), " cannot be split into sub-groups"));
 }

@@ -107,6 +107,10 @@ class Communicator : protected Collectives {
   /// and keeps the order of a communication stream by other means. Not together with all_reduce.
   Collectives& unordered() { return *this; }
 
+  /// Makes what is in flight fail soon instead of waiting for its peers for ever, because this rank
+  /// is failing. From any thread; nothing else may be asked of the communicator afterwards.
+  virtual void abandon() noexcept;
+
   /// Memory for a bucket, zeroed, in which this communicator's sum needs no copy of its own. Freed
   /// like any other. Collective.
   Tensor make_buffer(const Shape& shape, DType dtype, Device device) {

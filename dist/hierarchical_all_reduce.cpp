@@ -11,8 +11,8 @@ HierarchicalAllReduce::HierarchicalAllReduce(std::unique_ptr<Communicator> node,
     : node_(std::move(node)), across_(std::move(across)) {}
 
 std::string HierarchicalAllReduce::name() const {
-  return concat("hierarchical: ", across_->size(), " nodes (", across_->description(), ") of ",
-                node_->size(), " ranks (", node_->description(), ")");
+  return concat("hierarchical ", across_->size(), " x ", node_->size(), ": ",
+                across_->description(), " between nodes, ", node_->description(), " inside");
 }
 
 void HierarchicalAllReduce::run(Collectives& ranks, const Tensor& tensor) {
@@ -27,6 +27,11 @@ void HierarchicalAllReduce::run(Collectives& ranks, const Tensor& tensor) {
 
 Tensor HierarchicalAllReduce::make_buffer(const Shape& shape, DType dtype, Device device) {
   return node_->make_buffer(shape, dtype, device);
+}
+
+void HierarchicalAllReduce::abandon() noexcept {
+  node_->abandon();
+  across_->abandon();
 }
 
 std::uint64_t HierarchicalAllReduce::bytes_sent() const {

@@ -34,6 +34,7 @@ class HierarchicalAllReduce final : public AllReduce {
   std::string name() const override;
   void run(Collectives& ranks, const Tensor& tensor) override;
   Tensor make_buffer(const Shape& shape, DType dtype, Device device) override;
+  void abandon() noexcept override;
   std::uint64_t bytes_sent() const override;
 
  private:

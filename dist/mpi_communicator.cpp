@@ -89,13 +89,18 @@ void MpiCommunicator::finish() noexcept {
   // The thread finishes its queue before it goes on. When this rank is failing, its peers may never
   // join the all-reduce at the head of that queue, so the thread is told to give up first.
   if (std::uncaught_exceptions() > 0) {
-    thread_->abandoned = true;
+    MpiCommunicator::abandon();
   }
   try {
     thread_->stream->synchronize();
   } catch (...) {
     // Whoever waited for the collective that failed has seen this already.
   }
+}
+
+void MpiCommunicator::abandon() noexcept {
+  thread_->abandoned = true;
+  Communicator::abandon();
 }
 
 void MpiCommunicator::check_not_abandoned() const {

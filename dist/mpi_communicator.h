@@ -29,6 +29,8 @@ class MpiCommunicator : public Communicator {
 
   std::unique_ptr<Communicator> split(int color, int key) override;
 
+  void abandon() noexcept override;
+
   /// Per rank a number that only the ranks of its host share (placement.h). Collective.
   std::vector<int> host_of_ranks();
 

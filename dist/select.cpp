@@ -75,7 +75,8 @@ std::unique_ptr<Communicator> make_hierarchical_communicator(
   check_equal_nodes(hosts);
   const Placement place = placement_of(world->rank(), hosts);
   auto node = std::make_unique<SharedMemoryCommunicator>(*world, place.node_rank, world->rank());
-  auto across = world->split(place.local_rank, place.node_rank);
+  auto across =
+      std::make_unique<SocketCommunicator>(world->split(place.local_rank, place.node_rank));
   world->use(std::make_unique<HierarchicalAllReduce>(std::move(node), std::move(across)));
   return world;
 }

@@ -18,9 +18,14 @@ SocketCommunicator::~SocketCommunicator() {
   // The worker finishes its queue before it ends. When this rank is failing, its peers may never
   // join the collective at the head of that queue.
   if (std::uncaught_exceptions() > exceptions_at_start_) {
-    mesh_.abandon();
+    SocketCommunicator::abandon();
   }
   stream_.reset();
+}
+
+void SocketCommunicator::abandon() noexcept {
+  mesh_.abandon();
+  Communicator::abandon();
 }
 
 std::string SocketCommunicator::transport() const {

@@ -21,6 +21,7 @@ class SocketCommunicator final : public Communicator {
   SocketCommunicator(const SocketCommunicator&) = delete;
   SocketCommunicator& operator=(const SocketCommunicator&) = delete;
 
+  void abandon() noexcept override;
   void barrier() override { control_->barrier(); }
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
     return control_->all_gather(mine);

@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"auto", 3, "shared memory of one host"}, Case{"mpi", 3, "MPI ("},
                     Case{"mpi_blocking", 3, "MPI_Allreduce, blocking"},
                     Case{"shared", 5, "shared memory of one host"},
-                    Case{"hierarchical", 3, "hierarchical: 1 nodes"}, Case{"ring", 3, "ring"},
+                    Case{"hierarchical", 3, "hierarchical 1 x 3: "}, Case{"ring", 3, "ring"},
                     Case{"halving", 5, "halving"}, Case{"tree", 5, "tree"}),
     [](const auto& test) { return concat(test.param.comm, test.param.ranks); });
 

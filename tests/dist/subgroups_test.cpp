@@ -108,7 +108,8 @@ TEST(Hierarchical, CrossesTheNetworkWithOneShareOnly) {
     comm.blocking_all_reduce(values);
     EXPECT_EQ(network.bytes_sent(), 2048U) << "2 (k-1)/k of half the tensor, k = 2 nodes";
     EXPECT_EQ(comm.bytes_sent(), 2048U + 2048U + 2048U) << "and both halves inside the node";
-    EXPECT_EQ(comm.description(), "threads, hierarchical: 2 nodes (threads) of 2 ranks (threads)");
+    EXPECT_EQ(comm.description(),
+              "threads, hierarchical 2 x 2: threads between nodes, threads inside");
   });
 }
 
