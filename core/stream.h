@@ -82,8 +82,8 @@ class Stream {
   /// cudaStream_t, or null on the CPU.
   virtual void* native_handle() const { return nullptr; }
 
-  /// True while a rank's own thread is blocked on one of this stream's events: the one moment when work that
-  /// polls (an MPI request) need not be polite to the thread that computes.
+  /// True while a rank's own thread is blocked on one of this stream's events: the one moment when
+  /// work that polls (an MPI request) need not be polite to the thread that computes.
   virtual bool someone_waits() const { return false; }
 
  private:

@@ -12,9 +12,10 @@ from pathlib import Path
 # Raised from 7000 to 8500 with the first complete train_mlp: the CUDA twin of every kernel, and a program that checks
 # its input and reports what it measured. To 12500 with what makes a run visible: traces, time lines, compare_modes,
 # the labs and the failures to learn from. To 17500 with the complete dist layer: our own all-reduces next to the
-# libraries', compression, unused parameters, uneven data, the optimizer and the next forward in flight.
+# libraries', compression, unused parameters, uneven data, the optimizer and the next forward in flight. To 19000
+# with sockets and shared memory as carriers of their own, and bench_all_reduce.
 # Raising it is a decision: write the reason here.
-BUDGET = 17500
+BUDGET = 19000
 
 ROOMS = ["core", "autograd", "nn", "optim", "dist", "apps"]
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
