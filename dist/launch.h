@@ -55,8 +55,8 @@ Device choose_device(const std::string& request, const RankInfo& info, Communica
 /// A communicator for tensors on `device`. `mpi`; `nccl`; CPU only: `shared` memory of one host;
 /// `hierarchical`, that within each host and the ring over sockets between them; `ring`, `halving`
 /// or `tree`, that algorithm over sockets. `auto` takes NCCL on GPUs, else the ring on several
-/// hosts and shared memory on one; one rank needs none and gets SingleProcessCommunicator. Prints one
-/// warning line on rank 0 when ranks share a GPU. UsageError for combinations that cannot work.
+/// hosts and shared memory on one; one rank needs none and gets SingleProcessCommunicator. Prints
+/// one warning line on rank 0 when ranks share a GPU. UsageError for combinations that cannot work.
 std::unique_ptr<Communicator> make_communicator(const std::string& request, Device device);
 
 /// Runs `body` as the whole of a program between MPI's start and end. An exception on any rank is
