@@ -25,6 +25,7 @@ dist::DataParallelOptions Options::data_parallel() const {
   return result;
 }
 
+// NOLINTNEXTLINE(readability-function-size): one line per flag
 std::vector<std::string> Options::agreement() const {
   const auto flag = [](const char* name, const auto&... value) {
     return concat("--", name, ' ', value...);

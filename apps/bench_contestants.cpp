@@ -242,6 +242,7 @@ std::vector<std::unique_ptr<Contestant>> make_contestants(const BenchOptions& op
 std::vector<BenchResult> race(const std::vector<std::unique_ptr<Contestant>>& contestants,
                               const BenchOptions& options, dist::Communicator& control) {
   std::vector<BenchResult> results;
+  results.reserve(contestants.size());
   for (const auto& contestant : contestants) {
     results.push_back({contestant->name(), contestant->description(), {}});
   }

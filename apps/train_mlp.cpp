@@ -75,6 +75,16 @@ void write_results(const Console& console, const RunInfo& info, const RunResult&
   }
 }
 
+/// With --trace-ring. Collective.
+void show_ring(const Console& console, const Options& options, const Workplace& place) {
+  if (!options.trace_ring) {
+    return;
+  }
+  for (const std::string& line : dist::trace_ring(*place.comm, place.device)) {
+    console.line(line);
+  }
+}
+
 int train(const Options& options, const dist::RankInfo& ranks) {
   const Console console(ranks.rank == 0, options.json ? Console::Target::err : Console::Target::out,
                         options.color);
@@ -108,11 +118,7 @@ int train(const Options& options, const dist::RankInfo& ranks) {
   }
 
   print_first_screen(console, info);
-  if (options.trace_ring) {
-    for (const std::string& line : dist::trace_ring(comm, place.device)) {
-      console.line(line);
-    }
-  }
+  show_ring(console, options, place);
   RunResult result = run_steps(info,
                                {.model = trained,
                                 .loss = *loss,

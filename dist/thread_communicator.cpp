@@ -103,6 +103,7 @@ std::unique_ptr<Communicator> ThreadCommunicator::split(int color, int key) {
   std::erase_if(wishes, [&](const Wish& wish) { return wish.color != color; });
   std::ranges::sort(wishes, {}, [](const Wish& wish) { return std::pair(wish.key, wish.rank); });
   std::vector<int> members;
+  members.reserve(wishes.size());
   for (const Wish& wish : wishes) {
     members.push_back(wish.rank);
   }

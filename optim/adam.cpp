@@ -11,8 +11,8 @@ constexpr std::size_t kMoments = 2;
 
 }  // namespace
 
-Adam::Adam(std::vector<autograd::Variable> parameters, Options options)
-    : Optimizer(std::move(parameters), kMoments), options_(options) {
+Adam::Adam(const std::vector<autograd::Variable>& parameters, Options options)
+    : Optimizer(parameters, kMoments), options_(options) {
   BRIGADE_CHECK(options.lr >= 0.0 && options.eps >= 0.0 && options.weight_decay >= 0.0,
                 "adam: expected lr, eps and weight_decay >= 0, got ", options.lr, ", ", options.eps,
                 ", ", options.weight_decay);

@@ -13,7 +13,7 @@ class Adam final : public Optimizer {
     double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.0;
     bool decoupled = false;
   };
-  Adam(std::vector<autograd::Variable> parameters, Options options);
+  Adam(const std::vector<autograd::Variable>& parameters, Options options);
 
  protected:
   void update(const SpanPart& part) override;

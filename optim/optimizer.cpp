@@ -89,7 +89,7 @@ std::vector<FlatSpan> flat_spans(const std::vector<autograd::Variable>& paramete
   return spans;
 }
 
-Optimizer::Optimizer(std::vector<autograd::Variable> parameters, std::size_t state_tensors)
+Optimizer::Optimizer(const std::vector<autograd::Variable>& parameters, std::size_t state_tensors)
     : parameters_(autograd::trainable(parameters)),
       spans_(flat_spans(parameters_)),
       updates_(parameters_.size()) {

@@ -74,7 +74,7 @@ class Optimizer {
  protected:
   /// `state_tensors`: numbers to keep per weight from one step to the next (momentum: 1, Adam: 2).
   /// They begin as 0.
-  Optimizer(std::vector<autograd::Variable> parameters, std::size_t state_tensors);
+  Optimizer(const std::vector<autograd::Variable>& parameters, std::size_t state_tensors);
 
   virtual void update(const SpanPart& part) = 0;
 

@@ -12,7 +12,7 @@ class SGD final : public Optimizer {
     bool nesterov = false;
   };
   /// Error: Nesterov without momentum, negative values.
-  SGD(std::vector<autograd::Variable> parameters, Options options);
+  SGD(const std::vector<autograd::Variable>& parameters, Options options);
 
  protected:
   void update(const SpanPart& part) override;
