@@ -1,0 +1,82 @@
+// compare.json: a comparison for programs.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "apps/comparison_report.h"
+#include "apps/hook_flag.h"
+#include "core/config.h"
+
+namespace brigade::apps {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json link_json(const Options& options) {
+  const auto& link = options.emulated_link;
+  return link ? Json{{"alpha_us", link->alpha_us}, {"gbps", link->gbps}} : Json(nullptr);
+}
+
+}  // namespace
+
+std::string comparison_json(const ComparisonInfo& info, const Comparison& result) {
+  const auto mode_json = [&result, ranks = info.ranks.size](const ModeResult& mode) {
+    const TimingSummary& t = mode.timing;
+    const double compression =
+        compression_ratio(ranks, mode.bytes_per_step, mode.bytes_sent_per_step);
+    return Json{{"mode", mode.mode},
+                {"step_ms", t.step},
+                {"step_ms_p10", t.step_p10},
+                {"step_ms_p90", t.step_p90},
+                {"forward_ms", t.median.forward},
+                {"backward_ms", t.median.backward},
+                {"optimizer_ms", t.median.optimizer},
+                {"wait_ms", t.median.wait},
+                {"comm_ms", t.median.comm},
+                {"exposed_ms", t.median.exposed},
+                {"hidden_fraction", t.hidden_fraction},
+                {"slower_beside_comm",
+                 mode.beside.operations > 0 ? Json(mode.beside.slower()) : Json(nullptr)},
+                {"collectives_per_step", mode.collectives_per_step},
+                {"bytes_per_step", mode.bytes_per_step},
+                {"bytes_sent_per_step", mode.bytes_sent_per_step},
+                {"compression_ratio", compression > 0.0 ? Json(compression) : Json(nullptr)},
+                {"samples_per_second", t.samples_per_second},
+                {"speed_up", speed_up(result, mode)},
+                {"params_hash", fmt::format("{:016x}", mode.hash)},
+                {"ranks_equal", mode.ranks_equal},
+                {"difference_to_first_mode", mode.against_first},
+                {"difference_to_one_rank", mode.against_one_rank}};
+  };
+  Json json{{"version", kVersion},
+            {"world_size", info.ranks.size},
+            {"hosts", info.ranks.hosts},
+            {"device", info.device.is_cuda() ? "cuda" : "cpu"},
+            {"comm", info.comm},
+            {"emulated_link", link_json(info.options)},
+            {"libraries", info.libraries},
+            {"widths", info.shape.widths},
+            {"parameters", info.parameters},
+            {"batch", info.options.batch},
+            {"accum", info.options.accum},
+            {"bucket_mb", info.options.bucket_mb},
+            {"comm_hook", info.options.comm_hook},
+            {"bucket_by", info.options.bucket_by},
+            {"split_tensors", info.options.split_tensors},
+            {"rounds", info.options.rounds},
+            {"steps", info.options.steps},
+            {"timed_steps", result.timed_steps},
+            {"equal", result.equal},
+            {"one_rank_samples_per_second", result.alone_samples_per_second},
+            {"bound_ms", bound_ms(info, result)},
+            {"reading", reading(info, result)}};
+  for (const ModeResult& mode : result.modes) {
+    json["modes"].push_back(mode_json(mode));
+  }
+  json["ideal"] = mode_json(result.ideal);
+  json["flags"] = info.options.command_line;
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace brigade::apps
