@@ -1,3 +1,4 @@
+// compare.json: a comparison for programs.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -22,6 +23,8 @@ Json link_json(const Options& options) {
 std::string comparison_json(const ComparisonInfo& info, const Comparison& result) {
   const auto mode_json = [&result, ranks = info.ranks.size](const ModeResult& mode) {
     const TimingSummary& t = mode.timing;
+    const double compression =
+        compression_ratio(ranks, mode.bytes_per_step, mode.bytes_sent_per_step);
     return Json{{"mode", mode.mode},
                 {"step_ms", t.step},
                 {"step_ms_p10", t.step_p10},
@@ -38,8 +41,7 @@ std::string comparison_json(const ComparisonInfo& info, const Comparison& result
                 {"collectives_per_step", mode.collectives_per_step},
                 {"bytes_per_step", mode.bytes_per_step},
                 {"bytes_sent_per_step", mode.bytes_sent_per_step},
-                {"compression_ratio",
-                 compression_ratio(ranks, mode.bytes_per_step, mode.bytes_sent_per_step)},
+                {"compression_ratio", compression > 0.0 ? Json(compression) : Json(nullptr)},
                 {"samples_per_second", t.samples_per_second},
                 {"speed_up", speed_up(result, mode)},
                 {"params_hash", fmt::format("{:016x}", mode.hash)},

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "apps/hook_flag.h"
 #include "core/config.h"
 
 namespace brigade::apps {
@@ -148,6 +147,10 @@ std::vector<std::string> differences(const ComparisonInfo& info, const Compariso
 }
 
 }  // namespace
+
+double speed_up(const Comparison& result, const ModeResult& mode) {
+  return mode.timing.step > 0.0 ? result.modes.front().timing.step / mode.timing.step : 0.0;
+}
 
 const char* emulated_text(const ComparisonInfo& info) {
   return info.options.emulated_link ? " (emulated link)" : "";

@@ -33,6 +33,9 @@ inline constexpr std::array<const char*, 14> kColumns{
     "step",     "p10",      "p90",   "forward",  "backward", "comm",      "exposed",
     "hidden %", "slower %", "colls", "MiB/rank", "sent",     "samples/s", "speed-up"};
 
+/// The median step of the first mode / that of this one.
+double speed_up(const Comparison& result, const ModeResult& mode);
+
 /// One row of the table.
 struct ModeRow {
   std::string name;

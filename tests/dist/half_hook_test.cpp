@@ -37,6 +37,15 @@ TEST(HalfHook, AddsInFloat) {
   });
 }
 
+TEST(HalfHook, AddsInTheOrderOfTheRanksWhoeverOwnsTheChunk) {
+  thread_world(3, [](Communicator& comm) {
+    // (2^30 - 2^30) + 1 = 1, but 1 + 2^30 is 2^30 in float as well.
+    const std::vector<float> of_rank{0x1p30F, -0x1p30F, 1.0F};
+    const std::vector<float> mine(48, of_rank[static_cast<std::size_t>(comm.rank())]);
+    EXPECT_THAT(bench(comm, DType::bf16, {{48}}).reduce(mine), Each(1.0F));
+  });
+}
+
 TEST(HalfHook, TheOwnerOfAChunkUsesTheRoundedSumLikeEverybodyElse) {
   thread_world(2, [](Communicator& comm) {
     HookBench sixteen = bench(comm, DType::bf16, {{16}});

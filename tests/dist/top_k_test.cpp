@@ -30,7 +30,7 @@ std::vector<float> gradient(std::vector<float> first) {
 TEST(TopK, SendsTheLargestOfEachRank) {
   thread_world(2, [](Communicator& comm) {
     const std::vector<float> mine =
-        comm.rank() == 0 ? gradient({1, -5, 2, 4, 3}) : gradient({-9, 8, 7, 0, 1});
+        comm.rank() == 0 ? gradient({1, -5, 2, 4, -3}) : gradient({-9, 8, 7, 0, -1});
     EXPECT_EQ(bench(comm, 2.0 / 16.0).reduce(mine), gradient({-9, -5 + 8, 0, 4}));
   });
 }
