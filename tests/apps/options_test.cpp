@@ -166,6 +166,14 @@ TEST(Options, ClippingNeedsANormAboveZero) {
   EXPECT_THAT(complaint({"--clip-norm", "0"}), HasSubstr("--clip-norm: expected a number"));
 }
 
+TEST(Options, SharedMemoryAndHierarchiesAreCommunicators) {
+  EXPECT_THAT(parsed({"--comm", "shared"}).agreement(), ::testing::Contains("--comm shared"));
+  EXPECT_EQ(parsed({"--comm", "hierarchical"}).comm, "hierarchical");
+  EXPECT_EQ(complaint({"--comm", "hierarchical", "--reduce", "deterministic"}),
+            "train_mlp: --reduce deterministic: expected a --comm that can add in rank order, got "
+            "hierarchical: it adds within the hosts first\n");
+}
+
 TEST(Options, ModesReachDataParallel) {
   const dist::DataParallelOptions o =
       parsed({"--mode", "flat", "--bucket-mb", "0.5", "--init-sync", "broadcast"}).data_parallel();
