@@ -156,10 +156,6 @@ const char* emulated_text(const ComparisonInfo& info) {
   return info.options.emulated_link ? " (emulated link)" : "";
 }
 
-double speed_up(const Comparison& result, const ModeResult& mode) {
-  return mode.timing.step > 0.0 ? result.modes.front().timing.step / mode.timing.step : 0.0;
-}
-
 std::vector<std::string> comparison_start(const ComparisonInfo& info) {
   const Options& o = info.options;
   const auto plural = [](std::int64_t count, const char* word, const char* ending) {

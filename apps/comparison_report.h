@@ -49,9 +49,6 @@ std::vector<std::string> comparison_notes(const ComparisonInfo& info, const Comp
 void print_comparison_start(const Console& console, const ComparisonInfo& info);
 void print_comparison(const Console& console, const ComparisonInfo& info, const Comparison& result);
 
-/// Median step of the first mode over that of `mode`.
-double speed_up(const Comparison& result, const ModeResult& mode);
-
 /// The step a perfect reducer would reach with the measured parts, in ms: bucket b starts when its
 /// gradients are ready and bucket b-1 has arrived, and takes as long as in mode flat, where nothing
 /// disturbs it. 0 if flat was not measured, and with several micro-batches.

@@ -14,6 +14,7 @@
 #include "dist/placement.h"
 #include "dist/ring_all_reduce.h"
 #include "dist/shared_memory_communicator.h"
+#include "dist/shared_window.h"
 #include "dist/single_process.h"
 #include "dist/socket_communicator.h"
 #include "dist/staged_communicator.h"
@@ -100,10 +101,11 @@ std::unique_ptr<Communicator> make_best_cpu_communicator(std::unique_ptr<MpiComm
     return make_socket_communicator(std::move(mpi), std::make_unique<RingAllReduce>());
   }
   try {
-    return make_shared_communicator(*mpi);
+    const SharedWindow trial(*mpi, 1);
   } catch (const Error&) {
     return mpi;  // a container may forbid it; all ranks have agreed on that (shared_window.h)
   }
+  return make_shared_communicator(*mpi);
 }
 
 // The analyzer loses track of a unique_ptr that becomes one to its base class on return.

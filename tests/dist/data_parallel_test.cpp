@@ -10,6 +10,7 @@
 #include "core/ops.h"
 #include "dist/single_process.h"
 #include "optim/sgd.h"
+#include "tests/support/fake_communicator.h"
 #include "tests/support/small_model.h"
 #include "tests/support/small_training.h"
 #include "tests/support/thread_world.h"
@@ -285,6 +286,18 @@ TEST(DataParallel, AveragesAWeightThatIsUsedTwice) {
                 testing::Pointwise(testing::FloatNear(1e-4F), alone));
     EXPECT_THAT(gradient(4, first_without_sync),
                 testing::Pointwise(testing::FloatNear(1e-4F), alone));
+  }
+}
+
+TEST(DataParallel, TakesTheMemoryOfGradientsFromTheCommunicator) {
+  test::FakeCommunicator comm(2);
+  const auto model = test::make_mlp({2, 3, 2});
+  const DataParallel parallel(model->parameters(), comm, {.bucket_bytes = 64});
+  ASSERT_GT(parallel.buckets().size(), 1U);
+  ASSERT_EQ(comm.buffers.size(), parallel.buckets().size());
+  for (std::size_t i = 0; i < comm.buffers.size(); ++i) {
+    EXPECT_TRUE(parallel.buckets()[i].grads.same_storage(comm.buffers[i]))
+        << "bucket " << i << " would be copied to where the ranks can reach it";
   }
 }
 

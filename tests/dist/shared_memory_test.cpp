@@ -2,6 +2,7 @@
 #include "dist/shared_memory.h"
 
 #include <gmock/gmock.h>
+#include <sys/mman.h>
 
 #include <array>
 #include <thread>
@@ -85,10 +86,10 @@ TEST(SharedMemory, ABufferMayOutliveTheRanksThatMadeIt) {
   });
 }
 
-TEST(SharedMemory, AWindowThatIsGoneIsNotMistakenForAnother) {
+TEST(SharedMemory, BucketsAndOtherTensorsTakeTurns) {
   test::thread_world(2, [](Communicator& comm) {
     SharedMemory memory(comm, {});
-    for (int round = 0; round < 20; ++round) {  // the kernel hands out the same addresses again
+    for (int round = 0; round < 20; ++round) {
       const Tensor buffer = memory.make_buffer({1000 + 100 * round}, DType::f32);
       const Tensor outside = Tensor::zeros({1000});
       buffer.data<float>()[999] = 1.0F;
@@ -98,6 +99,25 @@ TEST(SharedMemory, AWindowThatIsGoneIsNotMistakenForAnother) {
       EXPECT_EQ(buffer.data<float>()[999], 2.0F);
       EXPECT_EQ(outside.data<float>()[999], 4.0F);
     }
+  });
+}
+
+TEST(SharedMemory, MemoryInThePlaceOfADeadBucketIsNotMistakenForIt) {
+  constexpr std::size_t kBytes = 4096;
+  test::thread_world(1, [](Communicator& comm) {
+    SharedMemory memory(comm, {});
+    Tensor bucket = memory.make_buffer({kBytes / sizeof(float)}, DType::f32);
+    std::byte* place = bucket.bytes();
+    bucket = Tensor();
+    const std::shared_ptr<void> mapping(
+        mmap(place, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+        [](void* start) { munmap(start, kBytes); });
+    ASSERT_EQ(mapping.get(), place);
+    const Tensor newcomer = Tensor::over(mapping, place, {8}, DType::f32);
+    newcomer.data<float>()[7] = 5.0F;
+    memory.sum(newcomer);
+    EXPECT_EQ(newcomer.data<float>()[7], 5.0F);
+    EXPECT_FALSE(memory.all_gather(newcomer));
   });
 }
 

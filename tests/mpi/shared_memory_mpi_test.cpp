@@ -1,13 +1,31 @@
 // Run under mpirun with any number of ranks on one host: sums through shared memory, alone and as a
 // part of a made-up grid of nodes.
 #include <gmock/gmock.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "dist/hierarchical_all_reduce.h"
 #include "dist/launch.h"
 #include "dist/shared_memory_communicator.h"
 #include "tests/support/small_training.h"
+
+namespace {
+
+bool memory_is_forbidden = false;
+
+}  // namespace
+
+// Called instead of the C library's, to be able to forbid it as a container may.
+extern "C" int memfd_create(const char* name, unsigned int flags) noexcept {
+  if (memory_is_forbidden) {
+    errno = EPERM;
+    return -1;
+  }
+  return static_cast<int>(syscall(SYS_memfd_create, name, flags));
+}
 
 namespace brigade::dist {
 namespace {
@@ -156,6 +174,27 @@ TEST(RankInfo, OneHostIsOneNode) {
   const std::vector<int> hosts = world.host_of_ranks();
   EXPECT_THAT(hosts, testing::Each(0)) << "each host is called after its lowest rank";
   EXPECT_EQ(hosts.size(), static_cast<std::size_t>(world.size()));
+}
+
+TEST(AutoCommunicator, TakesMpiOnAllRanksWhereOneMayNotShareMemory) {
+  const int size = MpiCommunicator().size();
+  memory_is_forbidden = MpiCommunicator().rank() == size - 1;
+  const auto comm = make_communicator("auto", kCpu);
+  EXPECT_THAT(comm->description(), testing::StartsWith(size == 1 ? "none" : "MPI ("));
+  const Tensor one = Tensor::from(std::vector<float>{1.0F}, {1});
+  comm->blocking_all_reduce(one);
+  EXPECT_EQ(one.item(), size);
+  EXPECT_THAT([] { make_communicator("shared", kCpu); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr(
+                  concat("shared memory: rank ", size - 1,
+                         " cannot allocate its part: Operation not permitted; use --comm mpi"))));
+  memory_is_forbidden = false;
+}
+
+TEST(AutoCommunicator, TakesSharedMemoryOnOneHost) {
+  const auto comm = make_communicator("auto", kCpu);
+  EXPECT_THAT(comm->description(),
+              testing::StartsWith(comm->size() == 1 ? "none" : "shared memory of one host"));
 }
 
 /// Freed after MPI_Finalize, at the very end of the program.

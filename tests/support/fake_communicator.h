@@ -42,10 +42,15 @@ class FakeCommunicator final : public dist::Communicator {
   /// Addresses of the tensors handed to all_reduce, in order.
   std::vector<const std::byte*> reduced;
   std::vector<std::string> log;
+  /// What make_buffer has handed out.
+  std::vector<Tensor> buffers;
 
  protected:
   std::string transport() const override { return "fake"; }
   Stream& comm_stream() override { return stream_; }
+  Tensor do_make_buffer(const Shape& shape, DType dtype, Device device) override {
+    return buffers.emplace_back(Tensor::zeros(shape, dtype, device));
+  }
   void do_sum(const Tensor& tensor) override;
   /// Every peer sends what this rank sends, in the order of its own messages.
   void do_exchange(std::span<const dist::Message> outgoing,
