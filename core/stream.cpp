@@ -1,6 +1,7 @@
 #include "core/stream.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -140,12 +141,18 @@ struct WorkerStream::Queue {
   std::thread thread;
 };
 
-WorkerStream::WorkerStream(const char* name)
+WorkerStream::WorkerStream(const char* name, Wakeup wakeup)
     : Stream(kCpu),
       queue_(std::make_unique<Queue>()),
       waiters_(std::make_shared<std::atomic<int>>(0)) {
   queue_->thread = std::thread([queue = queue_.get()] { queue->serve(); });
   pthread_setname_np(queue_->thread.native_handle(), name);
+  if (wakeup == Wakeup::in_turn) {
+    // Linux: a SCHED_BATCH thread never preempts when it wakes up (sched(7)). Needs no privilege;
+    // where it is refused all the same, the thread runs like any other.
+    const sched_param none{};
+    pthread_setschedparam(queue_->thread.native_handle(), SCHED_BATCH, &none);
+  }
 }
 
 WorkerStream::~WorkerStream() {
@@ -187,7 +194,8 @@ std::unique_ptr<Stream> make_stream(Device device, const char* name, StreamPrior
     }
   }
   BRIGADE_CHECK(!device.is_cuda(), "stream: ", device, " asked of a build without CUDA");
-  return std::make_unique<WorkerStream>(name);
+  return std::make_unique<WorkerStream>(
+      name, priority == StreamPriority::high ? Wakeup::at_once : Wakeup::in_turn);
 }
 
 }  // namespace

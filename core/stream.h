@@ -100,12 +100,21 @@ class InlineStream final : public Stream {
   using Stream::record;
 };
 
+/// How a WorkerStream's thread gets a core.
+enum class Wakeup : bool {
+  at_once,  ///< it may interrupt whoever is computing: what it does is short and urgent
+  /// It waits until whoever woke it goes to sleep or has used up its time slice. An update that
+  /// becomes possible must not push the communication thread, which has just received the
+  /// gradients, off the core before that has sent the next ones.
+  in_turn,
+};
+
 /// A thread that executes its queue first in, first out. After work has thrown, the rest of the
 /// queue is skipped and every event recorded behind it rethrows. The destructor finishes the queue.
 class WorkerStream final : public Stream {
  public:
   /// `name` shows up in debuggers and `top -H` (15 characters).
-  explicit WorkerStream(const char* name);
+  explicit WorkerStream(const char* name, Wakeup wakeup = Wakeup::at_once);
   ~WorkerStream() override;
   void run(std::function<void()> work) override;
   Event record(Timing timing) override;
@@ -126,8 +135,8 @@ enum class StreamPriority : bool { normal, high };
 /// A new stream for communication on `device`: a WorkerStream, or a high-priority CUDA stream.
 std::unique_ptr<Stream> make_comm_stream(Device device);
 
-/// A new stream for other work beside the computation: a WorkerStream called `name`, or a CUDA
-/// stream of normal priority.
+/// A new stream for other work beside the computation: a WorkerStream called `name` that runs in
+/// turn, or a CUDA stream of normal priority.
 std::unique_ptr<Stream> make_side_stream(Device device, const char* name);
 
 }  // namespace brigade
