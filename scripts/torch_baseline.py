@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """torch_baseline.py --widths 512,512,10 [...]: times PyTorch eager on a Linear+ReLU network, one GPU or CPU.
 
-The counterpart of `train_mlp --json` with one rank: same layers, loss, optimizer and batch, float32 without TF32.
-Prints one JSON object; step_ms is the median time from the start of forward to the end of the optimizer.
+The counterpart of `train_mlp --json`: same layers, loss, optimizer and batch, float32 without TF32. With WORLD_SIZE
+above 1 in the environment (and RANK, MASTER_ADDR, MASTER_PORT) it is one rank of DistributedDataParallel over gloo.
+Rank 0 prints one JSON object; step_ms is the median time from the start of forward, which all ranks begin together,
+to the end of the optimizer on the slowest rank.
 """
 
 import argparse
 import json
+import os
 import statistics
+import sys
 import time
 
 
@@ -21,6 +25,7 @@ def parse():
     parser.add_argument("--threads", type=int, default=1, help="of the CPU")
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--warmup", type=int, default=10)
+    parser.add_argument("--bucket-mb", type=float, default=25.0, help="bucket_cap_mb of DistributedDataParallel")
     return parser.parse_args()
 
 
@@ -62,12 +67,21 @@ def main():
     start = timer(torch, args.device)
     widths = [int(width) for width in args.widths.split(",")]
     model = build(torch, widths, not args.no_bias).to(args.device)
+    ranks = int(os.environ.get("WORLD_SIZE", "1"))
+    if ranks > 1:
+        torch.distributed.init_process_group("gloo")
+        # Gradients that are views of the buckets: without this PyTorch copies each twice.
+        model = torch.nn.parallel.DistributedDataParallel(
+            model, bucket_cap_mb=args.bucket_mb, gradient_as_bucket_view=True
+        )
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=args.momentum)
     loss_function = torch.nn.MSELoss()
     x = torch.rand(args.batch, widths[0], device=args.device)
     target = torch.rand(args.batch, widths[-1], device=args.device)
     times = []
     for step in range(args.warmup + args.steps):
+        if ranks > 1:
+            torch.distributed.barrier()
         elapsed = start()
         loss = loss_function(model(x), target)
         loss.backward()
@@ -77,7 +91,17 @@ def main():
         taken = elapsed()
         if step >= args.warmup:
             times.append(taken)
-    print(json.dumps({"torch": torch.__version__, "step_ms": statistics.median(times), "step_ms_min": min(times)}))
+    if ranks > 1:
+        slowest = torch.tensor(times, dtype=torch.float64)
+        torch.distributed.all_reduce(slowest, op=torch.distributed.ReduceOp.MAX)
+        times = slowest.tolist()
+    if int(os.environ.get("RANK", "0")) == 0:
+        print(json.dumps({"torch": torch.__version__, "step_ms": statistics.median(times), "step_ms_min": min(times)}))
+    if ranks > 1:
+        # Without destroy_process_group(): tearing gloo down can deadlock (seen with PyTorch 1.13).
+        sys.stdout.flush()
+        torch.distributed.barrier()
+        os._exit(0)
 
 
 if __name__ == "__main__":

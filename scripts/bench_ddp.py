@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""bench_ddp.py: two ranks training together, every way of it and PyTorch DDP in turn, as ratios.
+
+  sudo scripts/bench_ddp.py --rate 1.7gbit [--python PYTHON] [--rounds 5] [train_mlp flags...]
+  scripts/bench_ddp.py --unshaped [...]
+
+With --rate the ranks sit on two pretend hosts with one core each and a link of that rate between them
+(scripts/netlab.sh, needs root). Without, both are on this machine, each bound to a core.
+
+Per round each of these runs once, and the order turns by one from round to round:
+  alone         one rank by itself, nothing to send
+  flat          backward, then one all-reduce per bucket; times computation and communication apart
+  naive, overlap, cross-step   as train_mlp has them
+  torch CAP     PyTorch DDP over gloo with bucket_cap_mb CAP, for every --caps; PYTHON must import torch
+All do the same work: Linear and ReLU layers, MSE, plain SGD, float32, one thread per rank. Medians of the rounds.
+
+  compute    forward + backward + optimizer of the slower rank in `flat`: both compute, nothing travels meanwhile
+  comm       all-reduce of all gradients in `flat`
+  bound      the step of a perfect reducer, from measured parts: start_b = max(ready_b, end_(b-1)), end_b = start_b +
+             T_b, bound = max(end of backward, end_last) + optimizer; ready_b as in `alone`, T_b as in `flat`
+  efficiency (naive - overlap) / (naive - bound)
+
+--json FILE keeps every number. Exit code 3 with --check when a bar of the last table is missed."""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.path.join(HERE, "..", "build", "cpu-release", "bin")
+MODEL = {"depth": 16, "width": 1024, "batch": 256}
+WARMUP, STEPS = 10, 20
+BUCKETS = ["--bucket-mb", "4.1", "--last-bucket-mb", "4.1"]  # a layer of 1024 x 1024 each, the last one too
+MODES = {"alone": ["--mode", "overlap", *BUCKETS], "naive": ["--mode", "naive"], "flat": ["--mode", "flat", *BUCKETS],
+         "overlap": ["--mode", "overlap", *BUCKETS], "cross-step": ["--cross-step"]}
+
+
+def run_json(command, what, environment=None):
+    result = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **(environment or {})})
+    if result.returncode != 0:
+        sys.exit(f"bench_ddp: {what}: {' '.join(command)} failed:\n{result.stderr}{result.stdout}")
+    return json.loads(result.stdout.strip().splitlines()[-1] if what.startswith("torch") else result.stdout)
+
+
+class Shaped:
+    """Two pretend hosts, up while the benchmark runs."""
+
+    def __init__(self, rate, lab_flags):
+        self.rate, self.lab_flags = rate, lab_flags
+        os.environ.setdefault("NETLAB", "bench")
+
+    def __enter__(self):
+        self.netlab("up", "--hosts", "2", "--rate", self.rate, *self.lab_flags)
+        return self
+
+    def __exit__(self, *_):
+        self.netlab("down")
+
+    def netlab(self, *arguments):
+        result = subprocess.run([os.path.join(HERE, "netlab.sh"), *arguments], capture_output=True, text=True)
+        if result.returncode != 0:
+            sys.exit(f"bench_ddp: netlab.sh {' '.join(arguments)} failed:\n{result.stderr}{result.stdout}")
+
+    def mpi(self, ranks, program):
+        return [os.path.join(HERE, "netlab.sh"), "run", "-np", str(ranks), "--", *program]
+
+    def torch(self, program):
+        return [os.path.join(HERE, "netlab.sh"), "env", "-np", "2", "--", *program]
+
+
+class Unshaped:
+    """Both ranks on this machine, rank r on core r."""
+
+    def __enter__(self):
+        for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"):
+            os.environ.setdefault(name, "1")
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def mpi(self, ranks, program):
+        return ["mpirun", "-np", str(ranks), "--bind-to", "core", *program]
+
+    def torch(self, program):
+        start = "for r in 0 1; do RANK=$r WORLD_SIZE=2 taskset -c $r \"$@\" & done; wait"
+        return ["env", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29517", "sh", "-c", start, "sh", *program]
+
+
+def brigade(place, name, model, flags):
+    with tempfile.TemporaryDirectory() as out:
+        program = [os.path.join(BUILD, "train_mlp"), *MODES[name], "--json", "--out", out, "--threads", "1",
+                   "--eval-every", "0", "--log-every", "100000", "--steps", str(WARMUP + STEPS),
+                   "--warmup", str(WARMUP), "--train-samples", str(8 * model["batch"]), "--lr", "0.01"]
+        for key, value in model.items():
+            program += [f"--{key}", str(value)]
+        return run_json(place.mpi(1 if name == "alone" else 2, program + flags), name)
+
+
+def torch(place, python, cap, model):
+    program = [python, os.path.join(HERE, "torch_baseline.py"), "--device", "cpu", "--bucket-mb", cap,
+               "--widths", ",".join([str(model["width"])] * (model["depth"] + 1)), "--batch", str(model["batch"]),
+               "--steps", str(STEPS), "--warmup", str(WARMUP)]
+    return run_json(place.torch(program), f"torch {cap}", {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"})
+
+
+def bound(alone, flat, overlap):
+    """The recurrence above, in ms. The buckets of all three runs are the same."""
+    end = 0.0
+    for computed, sent in zip(alone["buckets"], flat["buckets"], strict=True):
+        end = max(computed["ready_ms"], end) + (sent["end_ms"] - sent["begin_ms"])
+    return max(alone["forward_ms"] + alone["backward_ms"], end) + overlap["optimizer_ms"]
+
+
+def measure(place, options, model, flags):
+    names = list(MODES) + [f"torch {cap}" for cap in options.caps]
+    rounds = []
+    for number in range(options.rounds):
+        turn = number % len(names)
+        result = {}
+        for name in names[turn:] + names[:turn]:
+            if name.startswith("torch"):
+                result[name] = torch(place, options.python, name.split()[1], model)
+            else:
+                result[name] = brigade(place, name, model, flags)
+        print(f"round {number + 1}: " + "  ".join(f"{n} {result[n]['step_ms']:.1f}" for n in names), flush=True)
+        rounds.append(result)
+    return names, rounds
+
+
+def report(options, names, rounds):
+    def median(pick):
+        return statistics.median(pick(r) for r in rounds)
+
+    step = {name: median(lambda r, n=name: r[n]["step_ms"]) for name in names}
+    print(f"\n{'':12} {'step ms':>9} {'fastest':>9} {'slowest':>9}")
+    for name in names:
+        every = [r[name]["step_ms"] for r in rounds]
+        print(f"{name:12} {step[name]:9.1f} {min(every):9.1f} {max(every):9.1f}")
+    compute = median(lambda r: max(r["flat"]["rank_compute_ms"]))
+    comm = median(lambda r: r["flat"]["comm_ms"])
+    ideal = median(lambda r: bound(r["alone"], r["flat"], r["overlap"]))
+    print(f"compute {compute:.1f} ms, comm {comm:.1f} ms, bound {ideal:.1f} ms")
+
+    bars = []
+    if options.rate:
+        bars.append(("efficiency of overlap", (step["naive"] - step["overlap"]) / (step["naive"] - ideal), ">=", 0.95))
+        bars.append(("cross-step / max(compute, comm)", step["cross-step"] / max(compute, comm), "<=", 1.10))
+    if options.caps:
+        default, best = f"torch {options.caps[0]}", min((n for n in names if n.startswith("torch")), key=step.get)
+        bars.append((f"overlap / {default} (default cap)", step["overlap"] / step[default], "<=", 0.75))
+        bars.append((f"overlap / {best} (best cap)", step["overlap"] / step[best], "<=", 0.97))
+        if options.rate:
+            bars.append((f"cross-step / {best} (best cap)", step["cross-step"] / step[best], "<=", 0.85))
+    met = True
+    for name, value, relation, bar in bars:
+        good = value >= bar if relation == ">=" else value <= bar
+        met = met and good
+        print(f"{name:40} {value:6.3f}   {relation} {bar:.2f}  {'met' if good else 'MISSED'}")
+    return {"step_ms": step, "compute_ms": compute, "comm_ms": comm, "bound_ms": ideal,
+            "ratios": {name: value for name, value, _, _ in bars}}, met
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--rate", help="of the link, as tc has it: 2gbit, 500mbit")
+    where.add_argument("--unshaped", action="store_true")
+    parser.add_argument("--mtu", default="9000", help="of the link; a small one costs the cores that compute more")
+    parser.add_argument("--python", help="to measure PyTorch with; left out: Brigade alone")
+    parser.add_argument("--caps", default="25,4,1", help="bucket caps of PyTorch in MB, its default first")
+    parser.add_argument("--rounds", type=int, default=5)
+    for key, value in MODEL.items():
+        parser.add_argument(f"--{key}", type=int, default=value)
+    parser.add_argument("--json")
+    parser.add_argument("--check", action="store_true")
+    options, flags = parser.parse_known_args()
+    options.caps = options.caps.split(",") if options.python else []
+    model = {key: getattr(options, key) for key in MODEL}
+    place = Shaped(options.rate, ["--mtu", options.mtu]) if options.rate else Unshaped()
+    with place:
+        names, rounds = measure(place, options, model, flags)
+    summary, met = report(options, names, rounds)
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump({"model": model, "rate": options.rate, **summary, "rounds": rounds}, file, indent=1)
+    sys.exit(3 if options.check and not met else 0)
+
+
+if __name__ == "__main__":
+    main()
