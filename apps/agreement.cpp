@@ -54,6 +54,8 @@ std::vector<std::string> Options::agreement() const {
           flag("comm-hook", comm_hook),
           flag("init-sync", init_sync),
           flag("reduce", reduce),
+          flag("nccl-max-ctas", nccl.max_ctas),
+          flag("nccl-register", nccl.register_buckets ? "on" : "off"),
           flag("sync", sync),
           flag("find-unused", find_unused ? "on" : "off"),
           flag("static-graph", static_graph ? "on" : "off"),

@@ -9,6 +9,7 @@
 #include "apps/inject.h"
 #include "dist/data_parallel.h"
 #include "dist/emulated_link.h"
+#include "dist/nccl_communicator.h"
 
 namespace brigade::apps {
 
@@ -67,6 +68,7 @@ struct Options {
   std::string device = "auto";
   std::string comm = "auto";
   bool trace_ring = false;
+  dist::NcclOptions nccl;
   std::int64_t threads = 0;  // 0: the cores of this rank's binding
   std::optional<dist::LinkModel> emulated_link;
   std::optional<Fault> inject;

@@ -23,7 +23,14 @@ Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
   if (!note.empty()) {
     console.warn(note);
   }
-  place.comm = dist::make_communicator(options.comm, place.device);
+  const bool nccl = place.device.is_cuda() && options.comm != "mpi" && dist::nccl_available();
+  if (!nccl && (options.nccl.max_ctas > 0 || options.nccl.register_buckets)) {
+    throw UsageError(
+        concat("--nccl-max-ctas, --nccl-register: expected gradients to travel through NCCL, "
+               "but this run is on ",
+               place.device, " with --comm ", options.comm, "; leave them out"));
+  }
+  place.comm = dist::make_communicator(options.comm, place.device, options.nccl);
   if (options.reduce == "deterministic" && !place.comm->sums_in_rank_order()) {
     place.comm->use(std::make_unique<dist::OrderedAllReduce>());
   }

@@ -14,10 +14,10 @@ class Storage {
   Storage(std::shared_ptr<CachingAllocator> allocator, std::size_t bytes)
       : allocator_(std::move(allocator)), data_(allocator_->allocate(bytes)), bytes_(bytes) {}
 
-  /// Host memory of another owner, such as a mapping that several processes share. `data` must stay
-  /// valid for as long as `owner` is held. Not part of any MemoryStats.
-  Storage(std::shared_ptr<const void> owner, std::byte* data, std::size_t bytes)
-      : owner_(std::move(owner)), data_(data), bytes_(bytes) {}
+  /// Memory of another owner, such as a mapping that several processes share. `data` must stay valid
+  /// for as long as `owner` is held. Not part of any MemoryStats.
+  Storage(std::shared_ptr<const void> owner, std::byte* data, std::size_t bytes, Device device)
+      : owner_(std::move(owner)), device_(device), data_(data), bytes_(bytes) {}
 
   ~Storage() {
     if (allocator_) {
@@ -29,11 +29,12 @@ class Storage {
 
   std::byte* data() const { return static_cast<std::byte*>(data_); }
   std::size_t bytes() const { return bytes_; }
-  Device device() const { return allocator_ ? allocator_->device() : kCpu; }
+  Device device() const { return allocator_ ? allocator_->device() : device_; }
 
  private:
   std::shared_ptr<CachingAllocator> allocator_;  // one of these two is null
   std::shared_ptr<const void> owner_;
+  Device device_ = kCpu;  // of the owner's memory
   void* data_;
   std::size_t bytes_;
 };

@@ -22,12 +22,12 @@ Tensor Tensor::zeros(const Shape& shape, DType dtype, Device device) {
 }
 
 Tensor Tensor::over(std::shared_ptr<const void> owner, std::byte* memory, const Shape& shape,
-                    DType dtype) {
+                    DType dtype, Device device) {
   Tensor tensor;
   tensor.shape_ = shape;
   tensor.numel_ = shape.numel();
   tensor.dtype_ = dtype;
-  tensor.storage_ = std::make_shared<Storage>(std::move(owner), memory, tensor.nbytes());
+  tensor.storage_ = std::make_shared<Storage>(std::move(owner), memory, tensor.nbytes(), device);
   return tensor;
 }
 

@@ -28,10 +28,10 @@ class Tensor {
     return empty(other.shape(), other.dtype(), other.device());
   }
 
-  /// Over host memory that `owner` keeps valid while it is held (Storage). `memory` must be aligned
-  /// for `dtype`.
+  /// Over memory on `device` that `owner` keeps valid while it is held (Storage). `memory` must be
+  /// aligned for `dtype`.
   static Tensor over(std::shared_ptr<const void> owner, std::byte* memory, const Shape& shape,
-                     DType dtype);
+                     DType dtype, Device device = kCpu);
 
   /// A copy of host values.
   template <class T>

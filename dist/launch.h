@@ -6,6 +6,7 @@
 
 #include "core/device.h"
 #include "dist/communicator.h"
+#include "dist/nccl_communicator.h"
 
 namespace brigade::dist {
 
@@ -56,8 +57,10 @@ Device choose_device(const std::string& request, const RankInfo& info, Communica
 /// `hierarchical`, that within each host and the ring over sockets between them; `ring`, `halving`
 /// or `tree`, that algorithm over sockets. `auto` takes NCCL on GPUs, else the ring on several
 /// hosts and shared memory on one; one rank needs none and gets SingleProcessCommunicator. Prints
-/// one warning line on rank 0 when ranks share a GPU. UsageError for combinations that cannot work.
-std::unique_ptr<Communicator> make_communicator(const std::string& request, Device device);
+/// one warning line on rank 0 when ranks share a GPU. `nccl` only matters where NCCL is taken.
+/// UsageError for combinations that cannot work.
+std::unique_ptr<Communicator> make_communicator(const std::string& request, Device device,
+                                                const NcclOptions& nccl = {});
 
 /// Runs `body` as the whole of a program between MPI's start and end. An exception on any rank is
 /// printed as `[rank r] message` in one write, then the job is ended with MPI_Abort, so that no

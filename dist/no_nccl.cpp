@@ -5,7 +5,8 @@
 namespace brigade::dist {
 
 std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicator> /*control*/,
-                                                     Device /*device*/, bool /*shared_gpu*/) {
+                                                     Device /*device*/, bool /*shared_gpu*/,
+                                                     const NcclOptions& /*options*/) {
   throw UsageError(
       "this build has no NCCL (BRIGADE_NCCL=OFF, or not found by CMake); use --comm mpi");
 }

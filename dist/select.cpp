@@ -53,7 +53,8 @@ std::unique_ptr<AllReduce> own_algorithm(const std::string& request) {
 }
 
 std::unique_ptr<Communicator> make_gpu_communicator(const std::string& request, Device device,
-                                                    std::unique_ptr<MpiCommunicator> mpi) {
+                                                    std::unique_ptr<MpiCommunicator> mpi,
+                                                    const NcclOptions& nccl) {
   const bool shared = gpu_is_shared(device, *mpi);
   if (shared && mpi->rank() == 0) {
     std::fputs(
@@ -61,7 +62,7 @@ std::unique_ptr<Communicator> make_gpu_communicator(const std::string& request, 
         stderr);
   }
   if (request == "nccl" || (request == "auto" && kHasNccl)) {
-    return make_nccl_communicator(std::move(mpi), device, shared);
+    return make_nccl_communicator(std::move(mpi), device, shared, nccl);
   }
   if constexpr (kHasCuda) {
     return make_staged_communicator(std::move(mpi), device);
@@ -154,7 +155,8 @@ Device choose_device(const std::string& request, const RankInfo& info, Communica
 }
 
 // NOLINTBEGIN(clang-analyzer-cplusplus.NewDeleteLeaks): as above
-std::unique_ptr<Communicator> make_communicator(const std::string& request, Device device) {
+std::unique_ptr<Communicator> make_communicator(const std::string& request, Device device,
+                                                const NcclOptions& nccl) {
   constexpr std::array kOnGpu{"auto", "mpi", "nccl"};
   constexpr std::array kOnCpu{"auto", "mpi", "shared", "hierarchical", "ring", "halving", "tree"};
   const bool for_gpu = std::ranges::find(kOnGpu, request) != kOnGpu.end();
@@ -172,7 +174,7 @@ std::unique_ptr<Communicator> make_communicator(const std::string& request, Devi
   if (request == "auto" && mpi->size() == 1) {
     return std::make_unique<SingleProcessCommunicator>(device);
   }
-  return device.is_cuda() ? make_gpu_communicator(request, device, std::move(mpi))
+  return device.is_cuda() ? make_gpu_communicator(request, device, std::move(mpi), nccl)
                           : make_cpu_communicator(request, std::move(mpi));
 }
 // NOLINTEND(clang-analyzer-cplusplus.NewDeleteLeaks)

@@ -106,6 +106,13 @@ check_modes() {
     part "mode-$mode" 45 mpirun -np 2 --bind-to none "$bin/train_mlp" --mode "$mode" "${accumulation[@]}" \
       --device cuda --data synthetic --hidden "512,512" --steps 60 --bucket-mb 0.5 --out "$work/run-$mode" --json
   done
+  local flags=(--device cuda --data synthetic --hidden "512,512" --steps 60 --bucket-mb 0.5 --json)
+  for mode in optimizer-overlap cross-step; do
+    part "mode-$mode" 45 mpirun -np 2 --bind-to none "$bin/train_mlp" "--$mode" "${flags[@]}" --out "$work/run-$mode"
+  done
+  # Registered buckets exist only where each rank has a GPU of its own: one rank, here.
+  part mode-nccl-register 45 mpirun -np 1 --bind-to none "$bin/train_mlp" --comm nccl --nccl-register --nccl-max-ctas 4 \
+    "${flags[@]}" --out "$work/run-nccl-register"
 }
 
 check_sanitizer() {

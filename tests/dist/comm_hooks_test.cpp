@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "autograd/engine.h"
@@ -67,6 +68,35 @@ TEST_P(CommHooks, RunPerParameterAndWithMicroBatchesToo) {
     close(train(comm, {.mode = SyncMode::per_param, .hook = hook().make()}));
     close(train(comm, {.accum = 2, .no_sync = true, .hook = hook().make()}));
     close(train(comm, {.accum = 2, .no_sync = false, .hook = hook().make()}));
+  });
+}
+
+TEST_P(CommHooks, MoveAlongWhenTheBucketsAreRebuilt) {
+  const auto trained = [](Communicator& comm, std::shared_ptr<CommHook> hook) {
+    const auto model = test::make_mlp({6, 16, 8, 3});
+    std::vector<autograd::Variable> parameters = model->parameters();
+    std::reverse(parameters.begin(), parameters.end());  // so that the first buckets are wrong
+    DataParallel parallel(parameters, comm, {.bucket_bytes = 256, .hook = std::move(hook)});
+    optim::SGD optimizer(parameters, {.lr = 0.1});
+    for (int step = 0; step < 6; ++step) {
+      optimizer.zero_grad();
+      const Tensor x = test::data_rows(4 * (comm.size() * step + comm.rank()), 4, 6, 3);
+      const Tensor y = test::data_rows(4 * (comm.size() * step + comm.rank()), 4, 3, 4);
+      autograd::backward(autograd::mse_loss(model->forward(autograd::Variable(x)), y));
+      optimizer.step();
+    }
+    EXPECT_TRUE(parallel.rebuilt());
+    parallel.verify_parameters_equal();
+    std::vector<float> weights;
+    for (const autograd::Variable& parameter : parameters) {
+      const std::vector<float> values = parameter.data().to_vector<float>();
+      weights.insert(weights.end(), values.begin(), values.end());
+    }
+    return weights;
+  };
+  thread_world(ranks(), [&](Communicator& comm) {
+    const std::vector<float> expected = trained(comm, std::make_shared<PlainAllReduce>());
+    EXPECT_LT(test::relative_l2(trained(comm, hook().make()), expected), 0.3);
   });
 }
 
