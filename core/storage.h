@@ -14,8 +14,8 @@ class Storage {
   Storage(std::shared_ptr<CachingAllocator> allocator, std::size_t bytes)
       : allocator_(std::move(allocator)), data_(allocator_->allocate(bytes)), bytes_(bytes) {}
 
-  /// Memory of another owner, such as a mapping that several processes share. `data` must stay valid
-  /// for as long as `owner` is held. Not part of any MemoryStats.
+  /// Memory of another owner, such as a mapping that several processes share. `data` must stay
+  /// valid for as long as `owner` is held. Not part of any MemoryStats.
   Storage(std::shared_ptr<const void> owner, std::byte* data, std::size_t bytes, Device device)
       : owner_(std::move(owner)), device_(device), data_(data), bytes_(bytes) {}
 
