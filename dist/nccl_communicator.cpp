@@ -173,8 +173,8 @@ class NcclCommunicator final : public Communicator {
     constexpr std::size_t kUnit = NCCL_WIN_REQUIRED_ALIGNMENT;
     const auto window = std::make_shared<Window>((bytes + kUnit - 1) / kUnit * kUnit);
     // Registering is collective: all ranks have the memory, or none uses it.
-    const auto failed = all_gather_values(*control_, window->failed());
-    if (std::ranges::find(failed, true) != failed.end()) {
+    const std::vector<int> failed = all_gather_values(*control_, window->failed() ? 1 : 0);
+    if (std::ranges::find(failed, 1) != failed.end()) {
       return Communicator::do_make_buffer(shape, dtype, device);
     }
     settle(window->announce(comm_), "ncclCommWindowRegister");
