@@ -59,6 +59,7 @@ std::vector<OperationTime> operation_times(const std::vector<StepTrace>& steps) 
   std::map<std::string, double> totals;
   for (const StepTrace& step : steps) {
     std::vector<std::string> open;  // names of the scopes around the current one
+    std::vector<std::pair<Interval, std::string>> computing;
     for (const ScopeTimes& scope : step.spans.scopes) {
       open.resize(std::min(open.size(), static_cast<std::size_t>(scope.depth)));
       if (scope.lane != Lane::compute && scope.lane != Lane::optimizer) {
@@ -72,9 +73,15 @@ std::vector<OperationTime> operation_times(const std::vector<StepTrace>& steps) 
         totals[open.back()] -= length;  // only what is not inside an inner scope is its own
       }
       open.push_back(name);
+      computing.emplace_back(Interval{scope.begin, scope.end}, name);
     }
-    for (const Interval& wait : step.spans.waits) {  // at the end of backward, in no inner scope
-      totals["backward"] -= wait.end - wait.begin;
+    for (const Interval& wait : step.spans.waits) {
+      // Scopes come in the order in which they were opened, so the last one around it is innermost:
+      // backward's own time, or with --cross-step a layer of the next forward.
+      const auto around = std::find_if(computing.rbegin(), computing.rend(), [&](const auto& one) {
+        return one.first.begin <= wait.begin && wait.begin < one.first.end;
+      });
+      totals[around == computing.rend() ? "backward" : around->second] -= wait.end - wait.begin;
       totals["waiting for gradients"] += wait.end - wait.begin;
     }
   }

@@ -117,6 +117,21 @@ TEST(OperationTimes, AreWithoutTheOperationsInside) {
   EXPECT_EQ(found, expected);
 }
 
+TEST(OperationTimes, TakeAWaitOutOfTheLayerThatWaited) {
+  StepSpans spans;
+  spans.scopes = {{"forward", Lane::compute, 0, 0, 10},
+                  {"layer 0 Linear(4, 4)", Lane::compute, 1, 1, 9},
+                  {"backward_WITH_OVERLAP", Lane::compute, 0, 10, 30}};
+  spans.waits = {{1, 6}};
+  std::map<std::string, double> found;
+  for (const OperationTime& operation : operation_times({{1, spans}})) {
+    found.emplace(operation.name, operation.ms);
+  }
+  const std::map<std::string, double> expected{
+      {"forward", 2}, {"forward Linear", 3}, {"backward", 20}, {"waiting for gradients", 5}};
+  EXPECT_EQ(found, expected);
+}
+
 TEST(ClockOffset, LiesWithinItsErrorAndTheErrorIsSmall) {
   test::thread_world(3, [](dist::Communicator& comm) {
     const dist::ClockOffset offset = dist::measure_clock_offset(comm, 30);
