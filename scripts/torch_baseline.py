@@ -25,6 +25,7 @@ def parse():
     parser.add_argument("--threads", type=int, default=1, help="of the CPU")
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--warmup", type=int, default=10)
+    parser.add_argument("--compile", action="store_true", help="torch.compile the network")
     parser.add_argument("--bucket-mb", type=float, default=25.0, help="bucket_cap_mb of DistributedDataParallel")
     return parser.parse_args()
 
@@ -67,6 +68,8 @@ def main():
     start = timer(torch, args.device)
     widths = [int(width) for width in args.widths.split(",")]
     model = build(torch, widths, not args.no_bias).to(args.device)
+    if args.compile:
+        model = torch.compile(model)
     ranks = int(os.environ.get("WORLD_SIZE", "1"))
     if ranks > 1:
         torch.distributed.init_process_group("gloo")

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""bench_compute.py: is a training step on one CPU thread faster than PyTorch's?
+
+  scripts/bench_compute.py [--python PYTHON] [--cells 8x1024x128,...|grid] [--rounds 5] [--compile]
+
+A cell is depth x width x batch; `grid` is 8x1024, 12x2048, 40x256 and 4x4096 at batch 32, 128 and 512. In every round
+train_mlp with one rank, torch_baseline.py and gemm_share (tests/bench) take turns on one core with one thread each.
+Both train Linear and ReLU layers with MSE and plain SGD, timed from the start of forward to the end of the optimizer.
+PYTHON is one that can import torch (default: the first python3); --compile also times torch.compile.
+
+  ratio      Brigade's median step / PyTorch's; of the medians of the rounds, and the least and largest of a round
+  GEMMs      share of Brigade's step that its matrix products take by themselves, on as many different buffers
+  peak MB    largest resident memory of each process beyond what it has with a 1x8x1 network: weights, gradients,
+             optimizer, activations and data, without the interpreter and the libraries
+
+--json FILE keeps every number. Exit code 3 with --check when a ratio is above 1, or the median of a grid above 0.9."""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.path.join(HERE, "..", "build", "cpu-release", "bin")
+GRID = [(depth, width, batch) for depth, width in ((8, 1024), (12, 2048), (40, 256), (4, 4096))
+        for batch in (32, 128, 512)]
+NOTHING = (1, 8, 1)  # a network that costs nothing: what remains is the program itself
+SECONDS = 4  # about what one run may compute; a slow core makes it longer
+GFLOPS = 60
+WARMUP = 5
+
+
+def steps_of(cell):
+    depth, width, batch = cell
+    flop = 6 * depth * width * width * batch
+    return max(5, min(200, int(SECONDS * GFLOPS * 1e9 / flop)))
+
+
+def run_json(command, environment=None):
+    """What the command prints, and its peak resident memory in MB."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env={**os.environ, **(environment or {})})
+    output, errors = process.stdout.read(), process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        sys.exit(f"bench_compute: {' '.join(command)} failed:\n{errors}")
+    return {**json.loads(output), "peak_mb": usage.ru_maxrss / 1024}
+
+
+class Bench:
+    def __init__(self, options):
+        self.options = options
+        self.pinned = ["taskset", "-c", str(options.core)]
+        self.contestants = {"brigade": self.brigade, "torch": self.torch}
+        if options.compile:
+            self.contestants["compile"] = lambda cell: self.torch(cell, "--compile")
+        self.own_memory = {name: run(NOTHING)["peak_mb"] for name, run in self.contestants.items()}
+
+    def brigade(self, cell):
+        depth, width, batch = cell
+        with tempfile.TemporaryDirectory() as out:
+            return run_json([*self.pinned, os.path.join(BUILD, "train_mlp"), "--depth", str(depth),
+                             "--width", str(width), "--batch", str(batch), "--lr", "0.01", "--threads", "1",
+                             "--steps", str(steps_of(cell) + WARMUP), "--warmup", str(WARMUP),
+                             "--train-samples", str(batch * 4), "--eval-every", "0", "--log-every", "100000",
+                             "--json", "--out", out])
+
+    def torch(self, cell, *flags):
+        depth, width, batch = cell
+        return run_json([*self.pinned, self.options.python, os.path.join(HERE, "torch_baseline.py"), "--device", "cpu",
+                         "--widths", ",".join([str(width)] * (depth + 1)), "--batch", str(batch),
+                         "--steps", str(steps_of(cell)), "--warmup", str(WARMUP), *flags],
+                        {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"})
+
+    def gemms(self, cell):
+        depth, width, batch = cell
+        return run_json([*self.pinned, os.path.join(BUILD, "gemm_share"), str(depth), str(width), str(batch), "1",
+                         str(steps_of(cell))])
+
+    def measure(self, cell):
+        rounds = []
+        for number in range(self.options.rounds):
+            names = list(self.contestants)
+            turn = number % len(names)
+            result = {name: self.contestants[name](cell) for name in names[turn:] + names[:turn]}
+            rounds.append({**result, "gemms": self.gemms(cell)})
+        return rounds
+
+
+def median(rounds, name, key="step_ms"):
+    return statistics.median(r[name][key] for r in rounds)
+
+
+def report(bench, cell, rounds):
+    each = [r["brigade"]["step_ms"] / r["torch"]["step_ms"] for r in rounds]
+    row = {"cell": cell, "brigade_ms": median(rounds, "brigade"), "torch_ms": median(rounds, "torch"),
+           "least": min(each), "largest": max(each), "gemm_share": median(rounds, "gemms", "gemm_share")}
+    row["ratio"] = row["brigade_ms"] / row["torch_ms"]
+    for name, own in bench.own_memory.items():
+        row[f"{name}_peak_mb"] = median(rounds, name, "peak_mb") - own
+    line = (f"{'x'.join(map(str, cell)):>12} {row['brigade_ms']:9.2f} {row['torch_ms']:9.2f} {row['ratio']:6.3f} "
+            f"({row['least']:.2f}-{row['largest']:.2f}) {100 * row['gemm_share']:6.1f} "
+            f"{row['brigade_peak_mb']:8.0f} {row['torch_peak_mb']:8.0f}")
+    if "compile" in bench.contestants:
+        row["compile_ms"] = median(rounds, "compile")
+        line += f" {row['compile_ms']:9.2f} {row['brigade_ms'] / row['compile_ms']:6.3f}"
+    print(line, flush=True)
+    return row
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", default="python3")
+    parser.add_argument("--cells", default="8x1024x128")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--core", type=int, default=0)
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--json")
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    cells = GRID if options.cells == "grid" else [tuple(int(n) for n in c.split("x")) for c in options.cells.split(",")]
+    if any(len(cell) != 3 for cell in cells):
+        sys.exit(f"bench_compute: --cells: expected DEPTHxWIDTHxBATCH,... or grid, got {options.cells}")
+
+    bench = Bench(options)
+    version = bench.torch(NOTHING)["torch"]
+    print(f"one thread, {options.rounds} rounds, PyTorch {version}; step in ms")
+    print(f"{'cell':>12} {'Brigade':>9} {'PyTorch':>9} {'ratio':>6} {'':11} {'GEMMs %':>6} {'peak MB':>8} {'PyTorch':>8}"
+          + (f" {'compile':>9} {'ratio':>6}" if options.compile else ""))
+    rows = [report(bench, cell, bench.measure(cell)) for cell in cells]
+    middle = statistics.median(row["ratio"] for row in rows)
+    print(f"median ratio {middle:.3f}, largest {max(row['ratio'] for row in rows):.3f}")
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump({"torch": version, "cells": rows}, file, indent=1)
+    met = max(row["ratio"] for row in rows) <= 1.0 and (len(rows) == 1 or middle <= 0.9)
+    sys.exit(3 if options.check and not met else 0)
+
+
+if __name__ == "__main__":
+    main()
