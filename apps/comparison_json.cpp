@@ -23,6 +23,9 @@ Json link_json(const Options& options) {
 std::string comparison_json(const ComparisonInfo& info, const Comparison& result) {
   const auto mode_json = [&result, ranks = info.ranks.size](const ModeResult& mode) {
     const TimingSummary& t = mode.timing;
+    // The ideal line neither communicates nor is compared with anything.
+    const bool real = &mode != &result.ideal;
+    const auto known = [real](const auto& value) { return real ? Json(value) : Json(nullptr); };
     const double compression =
         compression_ratio(ranks, mode.bytes_per_step, mode.bytes_sent_per_step);
     return Json{{"mode", mode.mode},
@@ -32,23 +35,24 @@ std::string comparison_json(const ComparisonInfo& info, const Comparison& result
                 {"forward_ms", t.median.forward},
                 {"backward_ms", t.median.backward},
                 {"optimizer_ms", t.median.optimizer},
-                {"wait_ms", t.median.wait},
-                {"comm_ms", t.median.comm},
-                {"exposed_ms", t.median.exposed},
-                {"hidden_fraction", t.hidden_fraction},
+                {"wait_ms", known(t.median.wait)},
+                {"comm_ms", known(t.median.comm)},
+                {"exposed_ms", known(t.median.exposed)},
+                {"hidden_fraction", known(t.hidden_fraction)},
                 {"slower_beside_comm",
                  mode.beside.operations > 0 ? Json(mode.beside.slower()) : Json(nullptr)},
-                {"collectives_per_step", mode.collectives_per_step},
-                {"bytes_per_step", mode.bytes_per_step},
-                {"bytes_sent_per_step", mode.bytes_sent_per_step},
-                {"compression_ratio", compression > 0.0 ? Json(compression) : Json(nullptr)},
+                {"collectives_per_step", known(mode.collectives_per_step)},
+                {"bytes_per_step", known(mode.bytes_per_step)},
+                {"bytes_sent_per_step", known(mode.bytes_sent_per_step)},
+                {"compression_ratio", compression > 0.0 ? known(compression) : Json(nullptr)},
                 {"samples_per_second", t.samples_per_second},
                 {"speed_up", speed_up(result, mode)},
-                {"params_hash", fmt::format("{:016x}", mode.hash)},
-                {"ranks_equal", mode.ranks_equal},
-                {"difference_to_first_mode", mode.against_first},
-                {"difference_to_one_rank", mode.against_one_rank}};
+                {"params_hash", known(fmt::format("{:016x}", mode.hash))},
+                {"ranks_equal", known(mode.ranks_equal)},
+                {"difference_to_first_mode", known(mode.against_first)},
+                {"difference_to_one_rank", known(mode.against_one_rank)}};
   };
+  const double bound = bound_ms(info, result);
   Json json{{"version", kVersion},
             {"world_size", info.ranks.size},
             {"hosts", info.ranks.hosts},
@@ -69,7 +73,7 @@ std::string comparison_json(const ComparisonInfo& info, const Comparison& result
             {"timed_steps", result.timed_steps},
             {"equal", result.equal},
             {"one_rank_samples_per_second", result.alone_samples_per_second},
-            {"bound_ms", bound_ms(info, result)},
+            {"bound_ms", bound > 0.0 ? Json(bound) : Json(nullptr)},
             {"reading", reading(info, result)}};
   for (const ModeResult& mode : result.modes) {
     json["modes"].push_back(mode_json(mode));

@@ -67,7 +67,23 @@ bool unsteady(const Comparison& result) {
          });
 }
 
-std::string about_exposure(const Comparison& result, const ModeResult& overlap) {
+/// What would start the first bucket earlier, or leave less for the end.
+std::string advice(const Options& options, const CollectiveTimes& tail, bool single) {
+  if (options.bucket_by != "size") {
+    return fmt::format("--bucket-by size --bucket-mb {:.2g} makes buckets of its own size",
+                       0.5 * options.bucket_mb);
+  }
+  if (!single) {
+    return fmt::format(
+        "--bucket-mb {:.2g} starts earlier, --last-bucket-mb {:.2g} leaves less to send at the end",
+        0.5 * options.bucket_mb, 0.5 * static_cast<double>(tail.bytes) / 0x1p20);
+  }
+  return "the last bucket is a single parameter already: what helps is less to send before it "
+         "(--comm-hook, --accum K with no_sync) or --cross-step of train_mlp";
+}
+
+std::string about_exposure(const ComparisonInfo& info, const Comparison& result,
+                           const ModeResult& overlap) {
   const TimingSummary& t = overlap.timing;
   std::string text = fmt::format(
       "overlap hides {:.0f} % of its {:.2f} ms of communication; {:.2f} ms per step stay exposed.",
@@ -90,6 +106,9 @@ std::string about_exposure(const Comparison& result, const ModeResult& overlap) 
           : contents->second + "; ",
       static_cast<double>(tail.bytes) / 0x1p20, tail.ready, tail.begin, tail.end,
       backward_end(result));
+  if (tail.begin - tail.ready > 0.1 * (tail.end - tail.ready)) {
+    text += fmt::format(" It waited {:.2f} ms for those before it.", tail.begin - tail.ready);
+  }
   const double hideable = result.ideal.timing.median.backward;
   if (t.median.comm > 0.9 * hideable) {
     text += fmt::format(
@@ -97,10 +116,14 @@ std::string about_exposure(const Comparison& result, const ModeResult& overlap) 
         "limit, and only fewer bytes would help (--accum K with no_sync, --comm-hook).",
         hideable);
   } else {
-    text += fmt::format(
-        " The first bucket left when {:.0f} % of backward was over; a smaller --bucket-mb starts "
-        "earlier and leaves less to send at the end.",
-        100.0 * std::clamp((t.collectives.front().begin - t.median.forward) / hideable, 0.0, 1.0));
+    // With micro-batches that each synchronise, the first bucket leaves in the first of them.
+    const auto parts = static_cast<double>(info.options.accum);
+    const double begun = t.collectives.front().begin - t.median.forward / parts;
+    const bool single =
+        contents != overlap.trace.contents.end() && contents->second.find(',') == std::string::npos;
+    text += fmt::format(" The first bucket left when {:.0f} % of backward was over; {}.",
+                        100.0 * std::clamp(begun / (hideable / parts), 0.0, 1.0),
+                        advice(info.options, tail, single));
   }
   return text;
 }
@@ -257,7 +280,7 @@ std::vector<std::string> reading(const ComparisonInfo& info, const Comparison& r
         "largely waiting for it. Look at the load and the clock of its host first.",
         slow->rank, slow->compute, slow->others));
   } else if (overlap != nullptr) {
-    lines.push_back(about_exposure(result, *overlap));
+    lines.push_back(about_exposure(info, result, *overlap));
   }
   if (unsteady(result)) {
     lines.emplace_back(

@@ -10,17 +10,18 @@
 
 namespace brigade::apps {
 
-/// The vectors of all ranks, in rank order. They must have equal lengths. Collective.
+/// The vectors of all ranks, in rank order, of any lengths. Collective.
 template <class T>
-std::vector<std::vector<T>> gather_vectors(dist::Communicator& comm, const std::vector<T>& mine) {
+std::vector<std::vector<T>> gather_vectors(dist::Communicator& comm, std::vector<T> mine) {
+  const std::vector<std::size_t> lengths = dist::all_gather_values(comm, mine.size());
+  const std::size_t longest = *std::max_element(lengths.begin(), lengths.end());
+  mine.resize(longest);  // MPI's all-gather wants as much from everybody
   const std::vector<std::byte> bytes = comm.all_gather(std::as_bytes(std::span(mine)));
-  std::vector<std::vector<T>> all(static_cast<std::size_t>(comm.size()),
-                                  std::vector<T>(mine.size()));
-  const std::byte* from = bytes.data();
-  for (std::vector<T>& one : all) {
+  std::vector<std::vector<T>> all;
+  for (std::size_t rank = 0; rank < lengths.size(); ++rank) {
+    std::vector<T>& one = all.emplace_back(lengths[rank]);
     if (!one.empty()) {
-      std::memcpy(one.data(), from, one.size() * sizeof(T));
-      from += one.size() * sizeof(T);
+      std::memcpy(one.data(), bytes.data() + rank * longest * sizeof(T), one.size() * sizeof(T));
     }
   }
   return all;

@@ -252,10 +252,11 @@ void resolve_in_flight(const CLI::App& app, Options& o) {
   if (o.cross_step) {
     // The next forward waits for a layer at a time, so a layer is what should arrive; small pieces
     // let an urgent one overtake. Only where the user has not chosen.
-    if (app.count("--bucket-by") == 0 && app.count("--bucket-mb") == 0) {
+    const bool own_buckets = o.mode == "naive" || o.mode == "per_param";
+    if (!own_buckets && app.count("--bucket-by") == 0 && app.count("--bucket-mb") == 0) {
       o.bucket_by = "layer";
     }
-    if (!o.split_tensors && !o.piece_mb) {
+    if (!o.split_tensors && !o.piece_mb && o.comm_hook == "none") {  // hooks take whole buckets
       o.piece_mb = 1.0;
     }
   }
@@ -264,6 +265,11 @@ void resolve_in_flight(const CLI::App& app, Options& o) {
     return;
   }
   const std::string flag = o.cross_step ? "--cross-step" : "--optimizer-overlap";
+  if (o.accum > 1 && !o.deferred_sync()) {
+    throw UsageError(concat(flag, " with --accum ", o.accum, ": in mode ", o.mode,
+                            " every micro-batch synchronises, and would be a step of the "
+                            "optimizer; use --mode no_sync, or leave out --accum"));
+  }
   if (o.mode == "naive") {
     throw UsageError(flag + ": expected a mode with buckets, got naive; use --mode overlap");
   }

@@ -12,7 +12,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Interval, begin, end)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CollectiveTimes, ready, begin, end, bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ScopeTimes, name, lane, depth, begin, end)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MemorySample, at, bytes)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepSpans, start, forwards, backwards, optimizer, waits,
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepSpans, start, forwards, backwards, optimizer, updates, waits,
                                    collectives, labels, scopes, operations, memory)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepTrace, step, spans)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankTrace, rank, host, clock_error_ms, steps)

@@ -142,7 +142,8 @@ TimingSummary summarize(const TimingHistory& history, std::size_t warmup,
   summary.median = gather_vectors(comm, std::vector{median_times(steps)})[root].front();
   summary.communicates = comm.size() > 1 && summary.median.comm > 0.0;
   summary.hidden_fraction = hidden_fraction(summary.median);
-  // All ranks execute the same collectives, so these vectors have equal lengths too.
+  // Each rank's own: a collective that runs across the border of two steps may lie in another one
+  // on each rank.
   const auto collectives =
       gather_vectors(comm, median_collectives(history.collectives().subspan(skipped)));
   summary.collectives = collectives[root];

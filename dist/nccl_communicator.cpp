@@ -91,6 +91,8 @@ class Window {
     comm_ = comm;
     return ncclCommWindowRegister(comm, memory_, bytes_, &window_, NCCL_WIN_COLL_SYMMETRIC);
   }
+  /// The communicator is gone, and the window with it.
+  void forget() noexcept { window_ = nullptr; }
   void withdraw() noexcept {
     if (window_ != nullptr) {
       static_cast<void>(ncclCommWindowDeregister(comm_, std::exchange(window_, nullptr)));
@@ -125,16 +127,13 @@ class NcclCommunicator final : public Communicator {
     // With an exception on its way out, other ranks may never take part in what is in flight: do
     // not wait for it.
     if (failed_ || std::uncaught_exceptions() > exceptions_at_start_) {
+      each_window(&Window::forget);
       static_cast<void>(ncclCommAbort(comm_));
       return;
     }
     try {
       stream_->synchronize();
-      for (const std::weak_ptr<Window>& window : windows_) {
-        if (const std::shared_ptr<Window> alive = window.lock()) {
-          alive->withdraw();
-        }
-      }
+      each_window(&Window::withdraw);
       settle(ncclCommFinalize(comm_), "ncclCommFinalize");
       static_cast<void>(ncclCommDestroy(comm_));
     } catch (const std::exception& error) {
@@ -212,6 +211,14 @@ class NcclCommunicator final : public Communicator {
   }
 
  private:
+  void each_window(void (Window::*action)() noexcept) {
+    for (const std::weak_ptr<Window>& window : windows_) {
+      if (const std::shared_ptr<Window> alive = window.lock()) {
+        ((*alive).*action)();
+      }
+    }
+  }
+
   void connect() {
     ncclUniqueId id{};
     if (rank() == 0) {

@@ -35,6 +35,8 @@ UpdateInFlight::~UpdateInFlight() {
     }
   }
   if (failing) {
+    const std::lock_guard lock(permission_->mutex);  // waits for the one update that is running
+    permission_->granted = false;
     static_cast<void>(stream_.release());  // to join its thread would be to wait
   }
 }
@@ -57,7 +59,11 @@ void UpdateInFlight::start(Update& update) {
   stream_->wait(compute_stream(device_).record());  // dx has been computed from the old weights
   stream_->wait(update.reduced.done());
   const Event begin = comm_.timed() ? stream_->record(Timing::on) : Event();
-  stream_->run([run = std::move(update.run), stream = stream_.get()] {
+  stream_->run([run = std::move(update.run), stream = stream_.get(), permission = permission_] {
+    const std::lock_guard lock(permission->mutex);
+    if (!permission->granted) {
+      return;
+    }
     const ProfilerRange range("optimizer");
     std::optional<UseStream> operators;
     if (stream->device().is_cuda()) {  // on the CPU this is the stream's own thread already

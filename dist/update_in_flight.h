@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -53,7 +54,8 @@ class UpdateInFlight final : public BucketSink {
   UpdateInFlight(const std::vector<autograd::Variable>& parameters, Communicator& comm,
                  Device device, BucketOptimizer optimizer, UpdateDeadline deadline);
   /// Waits for what is in flight, unless an exception is on its way out: a rank may be gone, and
-  /// its all-reduces would never end.
+  /// its all-reduces would never end. Then updates that have not begun are not executed any more,
+  /// so the optimizer may go.
   ~UpdateInFlight() override;
   UpdateInFlight(const UpdateInFlight&) = delete;
   UpdateInFlight& operator=(const UpdateInFlight&) = delete;
@@ -85,6 +87,13 @@ class UpdateInFlight final : public BucketSink {
   std::size_t started_ = 0;      // how many of them are in the stream
   std::vector<UpdateRecord> records_;
   int exceptions_at_start_;
+  /// What the stream's thread may still want to do, shared with it: false once this object, and
+  /// with it perhaps the optimizer, is on its way out.
+  struct Permission {
+    std::mutex mutex;
+    bool granted = true;
+  };
+  std::shared_ptr<Permission> permission_ = std::make_shared<Permission>();
   std::unique_ptr<Stream> stream_;  // last: its thread ends first
 };
 

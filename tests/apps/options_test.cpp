@@ -128,6 +128,27 @@ TEST(Options, WhatNcclMayTakeIsTheSameOnAllRanks) {
   EXPECT_THAT(complaint({"--nccl-max-ctas", "0"}), HasSubstr("from 1 to 1024"));
 }
 
+TEST(Options, UpdatesInFlightAreRefusedWhereTheyCannotWork) {
+  for (const char* flag : {"--optimizer-overlap", "--cross-step"}) {
+    EXPECT_THAT(complaint({flag, "--accum", "2"}),
+                HasSubstr(std::string(flag) +
+                          " with --accum 2: in mode overlap every micro-batch synchronises"));
+    EXPECT_THAT(complaint({flag, "--clip-norm", "1"}), HasSubstr("expected no --clip-norm"));
+    EXPECT_THAT(complaint({flag, "--mode", "naive"}), HasSubstr("expected a mode with buckets"));
+    EXPECT_THAT(complaint({flag, "--find-unused"}), HasSubstr("expected no --find-unused"));
+    EXPECT_TRUE(parsed({flag, "--accum", "2", "--mode", "no_sync"}).in_flight());
+  }
+}
+
+TEST(Options, CrossStepCutsLayersIntoPiecesUnlessAHookNeedsThemWhole) {
+  const Options o = parsed({"--cross-step"});
+  EXPECT_EQ(o.bucket_by, "layer");
+  EXPECT_EQ(o.piece_mb, 1.0);
+  EXPECT_TRUE(o.split_tensors);
+  EXPECT_FALSE(parsed({"--cross-step", "--comm-hook", "bf16"}).split_tensors);
+  EXPECT_EQ(parsed({"--cross-step", "--bucket-mb", "4"}).bucket_by, "size");
+}
+
 TEST(Options, NoSyncNeedsMicroBatches) {
   EXPECT_THAT(complaint({"--mode", "no_sync"}), HasSubstr("--accum"));
   const Options o = parsed({"--mode", "no_sync", "--accum", "4"});
