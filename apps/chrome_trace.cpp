@@ -132,7 +132,7 @@ class RankEvents {
         end > begin ? static_cast<double>(times.bytes) / (1e6 * (end - begin)) : 0.0;
     span(tid, name, "communication", begin, end,
          {{"collective", index},
-          {"parameters", contents_of(spans.labels[index])},
+          {"parameters", contents_of(trace_, spans.labels[index])},
           {"MiB", mib},
           {"algbw_GB_per_s", gbps},
           {"waiting_for_other_ranks_ms", split.waiting},
@@ -141,11 +141,6 @@ class RankEvents {
     arrow("s", name, id, static_cast<int>(Lane::compute), ready);
     arrow("t", name, id, tid, begin);
     arrow("f", name, id, static_cast<int>(Lane::compute), end);
-  }
-
-  std::string contents_of(const std::string& label) const {
-    const auto found = trace_.contents.find(label);
-    return found == trace_.contents.end() ? label : found->second;
   }
 
   /// The first communication lane with nothing in flight at `begin`, busy until `end` from now on.

@@ -1,7 +1,9 @@
 #include "apps/run_trace.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "apps/gather.h"
 
@@ -25,19 +27,49 @@ double clock_error_ms(const RunTrace& trace) {
   return largest;
 }
 
+namespace {
+
+/// When `rank` began the collective that this rank calls `label` and began at `begin`, both in ms of
+/// the run: the nearest of that name in its steps around `step`.
+double begin_on(const RankTrace& rank, std::size_t step, const std::string& label, double begin) {
+  std::optional<double> nearest;
+  for (std::size_t i = step - std::min<std::size_t>(step, 1);
+       i < std::min(step + 2, rank.steps.size()); ++i) {
+    const StepSpans& spans = rank.steps[i].spans;
+    for (std::size_t c = 0; c < spans.collectives.size(); ++c) {
+      const double there = spans.start + spans.collectives[c].begin;
+      if (spans.labels.at(c) == label &&
+          (!nearest || std::abs(there - begin) < std::abs(*nearest - begin))) {
+        nearest = there;
+      }
+    }
+  }
+  return nearest.value_or(begin);
+}
+
+}  // namespace
+
+const std::string& contents_of(const RunTrace& trace, const std::string& label) {
+  const auto found = trace.contents.find(label.substr(0, label.rfind(kGoesOn)));
+  return found == trace.contents.end() ? label : found->second;
+}
+
 CollectiveSplit split_collective(const RunTrace& trace, std::size_t rank, std::size_t step,
                                  std::size_t index) {
   const StepSpans& mine = trace.ranks[rank].steps[step].spans;
   const CollectiveTimes& collective = mine.collectives[index];
-  double last_begin = mine.start + collective.begin;
+  const double begin = mine.start + collective.begin;
+  const std::string& label = mine.labels.at(index);
+  double last_begin = begin;
   for (const RankTrace& other : trace.ranks) {
     const StepSpans& theirs = other.steps[step].spans;
-    if (index < theirs.collectives.size()) {
-      last_begin = std::max(last_begin, theirs.start + theirs.collectives[index].begin);
+    const bool in_step = index < theirs.collectives.size() && theirs.labels.at(index) == label;
+    if (!label.ends_with(kGoesOn)) {
+      last_begin = std::max(last_begin, in_step ? theirs.start + theirs.collectives[index].begin
+                                                : begin_on(other, step, label, begin));
     }
   }
-  const double waiting = std::clamp(last_begin - (mine.start + collective.begin), 0.0,
-                                    collective.end - collective.begin);
+  const double waiting = std::clamp(last_begin - begin, 0.0, collective.end - collective.begin);
   return {waiting, collective.end - collective.begin - waiting};
 }
 

@@ -55,9 +55,14 @@ struct CollectiveSplit {
 };
 
 /// Splits collective number `index` of step number `step` (both positions in the vectors) of rank
-/// number `rank`. Data can move only once the last rank has begun.
+/// number `rank`. Data can move only once the last rank has begun. Where collectives run across the
+/// border of two steps, one may lie in another step on another rank; what goes on from the step
+/// before has been waited for there.
 CollectiveSplit split_collective(const RunTrace& trace, std::size_t rank, std::size_t step,
                                  std::size_t index);
+
+/// The parameters in the collective called `label`; the label itself where that is not known.
+const std::string& contents_of(const RunTrace& trace, const std::string& label);
 
 /// What step starts are counted from (StepClock::epoch()), on this host's clock, and by how much
 /// that may be wrong.

@@ -168,7 +168,7 @@ void StepClock::add_collectives(StepSpans& spans) {
     const bool over = record.end.done() && ms(record.end) <= step_end;
     if (record.begin.done() && ms(record.begin) < step_end) {
       const double begin = ms(record.begin);
-      spans.labels.push_back(begin < 0.0 ? record.label + " (goes on)" : record.label);
+      spans.labels.push_back(begin < 0.0 ? record.label + kGoesOn : record.label);
       spans.collectives.push_back(
           {ms(record.ready), std::max(begin, 0.0), over ? ms(record.end) : step_end, record.bytes});
     }

@@ -60,6 +60,9 @@ struct MemorySample {
   std::size_t bytes = 0;
 };
 
+/// What is added to the label of a collective in the steps after the one in which it began.
+inline constexpr const char* kGoesOn = " (goes on)";
+
 /// The raw times of a step, all in ms after its start.
 struct StepSpans {
   double start = 0.0;               ///< of the step itself, in ms after StepClock::epoch()

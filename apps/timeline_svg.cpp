@@ -190,8 +190,7 @@ class StepDrawing {
     const CollectiveTimes& times = spans_.collectives[index];
     const CollectiveSplit split = split_collective(trace_, rank_, step_, index);
     const std::string name = index < spans_.labels.size() ? spans_.labels[index] : "all-reduce";
-    const auto found = trace_.contents.find(name);
-    const std::string& contents = found == trace_.contents.end() ? name : found->second;
+    const std::string& contents = contents_of(trace_, name);
     const double bytes = static_cast<double>(times.bytes);
     const double ms = times.end - times.begin;
     canvas_.open_group(fmt::format(

@@ -51,6 +51,36 @@ TEST(SplitCollective, WaitsUntilTheLastRankHasBegun) {
   EXPECT_DOUBLE_EQ(last.transfer, 4.0);
 }
 
+TEST(SplitCollective, FindsItsPartnerInTheStepWhereThatBegan) {
+  const auto step = [](double start, std::vector<std::string> labels,
+                       std::vector<CollectiveTimes> collectives) {
+    StepTrace trace;
+    trace.spans.start = start;
+    trace.spans.labels = std::move(labels);
+    trace.spans.collectives = std::move(collectives);
+    return trace;
+  };
+  RunTrace trace;
+  trace.contents = {{"bucket_1", "0.weight"}};
+  // On rank 0 bucket_1 begins at 95 in the first step, on rank 1 at 102 in the second.
+  trace.ranks = {
+      {.rank = 0,
+       .host = "",
+       .clock_error_ms = 0,
+       .steps = {step(0, {"bucket_0", "bucket_1"}, {{50, 50, 60, 4}, {90, 95, 100, 4}}),
+                 step(100, {"bucket_1 (goes on)", "bucket_0"}, {{-10, 0, 6, 4}, {50, 50, 60, 4}})}},
+      {.rank = 1,
+       .host = "",
+       .clock_error_ms = 0,
+       .steps = {step(0, {"bucket_0"}, {{50, 50, 60, 4}}),
+                 step(100, {"bucket_1", "bucket_0"}, {{2, 2, 6, 4}, {50, 53, 60, 4}})}}};
+  EXPECT_DOUBLE_EQ(split_collective(trace, 0, 0, 1).waiting, 5.0) << "7, of which it saw 5";
+  EXPECT_DOUBLE_EQ(split_collective(trace, 0, 1, 0).waiting, 0.0);
+  EXPECT_DOUBLE_EQ(split_collective(trace, 0, 1, 1).waiting, 3.0);
+  EXPECT_DOUBLE_EQ(split_collective(trace, 1, 1, 0).waiting, 0.0);
+  EXPECT_EQ(contents_of(trace, "bucket_1 (goes on)"), "0.weight");
+}
+
 TEST(ChromeTrace, HasALanePerKindAndAnArrowFromReadyOverLaunchToDone) {
   const auto json = nlohmann::json::parse(chrome_trace_json(two_ranks()));
   std::string arrows;
