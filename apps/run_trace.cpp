@@ -29,8 +29,8 @@ double clock_error_ms(const RunTrace& trace) {
 
 namespace {
 
-/// When `rank` began the collective that this rank calls `label` and began at `begin`, both in ms of
-/// the run: the nearest of that name in its steps around `step`.
+/// When `rank` began the collective that this rank calls `label` and began at `begin`, both in ms
+/// of the run: the nearest of that name in its steps around `step`.
 double begin_on(const RankTrace& rank, std::size_t step, const std::string& label, double begin) {
   std::optional<double> nearest;
   for (std::size_t i = step - std::min<std::size_t>(step, 1);

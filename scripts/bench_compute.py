@@ -10,8 +10,6 @@ PYTHON is one that can import torch (default: the first python3); --compile also
 
   ratio      Brigade's median step / PyTorch's; of the medians of the rounds, and the least and largest of a round
   GEMMs      share of Brigade's step that its matrix products take by themselves, on as many different buffers
-  peak MB    largest resident memory of each process beyond what it has with a 1x8x1 network: weights, gradients,
-             optimizer, activations and data, without the interpreter and the libraries
 
 --json FILE keeps every number. Exit code 3 with --check when a ratio is above 1, or the median of a grid above 0.9."""
 import argparse
@@ -26,7 +24,6 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.join(HERE, "..", "build", "cpu-release", "bin")
 GRID = [(depth, width, batch) for depth, width in ((8, 1024), (12, 2048), (40, 256), (4, 4096))
         for batch in (32, 128, 512)]
-NOTHING = (1, 8, 1)  # a network that costs nothing: what remains is the program itself
 SECONDS = 4  # about what one run may compute; a slow core makes it longer
 GFLOPS = 60
 WARMUP = 5
@@ -39,15 +36,10 @@ def steps_of(cell):
 
 
 def run_json(command, environment=None):
-    """What the command prints, and its peak resident memory in MB."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               env={**os.environ, **(environment or {})})
-    output, errors = process.stdout.read(), process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        sys.exit(f"bench_compute: {' '.join(command)} failed:\n{errors}")
-    return {**json.loads(output), "peak_mb": usage.ru_maxrss / 1024}
+    result = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **(environment or {})})
+    if result.returncode != 0:
+        sys.exit(f"bench_compute: {' '.join(command)} failed:\n{result.stderr}")
+    return json.loads(result.stdout)
 
 
 class Bench:
@@ -57,7 +49,6 @@ class Bench:
         self.contestants = {"brigade": self.brigade, "torch": self.torch}
         if options.compile:
             self.contestants["compile"] = lambda cell: self.torch(cell, "--compile")
-        self.own_memory = {name: run(NOTHING)["peak_mb"] for name, run in self.contestants.items()}
 
     def brigade(self, cell):
         depth, width, batch = cell
@@ -99,11 +90,8 @@ def report(bench, cell, rounds):
     row = {"cell": cell, "brigade_ms": median(rounds, "brigade"), "torch_ms": median(rounds, "torch"),
            "least": min(each), "largest": max(each), "gemm_share": median(rounds, "gemms", "gemm_share")}
     row["ratio"] = row["brigade_ms"] / row["torch_ms"]
-    for name, own in bench.own_memory.items():
-        row[f"{name}_peak_mb"] = median(rounds, name, "peak_mb") - own
     line = (f"{'x'.join(map(str, cell)):>12} {row['brigade_ms']:9.2f} {row['torch_ms']:9.2f} {row['ratio']:6.3f} "
-            f"({row['least']:.2f}-{row['largest']:.2f}) {100 * row['gemm_share']:6.1f} "
-            f"{row['brigade_peak_mb']:8.0f} {row['torch_peak_mb']:8.0f}")
+            f"({row['least']:.2f}-{row['largest']:.2f}) {100 * row['gemm_share']:7.1f}")
     if "compile" in bench.contestants:
         row["compile_ms"] = median(rounds, "compile")
         line += f" {row['compile_ms']:9.2f} {row['brigade_ms'] / row['compile_ms']:6.3f}"
@@ -126,13 +114,14 @@ def main():
         sys.exit(f"bench_compute: --cells: expected DEPTHxWIDTHxBATCH,... or grid, got {options.cells}")
 
     bench = Bench(options)
-    version = bench.torch(NOTHING)["torch"]
-    print(f"one thread, {options.rounds} rounds, PyTorch {version}; step in ms")
-    print(f"{'cell':>12} {'Brigade':>9} {'PyTorch':>9} {'ratio':>6} {'':11} {'GEMMs %':>6} {'peak MB':>8} {'PyTorch':>8}"
+    print(f"one thread, {options.rounds} rounds; step in ms")
+    print(f"{'cell':>12} {'Brigade':>9} {'PyTorch':>9} {'ratio':>6} {'':11} {'GEMMs %':>7}"
           + (f" {'compile':>9} {'ratio':>6}" if options.compile else ""))
-    rows = [report(bench, cell, bench.measure(cell)) for cell in cells]
+    measured = [(cell, bench.measure(cell)) for cell in cells]
+    rows = [report(bench, cell, rounds) for cell, rounds in measured]
+    version = measured[0][1][0]["torch"]["torch"]
     middle = statistics.median(row["ratio"] for row in rows)
-    print(f"median ratio {middle:.3f}, largest {max(row['ratio'] for row in rows):.3f}")
+    print(f"PyTorch {version}: median ratio {middle:.3f}, largest {max(row['ratio'] for row in rows):.3f}")
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump({"torch": version, "cells": rows}, file, indent=1)
