@@ -117,9 +117,11 @@ def main():
     print(f"one thread, {options.rounds} rounds; step in ms")
     print(f"{'cell':>12} {'Brigade':>9} {'PyTorch':>9} {'ratio':>6} {'':11} {'GEMMs %':>7}"
           + (f" {'compile':>9} {'ratio':>6}" if options.compile else ""))
-    measured = [(cell, bench.measure(cell)) for cell in cells]
-    rows = [report(bench, cell, rounds) for cell, rounds in measured]
-    version = measured[0][1][0]["torch"]["torch"]
+    rows, version = [], ""
+    for cell in cells:
+        rounds = bench.measure(cell)
+        rows.append(report(bench, cell, rounds))
+        version = rounds[0]["torch"]["torch"]
     middle = statistics.median(row["ratio"] for row in rows)
     print(f"PyTorch {version}: median ratio {middle:.3f}, largest {max(row['ratio'] for row in rows):.3f}")
     if options.json:
