@@ -18,40 +18,41 @@ Json link_json(const Options& options) {
   return link ? Json{{"alpha_us", link->alpha_us}, {"gbps", link->gbps}} : Json(nullptr);
 }
 
+Json mode_json(const Comparison& result, const ModeResult& mode, int ranks) {
+  const TimingSummary& t = mode.timing;
+  // The ideal line neither communicates nor is compared with anything.
+  const bool real = &mode != &result.ideal;
+  const auto known = [real](const auto& value) { return real ? Json(value) : Json(nullptr); };
+  const double compression =
+      compression_ratio(ranks, mode.bytes_per_step, mode.bytes_sent_per_step);
+  return Json{{"mode", mode.mode},
+              {"step_ms", t.step},
+              {"step_ms_p10", t.step_p10},
+              {"step_ms_p90", t.step_p90},
+              {"forward_ms", t.median.forward},
+              {"backward_ms", t.median.backward},
+              {"optimizer_ms", t.median.optimizer},
+              {"wait_ms", known(t.median.wait)},
+              {"comm_ms", known(t.median.comm)},
+              {"exposed_ms", known(t.median.exposed)},
+              {"hidden_fraction", known(t.hidden_fraction)},
+              {"slower_beside_comm",
+               mode.beside.operations > 0 ? Json(mode.beside.slower()) : Json(nullptr)},
+              {"collectives_per_step", known(mode.collectives_per_step)},
+              {"bytes_per_step", known(mode.bytes_per_step)},
+              {"bytes_sent_per_step", known(mode.bytes_sent_per_step)},
+              {"compression_ratio", compression > 0.0 ? known(compression) : Json(nullptr)},
+              {"samples_per_second", t.samples_per_second},
+              {"speed_up", speed_up(result, mode)},
+              {"params_hash", known(fmt::format("{:016x}", mode.hash))},
+              {"ranks_equal", known(mode.ranks_equal)},
+              {"difference_to_first_mode", known(mode.against_first)},
+              {"difference_to_one_rank", known(mode.against_one_rank)}};
+}
+
 }  // namespace
 
 std::string comparison_json(const ComparisonInfo& info, const Comparison& result) {
-  const auto mode_json = [&result, ranks = info.ranks.size](const ModeResult& mode) {
-    const TimingSummary& t = mode.timing;
-    // The ideal line neither communicates nor is compared with anything.
-    const bool real = &mode != &result.ideal;
-    const auto known = [real](const auto& value) { return real ? Json(value) : Json(nullptr); };
-    const double compression =
-        compression_ratio(ranks, mode.bytes_per_step, mode.bytes_sent_per_step);
-    return Json{{"mode", mode.mode},
-                {"step_ms", t.step},
-                {"step_ms_p10", t.step_p10},
-                {"step_ms_p90", t.step_p90},
-                {"forward_ms", t.median.forward},
-                {"backward_ms", t.median.backward},
-                {"optimizer_ms", t.median.optimizer},
-                {"wait_ms", known(t.median.wait)},
-                {"comm_ms", known(t.median.comm)},
-                {"exposed_ms", known(t.median.exposed)},
-                {"hidden_fraction", known(t.hidden_fraction)},
-                {"slower_beside_comm",
-                 mode.beside.operations > 0 ? Json(mode.beside.slower()) : Json(nullptr)},
-                {"collectives_per_step", known(mode.collectives_per_step)},
-                {"bytes_per_step", known(mode.bytes_per_step)},
-                {"bytes_sent_per_step", known(mode.bytes_sent_per_step)},
-                {"compression_ratio", compression > 0.0 ? known(compression) : Json(nullptr)},
-                {"samples_per_second", t.samples_per_second},
-                {"speed_up", speed_up(result, mode)},
-                {"params_hash", known(fmt::format("{:016x}", mode.hash))},
-                {"ranks_equal", known(mode.ranks_equal)},
-                {"difference_to_first_mode", known(mode.against_first)},
-                {"difference_to_one_rank", known(mode.against_one_rank)}};
-  };
   const double bound = bound_ms(info, result);
   Json json{{"version", kVersion},
             {"world_size", info.ranks.size},
@@ -76,9 +77,9 @@ std::string comparison_json(const ComparisonInfo& info, const Comparison& result
             {"bound_ms", bound > 0.0 ? Json(bound) : Json(nullptr)},
             {"reading", reading(info, result)}};
   for (const ModeResult& mode : result.modes) {
-    json["modes"].push_back(mode_json(mode));
+    json["modes"].push_back(mode_json(result, mode, info.ranks.size));
   }
-  json["ideal"] = mode_json(result.ideal);
+  json["ideal"] = mode_json(result, result.ideal, info.ranks.size);
   json["flags"] = info.options.command_line;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
