@@ -70,14 +70,7 @@ class Contestant {
     trainer_->take_losses();
   }
 
-  std::vector<float> weights() const {
-    std::vector<float> all;
-    for (const autograd::Variable& parameter : model_->parameters()) {
-      const std::vector<float> values = parameter.data().to_vector<float>();
-      all.insert(all.end(), values.begin(), values.end());
-    }
-    return all;
-  }
+  std::vector<float> weights() const { return autograd::values_of(model_->parameters()); }
 
   std::uint64_t hash() const { return dist::hash_parameters(model_->parameters()); }
 
@@ -256,6 +249,8 @@ class Race {
     // It counts its own samples only.
     comparison_.ideal.timing.samples_per_second *= world().size();
     comparison_.timed_steps = static_cast<std::int64_t>(comparison_.ideal.timing.measured_steps);
+    comparison_.peak_memory_bytes =
+        Context::current().allocator(place_.device)->stats().peak_in_use;
     comparison_.alone_samples_per_second =
         one_ ? one_->result("alone", alone_).timing.samples_per_second : 0.0;
     return std::move(comparison_);

@@ -144,4 +144,13 @@ std::vector<Variable> trainable(const std::vector<Variable>& parameters) {
   return result;
 }
 
+std::vector<float> values_of(const std::vector<Variable>& variables) {
+  std::vector<float> all;
+  for (const Variable& variable : variables) {
+    const std::vector<float> values = variable.data().to_vector<float>();
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
 }  // namespace brigade::autograd

@@ -146,4 +146,7 @@ class Variable {
 /// second registration of a weight that two layers share.
 std::vector<Variable> trainable(const std::vector<Variable>& parameters);
 
+/// The values of all `variables`, one after the other, on the host. They must be f32.
+std::vector<float> values_of(const std::vector<Variable>& variables);
+
 }  // namespace brigade::autograd

@@ -87,12 +87,7 @@ TEST_P(CommHooks, MoveAlongWhenTheBucketsAreRebuilt) {
     }
     EXPECT_TRUE(parallel.rebuilt());
     parallel.verify_parameters_equal();
-    std::vector<float> weights;
-    for (const autograd::Variable& parameter : parameters) {
-      const std::vector<float> values = parameter.data().to_vector<float>();
-      weights.insert(weights.end(), values.begin(), values.end());
-    }
-    return weights;
+    return autograd::values_of(parameters);
   };
   thread_world(ranks(), [&](Communicator& comm) {
     const std::vector<float> expected = trained(comm, std::make_shared<PlainAllReduce>());

@@ -56,10 +56,7 @@ std::vector<float> train(int ranks, const std::string& algorithm,
     }
     parallel.verify_parameters_equal();
     if (comm.rank() == 0) {
-      for (const autograd::Variable& parameter : parameters) {
-        const std::vector<float> values = parameter.data().to_vector<float>();
-        weights.insert(weights.end(), values.begin(), values.end());
-      }
+      weights = autograd::values_of(parameters);
     }
   });
   return weights;

@@ -165,12 +165,7 @@ std::vector<float> train(Communicator& comm, typename OptimizerT::Options settin
   }
   EXPECT_EQ(parallel.rebuilt(), options.rebuild_buckets);
   parallel.verify_parameters_equal();
-  std::vector<float> weights;
-  for (const autograd::Variable& parameter : parameters) {
-    const std::vector<float> values = parameter.data().template to_vector<float>();
-    weights.insert(weights.end(), values.begin(), values.end());
-  }
-  return weights;
+  return autograd::values_of(parameters);
 }
 
 TEST(Rebuild, InTheMiddleOfTrainingChangesNoBit) {

@@ -81,10 +81,7 @@ std::vector<float> trained(const Training& how) {
     data_parallel.verify_parameters_equal();
     EXPECT_EQ(optimizer->steps_done(), how.steps);
     if (comm.rank() == 0) {
-      for (const autograd::Variable& parameter : model->parameters()) {
-        const std::vector<float> values = parameter.data().to_vector<float>();
-        result.insert(result.end(), values.begin(), values.end());
-      }
+      result = autograd::values_of(model->parameters());
       result.insert(result.end(), losses.begin(), losses.end());
     }
   });

@@ -44,12 +44,7 @@ std::vector<float> train(dist::Communicator& comm, const TrainingRun& run) {
   }
 
   parallel.verify_parameters_equal();
-  std::vector<float> weights;
-  for (const autograd::Variable& parameter : parameters) {
-    const std::vector<float> values = parameter.data().to_vector<float>();
-    weights.insert(weights.end(), values.begin(), values.end());
-  }
-  return weights;
+  return autograd::values_of(parameters);
 }
 
 double relative_l2(const std::vector<float>& a, const std::vector<float>& b) {

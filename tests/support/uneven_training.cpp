@@ -55,15 +55,6 @@ Tensor joined(const std::vector<Tensor>& parts) {
   return Tensor::from(values, {static_cast<std::int64_t>(values.size()) / cols, cols});
 }
 
-std::vector<float> all_weights(nn::Module& model) {
-  std::vector<float> weights;
-  for (const autograd::Variable& parameter : model.parameters()) {
-    const std::vector<float> values = parameter.data().to_vector<float>();
-    weights.insert(weights.end(), values.begin(), values.end());
-  }
-  return weights;
-}
-
 std::unique_ptr<nn::Sequential> model_of_all() {
   return make_mlp({kIn, 16, 8, kOut});
 }
@@ -115,7 +106,7 @@ std::vector<float> train_on_uneven_shards(dist::Communicator& comm, const Uneven
     }
   }
   parallel.verify_parameters_equal();
-  return all_weights(*model);
+  return autograd::values_of(model->parameters());
 }
 
 std::vector<float> train_on_their_union(int ranks) {
@@ -140,7 +131,7 @@ std::vector<float> train_on_their_union(int ranks) {
       optimizer.step();
     }
   }
-  return all_weights(*model);
+  return autograd::values_of(model->parameters());
 }
 
 }  // namespace brigade::test
