@@ -32,15 +32,6 @@ Tensor uniform(std::uint32_t sequence, const Shape& shape) {
   return values;
 }
 
-std::vector<float> flatten(const std::vector<Variable>& parameters) {
-  std::vector<float> all;
-  for (const Variable& parameter : parameters) {
-    const std::vector<float> values = parameter.data().to_vector<float>();
-    all.insert(all.end(), values.begin(), values.end());
-  }
-  return all;
-}
-
 /// max |a - b|; infinite when something is not a number, so that NaN never counts as equal.
 double largest_difference(std::span<const float> a, std::span<const float> b) {
   double largest = 0.0;
@@ -117,7 +108,7 @@ double mean_over_ranks(const Variable& loss, dist::Communicator& comm) {
 }
 
 double difference_between_ranks(const std::vector<Variable>& parameters, dist::Communicator& comm) {
-  const std::vector<float> mine = flatten(parameters);
+  const std::vector<float> mine = autograd::values_of(parameters);
   const std::vector<std::byte> bytes = comm.all_gather(std::as_bytes(std::span(mine)));
   std::vector<float> all(bytes.size() / sizeof(float));
   std::memcpy(all.data(), bytes.data(), bytes.size());
@@ -139,7 +130,8 @@ void check_weights(const std::vector<Variable>& parameters, dist::Communicator& 
          concat("expected equal weights on all ranks, but they differ, by up to ", between));
   say(comm, "weights equal on all ranks");
   train_alone(fresh, rows_of_pieces);
-  const double from_one = largest_difference(flatten(parameters), flatten(fresh.parameters()));
+  const double from_one =
+      largest_difference(autograd::values_of(parameters), autograd::values_of(fresh.parameters()));
   expect(
       from_one <= kRounding,
       concat("expected the weights of one process on the whole batch, but they differ, by up to ",
@@ -180,8 +172,18 @@ int run_lab(const std::string& name, int argc, char** argv,
                            });
 }
 
-int run_exercise(const std::string& name, const std::function<void(dist::Communicator&)>& body,
+int run_exercise(const std::string& name, int argc, char** argv,
+                 const std::function<void(dist::Communicator&)>& body,
                  const std::string& still_to_do) {
+  if (argc > 1 && argv[1] == std::string("--help")) {
+    return apps::leave_early(concat("mpirun -np 2 ", argv[0], ": ", name,
+                                    ", without flags; what to do stands in its lab's README.md\n"),
+                             0);
+  }
+  if (argc > 1) {
+    return apps::leave_early(concat(name, ": expected no flags, got ", argv[1], " (see --help)\n"),
+                             2);
+  }
   return dist::run_main([&](const dist::MpiSession&) {
     set_cpu_threads(1);
     const auto comm = dist::make_communicator("auto", kCpu);

@@ -98,9 +98,11 @@ class Narrator {
 int run_lab(const std::string& name, int argc, char** argv,
             const std::function<void(dist::Communicator&, Recorder&)>& body);
 
-/// The same for an exercise or its solution, without flags. What a starter says when its check
-/// fails ends in `still_to_do`. Starters need two ranks, because one has nobody to disagree with.
-int run_exercise(const std::string& name, const std::function<void(dist::Communicator&)>& body,
+/// The same for an exercise or its solution, which know no flag but --help. What a starter says
+/// when its check fails ends in `still_to_do`. Starters need two ranks, because one has nobody to
+/// disagree with.
+int run_exercise(const std::string& name, int argc, char** argv,
+                 const std::function<void(dist::Communicator&)>& body,
                  const std::string& still_to_do = {});
 
 }  // namespace brigade::labs

@@ -1,5 +1,5 @@
-# Runs PROGRAM on RANKS ranks. Expects exit code CODE and exactly one line that matches LINE.
-execute_process(COMMAND ${MPIEXEC} -np ${RANKS} --bind-to none ${PROGRAM}
+# Runs PROGRAM with FLAGS on RANKS ranks. Expects exit code CODE and exactly one line that matches LINE.
+execute_process(COMMAND ${MPIEXEC} -np ${RANKS} --bind-to none ${PROGRAM} ${FLAGS}
                 RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE err TIMEOUT 30)
 if(NOT code STREQUAL CODE)
   message(FATAL_ERROR "expected exit code ${CODE}, got '${code}'\n${out}${err}")

@@ -53,7 +53,7 @@ void train(dist::Communicator& comm) {
 }  // namespace
 }  // namespace brigade::labs
 
-int main() {
-  return brigade::labs::run_exercise("exercise 1", brigade::labs::train,
+int main(int argc, char** argv) {
+  return brigade::labs::run_exercise("exercise 1", argc, argv, brigade::labs::train,
                                      "compare the weights of all ranks, bit by bit");
 }

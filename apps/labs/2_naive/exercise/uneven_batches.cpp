@@ -44,7 +44,7 @@ void train(dist::Communicator& comm) {
 }  // namespace
 }  // namespace brigade::labs
 
-int main() {
-  return brigade::labs::run_exercise("exercise 2", brigade::labs::train,
+int main(int argc, char** argv) {
+  return brigade::labs::run_exercise("exercise 2", argc, argv, brigade::labs::train,
                                      "weight each rank's gradient by its share of the samples");
 }

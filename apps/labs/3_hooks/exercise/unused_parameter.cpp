@@ -80,8 +80,8 @@ void run(dist::Communicator& comm) {
 }  // namespace
 }  // namespace brigade::labs
 
-int main() {
+int main(int argc, char** argv) {
   return brigade::labs::run_exercise(
-      "exercise 3", brigade::labs::run,
+      "exercise 3", argc, argv, brigade::labs::run,
       "note which gradients have come, and throw in on_backward_end when one is missing");
 }

@@ -87,6 +87,6 @@ void run(dist::Communicator& comm) {
 }  // namespace
 }  // namespace brigade::labs
 
-int main() {
-  return brigade::labs::run_exercise("solution 3", brigade::labs::run);
+int main(int argc, char** argv) {
+  return brigade::labs::run_exercise("solution 3", argc, argv, brigade::labs::run);
 }

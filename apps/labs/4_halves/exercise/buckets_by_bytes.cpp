@@ -51,7 +51,7 @@ void compare(dist::Communicator& comm) {
 }  // namespace
 }  // namespace brigade::labs
 
-int main() {
-  return brigade::labs::run_exercise("exercise 4", brigade::labs::compare,
+int main(int argc, char** argv) {
+  return brigade::labs::run_exercise("exercise 4", argc, argv, brigade::labs::compare,
                                      "cut by bytes, not by halves");
 }

@@ -56,6 +56,6 @@ void compare(dist::Communicator& comm) {
 }  // namespace
 }  // namespace brigade::labs
 
-int main() {
-  return brigade::labs::run_exercise("solution 4", brigade::labs::compare);
+int main(int argc, char** argv) {
+  return brigade::labs::run_exercise("solution 4", argc, argv, brigade::labs::compare);
 }

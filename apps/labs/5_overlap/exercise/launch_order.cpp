@@ -101,7 +101,7 @@ void train(dist::Communicator& comm) {
 }  // namespace
 }  // namespace brigade::labs
 
-int main() {
-  return brigade::labs::run_exercise("exercise 5", brigade::labs::train,
+int main(int argc, char** argv) {
+  return brigade::labs::run_exercise("exercise 5", argc, argv, brigade::labs::train,
                                      "launch the buckets in the same order on all ranks");
 }

@@ -99,6 +99,6 @@ void train(dist::Communicator& comm) {
 }  // namespace
 }  // namespace brigade::labs
 
-int main() {
-  return brigade::labs::run_exercise("solution 5", brigade::labs::train);
+int main(int argc, char** argv) {
+  return brigade::labs::run_exercise("solution 5", argc, argv, brigade::labs::train);
 }

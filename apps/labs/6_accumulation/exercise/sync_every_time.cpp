@@ -48,8 +48,8 @@ void train(dist::Communicator& comm) {
 }  // namespace
 }  // namespace brigade::labs
 
-int main() {
+int main(int argc, char** argv) {
   return brigade::labs::run_exercise(
-      "exercise 6", brigade::labs::train,
+      "exercise 6", argc, argv, brigade::labs::train,
       "shrink what is there so that the next sum over the ranks gives it back unchanged");
 }

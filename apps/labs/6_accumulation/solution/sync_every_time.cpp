@@ -50,6 +50,6 @@ void train(dist::Communicator& comm) {
 }  // namespace
 }  // namespace brigade::labs
 
-int main() {
-  return brigade::labs::run_exercise("solution 6", brigade::labs::train);
+int main(int argc, char** argv) {
+  return brigade::labs::run_exercise("solution 6", argc, argv, brigade::labs::train);
 }

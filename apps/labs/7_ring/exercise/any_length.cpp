@@ -69,7 +69,7 @@ void run(dist::Communicator& comm) {
 }  // namespace
 }  // namespace brigade::labs
 
-int main() {
-  return brigade::labs::run_exercise("exercise 7", brigade::labs::run,
+int main(int argc, char** argv) {
+  return brigade::labs::run_exercise("exercise 7", argc, argv, brigade::labs::run,
                                      "chunks that together cover every element");
 }

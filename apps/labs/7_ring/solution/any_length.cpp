@@ -69,6 +69,6 @@ void run(dist::Communicator& comm) {
 }  // namespace
 }  // namespace brigade::labs
 
-int main() {
-  return brigade::labs::run_exercise("solution 7", brigade::labs::run);
+int main(int argc, char** argv) {
+  return brigade::labs::run_exercise("solution 7", argc, argv, brigade::labs::run);
 }
