@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -149,6 +150,7 @@ class NcclCommunicator final : public Communicator {
     return make_nccl_communicator(control_->split(color, key), stream_->device(), shared_gpu_,
                                   options_);
   }
+  void abandon() noexcept override { failed_ = true; }
   void barrier() override { control_->barrier(); }
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
     return control_->all_gather(mine);
@@ -220,11 +222,16 @@ class NcclCommunicator final : public Communicator {
   }
 
   void connect() {
-    ncclUniqueId id{};
+    // Rank 0's failure travels with the id, or the others would wait for it here.
+    struct Invitation {
+      ncclUniqueId id;
+      ncclResult_t result;
+    } invitation{};
     if (rank() == 0) {
-      NCCL_CHECK(nullptr, ncclGetUniqueId(&id));
+      invitation.result = ncclGetUniqueId(&invitation.id);
     }
-    control_->broadcast(std::as_writable_bytes(std::span(&id, 1)), 0);
+    control_->broadcast(std::as_writable_bytes(std::span(&invitation, 1)), 0);
+    NCCL_CHECK(nullptr, invitation.result);
 
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;  // calls return at once: a missing rank becomes an error, not a hang
@@ -235,7 +242,8 @@ class NcclCommunicator final : public Communicator {
     }
     static_cast<void>(cuda::stream_of(*stream_));  // NCCL takes the GPU that is current
     try {
-      settle(ncclCommInitRankConfig(&comm_, size(), id, rank(), &config), "ncclCommInitRankConfig");
+      settle(ncclCommInitRankConfig(&comm_, size(), invitation.id, rank(), &config),
+             "ncclCommInitRankConfig");
     } catch (...) {
       if (comm_ != nullptr) {
         static_cast<void>(ncclCommAbort(comm_));
@@ -254,7 +262,9 @@ class NcclCommunicator final : public Communicator {
       const ncclResult_t asked = ncclCommGetAsyncError(comm_, &result);
       result = asked == ncclSuccess ? result : asked;
     }
-    failed_ = failed_ || result != ncclSuccess;
+    if (result != ncclSuccess) {
+      failed_ = true;
+    }
     BRIGADE_CHECK(
         result != ncclInProgress, call, ": no answer of the other ranks within ", kPatience.count(),
         " s; check that all ranks run and reach the same call, and the network between them "
@@ -268,7 +278,7 @@ class NcclCommunicator final : public Communicator {
   bool shared_gpu_;
   NcclOptions options_;
   int exceptions_at_start_;
-  bool failed_ = false;
+  std::atomic<bool> failed_ = false;
   ncclComm_t comm_ = nullptr;
   std::vector<std::weak_ptr<Window>> windows_;
 };

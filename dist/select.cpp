@@ -6,6 +6,7 @@
 
 #include "core/config.h"
 #include "core/error.h"
+#include "dist/fallback.h"
 #include "dist/halving_doubling.h"
 #include "dist/hierarchical_all_reduce.h"
 #include "dist/launch.h"
@@ -61,8 +62,23 @@ std::unique_ptr<Communicator> make_gpu_communicator(const std::string& request, 
         "[rank 0] warning: several ranks share one GPU: results are right, timings mean nothing\n",
         stderr);
   }
-  if (request == "nccl" || (request == "auto" && kHasNccl)) {
+  if (request == "nccl") {
     return make_nccl_communicator(std::move(mpi), device, shared, nccl);
+  }
+  if (request == "auto" && kHasNccl) {
+    std::string why;
+    const auto with_nccl = [&] {
+      return make_nccl_communicator(std::make_unique<MpiCommunicator>(), device, shared, nccl);
+    };
+    if (auto comm = if_all_can(*mpi, with_nccl, why)) {
+      return comm;
+    }
+    if (mpi->rank() == 0) {
+      std::fprintf(stderr,
+                   "[rank 0] warning: NCCL cannot be used (%s): gradients go through host memory "
+                   "and MPI, which is slower; --comm nccl makes this an error\n",
+                   why.c_str());
+    }
   }
   if constexpr (kHasCuda) {
     return make_staged_communicator(std::move(mpi), device);

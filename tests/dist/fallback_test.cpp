@@ -1,0 +1,78 @@
+#include "dist/fallback.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+
+#include "core/error.h"
+#include "dist/single_process.h"
+#include "tests/support/thread_world.h"
+
+namespace brigade::dist {
+namespace {
+
+using testing::StartsWith;
+
+/// A rank by itself that notes when it is abandoned.
+class Watched final : public Communicator {
+ public:
+  explicit Watched(std::atomic<int>& abandoned) : Communicator(0, 1), abandoned_(abandoned) {}
+
+  void abandon() noexcept override { ++abandoned_; }
+  void barrier() override {}
+  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
+    return {mine.begin(), mine.end()};
+  }
+  void broadcast(std::span<std::byte> /*bytes*/, int /*root*/) override {}
+
+ protected:
+  std::string transport() const override { return "nothing"; }
+  Stream& comm_stream() override { return *stream_; }
+  void do_sum(const Tensor& /*tensor*/) override {}
+  void do_exchange(std::span<const Message> /*outgoing*/,
+                   std::span<const Message> /*incoming*/) override {}
+
+ private:
+  std::atomic<int>& abandoned_;
+  std::unique_ptr<Stream> stream_ = make_comm_stream(kCpu);
+};
+
+TEST(Fallback, TakesWhatEveryRankCanMake) {
+  test::thread_world(3, [](Communicator& control) {
+    std::string why;
+    const auto make = [] { return std::make_unique<SingleProcessCommunicator>(kCpu); };
+    EXPECT_NE(if_all_can(control, make, why), nullptr);
+    EXPECT_EQ(why, "");
+  });
+}
+
+TEST(Fallback, OneRankThatCannotStopsAllAndIsNamed) {
+  std::atomic<int> abandoned = 0;
+  test::thread_world(4, [&](Communicator& control) {
+    std::string why;
+    const auto make = [&]() -> std::unique_ptr<Communicator> {
+      if (control.rank() == 1 || control.rank() == 3) {
+        throw Error(concat("no network on ", control.rank()));
+      }
+      return std::make_unique<Watched>(abandoned);
+    };
+    EXPECT_EQ(if_all_can(control, make, why), nullptr);
+    EXPECT_EQ(why, "rank 1: no network on 1");
+  });
+  EXPECT_EQ(abandoned, 2) << "what ranks 0 and 2 have made must not wait for the others";
+}
+
+TEST(Fallback, ALongComplaintIsCutNotOverrun) {
+  test::thread_world(2, [](Communicator& control) {
+    std::string why;
+    const auto make = []() -> std::unique_ptr<Communicator> {
+      throw Error(std::string(5000, 'x'));
+    };
+    EXPECT_EQ(if_all_can(control, make, why), nullptr);
+    EXPECT_THAT(why, StartsWith("rank 0: xxx"));
+    EXPECT_LT(why.size(), 600U);
+  });
+}
+
+}  // namespace
+}  // namespace brigade::dist
