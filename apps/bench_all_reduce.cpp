@@ -44,7 +44,7 @@ int bench(const BenchOptions& options, const dist::RankInfo& ranks) {
     console.warn(note);
   }
   const std::vector<BenchResult> results =
-      race(make_contestants(options, device, ranks), options, *control);
+      race(make_contestants(options, device, ranks, *control), options, *control);
   if (options.json) {
     console.result(bench_json(results, options, ranks.size));
   } else {

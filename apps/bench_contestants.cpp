@@ -30,11 +30,15 @@ double read_clock(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + kNs * static_cast<double>(time.tv_nsec);
 }
 
+bool can_sum_in_rank_order(const std::string& comm) {
+  return comm != "mpi_blocking" && comm != "hierarchical";
+}
+
 std::unique_ptr<dist::Communicator> connect(const std::string& comm, const std::string& reduce,
                                             Device device) {
   const bool blocking = comm == "mpi_blocking";
   const bool deterministic = reduce == "deterministic";
-  if (deterministic && (blocking || comm == "hierarchical")) {
+  if (deterministic && !can_sum_in_rank_order(comm)) {
     throw UsageError(
         concat("--reduce deterministic: expected a --comm that can add in rank order, "
                "got ",
@@ -53,14 +57,21 @@ std::unique_ptr<dist::Communicator> connect(const std::string& comm, const std::
   return result;
 }
 
-std::vector<std::string> all_that_work(Device device, const dist::RankInfo& ranks) {
+/// Collective, because ranks must agree on whether all hosts have equally many.
+std::vector<std::string> all_that_work(Device device, const dist::RankInfo& ranks,
+                                       dist::Communicator& control) {
+  const std::vector<int> sizes = dist::all_gather_values(control, ranks.local_size);
   if (device.is_cuda()) {
     return {"auto"};
   }
+  std::vector<std::string> comms{"mpi", "mpi_blocking"};
   if (ranks.hosts == 1) {
-    return {"mpi", "mpi_blocking", "shared", "ring", "halving", "tree"};
+    comms.emplace_back("shared");
+  } else if (std::ranges::count(sizes, sizes.front()) == control.size()) {
+    comms.emplace_back("hierarchical");
   }
-  return {"mpi", "mpi_blocking", "ring", "halving", "tree"};
+  comms.insert(comms.end(), {"ring", "halving", "tree"});
+  return comms;
 }
 
 /// Small whole numbers, so that every order of additions gives the same sum.
@@ -119,6 +130,9 @@ Contestant::Contestant(const std::string& comm, const std::string& reduce,
     : name_(reduce == "fast" ? comm : comm + " " + reduce),
       comm_(connect(comm, reduce, device)),
       device_(device) {
+  if (options.emulated_link) {
+    comm_->emulate_link(*options.emulated_link);
+  }
   const Shape shape{static_cast<std::int64_t>(options.max_bytes / size_of(options.dtype()))};
   source_ = Tensor::zeros(shape, options.dtype(), device);
   result_ = options.memory == "bucket" ? comm_->make_buffer(shape, options.dtype(), device)
@@ -226,12 +240,13 @@ std::int64_t Contestant::count_wrong_in_place(std::size_t bytes) {
 
 std::vector<std::unique_ptr<Contestant>> make_contestants(const BenchOptions& options,
                                                           Device device,
-                                                          const dist::RankInfo& ranks) {
+                                                          const dist::RankInfo& ranks,
+                                                          dist::Communicator& control) {
   const bool asked = !options.comms.empty();
   std::vector<std::unique_ptr<Contestant>> contestants;
-  for (const std::string& comm : asked ? options.comms : all_that_work(device, ranks)) {
+  for (const std::string& comm : asked ? options.comms : all_that_work(device, ranks, control)) {
     for (const std::string& reduce : options.reduce) {
-      if (asked || reduce == "fast" || comm != "mpi_blocking") {
+      if (asked || reduce == "fast" || can_sum_in_rank_order(comm)) {
         contestants.push_back(std::make_unique<Contestant>(comm, reduce, options, device));
       }
     }

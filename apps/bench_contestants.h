@@ -57,7 +57,8 @@ class Contestant {
 /// Those asked for, or all that work on this device and these hosts. Collective.
 std::vector<std::unique_ptr<Contestant>> make_contestants(const BenchOptions& options,
                                                           Device device,
-                                                          const dist::RankInfo& ranks);
+                                                          const dist::RankInfo& ranks,
+                                                          dist::Communicator& control);
 
 /// All contestants on all sizes. They take turns in every iteration, so that whatever else goes on
 /// on the machine hits all alike. Collective; every rank gets the same result.

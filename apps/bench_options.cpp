@@ -38,6 +38,8 @@ void declare(FlagTable& flags, BenchOptions& o) {
   flags.choice("--memory", o.memory, {"bucket", "plain"},
                "bucket: as gradients are held | plain: any other (bucket)");
   flags.choice("--device", o.device, {"auto", "cpu", "cuda"}, "auto | cpu | cuda (auto)");
+  flags.value("--emulate-link", "US,GB/S", o.emulated_link, parse_link,
+              "as slowly as over this link; CPU");
   flags.group("Output");
   flags.toggle("--json", "stdout is JSON alone", [&o] { o.json = true; });
 }
@@ -88,6 +90,7 @@ std::vector<std::string> BenchOptions::agreement() const {
           concat("--comm", joined(comms)),
           concat("--reduce", joined(reduce)),
           concat("--device ", device),
+          concat("--emulate-link ", emulated_link ? emulated_link->description() : "off"),
           concat("--no-check ", check ? "off" : "on")};
 }
 

@@ -8,6 +8,7 @@
 
 #include "apps/command_line.h"
 #include "core/dtype.h"
+#include "dist/emulated_link.h"
 
 namespace brigade::apps {
 
@@ -24,9 +25,12 @@ struct BenchOptions {
   std::vector<std::string> reduce{"fast"};
   std::string device = "auto";
   bool check = true;
+  std::optional<dist::LinkModel> emulated_link;
   bool json = false;
   std::string command_line;
 
+  /// On every line with times that an emulated link has a part in.
+  const char* link_text() const { return emulated_link ? " (emulated link)" : ""; }
   DType dtype() const { return type == "f64" ? DType::f64 : DType::f32; }
   /// Sizes in bytes, each `factor` times the one before.
   std::vector<std::size_t> sizes() const;

@@ -56,28 +56,30 @@ std::string bench_table(const BenchResult& result, const BenchOptions& options, 
   text += fmt::format("# {:>10} {:>12} {:>5}  {:^34}  {:^34}  {:^14}\n", "", "", "", "out-of-place",
                       "in-place", "comm thread");
   constexpr const char* kHead = "# {:>10} {:>12} {:>5}  {:>10} {:>7} {:>7} {:>7}";
-  constexpr const char* kRest = "  {:>10} {:>7} {:>7} {:>7}  {:>8} {:>5}\n";
+  constexpr const char* kRest = "  {:>10} {:>7} {:>7} {:>7}  {:>8} {:>5}{}\n";
   text +=
       fmt::format(fmt::runtime(kHead), "size", "count", "type", "time", "algbw", "busbw", "#wrong");
-  text += fmt::format(fmt::runtime(kRest), "time", "algbw", "busbw", "#wrong", "cpu", "core");
+  text += fmt::format(fmt::runtime(kRest), "time", "algbw", "busbw", "#wrong", "cpu", "core", "");
   text += fmt::format(fmt::runtime(kHead), "(B)", "(elements)", "", "(us)", "(GB/s)", "(GB/s)", "");
-  text += fmt::format(fmt::runtime(kRest), "(us)", "(GB/s)", "(GB/s)", "", "(ms)", "(%)");
+  text += fmt::format(fmt::runtime(kRest), "(us)", "(GB/s)", "(GB/s)", "", "(ms)", "(%)",
+                      options.link_text());
   for (const BenchRow& row : result.rows) {
     text += fmt::format("  {:>10} {:>12} {:>5}  {:>10.1f} {:>7.2f} {:>7.2f} {:>7}", row.bytes,
                         row.bytes / size_of(options.dtype()), options.type, row.out_of_place_us,
                         algbw(row.bytes, row.out_of_place_us),
                         busbw(row.bytes, row.out_of_place_us, ranks),
                         count_or_dash(row.wrong_out_of_place));
-    text += fmt::format("  {:>10.1f} {:>7.2f} {:>7.2f} {:>7}  {:>8} {:>5}\n", row.in_place_us,
+    text += fmt::format("  {:>10.1f} {:>7.2f} {:>7.2f} {:>7}  {:>8} {:>5}{}\n", row.in_place_us,
                         algbw(row.bytes, row.in_place_us), busbw(row.bytes, row.in_place_us, ranks),
                         count_or_dash(row.wrong_in_place), row.cpu_ms ? fixed(*row.cpu_ms, 3) : "-",
-                        row.cpu_core ? fixed(100.0 * *row.cpu_core, 0) : "-");
+                        row.cpu_core ? fixed(100.0 * *row.cpu_core, 0) : "-", options.link_text());
   }
   if (const auto model = fit(result, ranks)) {
     text += fmt::format(
         "# in place as a ring: alpha {:.2f} us, beta {:.4f} ns/B ({:.2f} GB/s), residual {:.0f} "
-        "%\n",
-        model->alpha_us, model->ns_per_byte, model->gbps(), 100.0 * model->residual);
+        "%{}\n",
+        model->alpha_us, model->ns_per_byte, model->gbps(), 100.0 * model->residual,
+        options.link_text());
   }
   return text;
 }
@@ -129,6 +131,8 @@ std::string bench_json(const std::vector<BenchResult>& results, const BenchOptio
             {"type", options.type},
             {"memory", options.memory},
             {"iterations", options.iterations},
+            {"emulated_link",
+             options.emulated_link ? Json(options.emulated_link->description()) : Json(nullptr)},
             {"results", Json::array()},
             {"flags", options.command_line}};
   for (const BenchResult& result : results) {

@@ -67,6 +67,21 @@ TEST(BenchProgram, PrintsTablesRatiosAndTheCostOfRankOrder) {
   EXPECT_THAT(outcome.out, HasSubstr("# --reduce deterministic with shared: "));
 }
 
+TEST(BenchProgram, OverAnEmulatedLinkNothingIsFasterThanTheLink) {
+  const Outcome outcome =
+      bench("-b 1M -e 2M -f 2 --comm mpi,ring --json --emulate-link 2000,0.25", 2);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  ASSERT_EQ(json["results"].size(), 2U);
+  for (const auto& result : json["results"]) {
+    EXPECT_THAT(result["comm"].get<std::string>(), HasSubstr("emulated link 2000 us, 0.25 GB/s"));
+    for (const auto& row : result["rows"]) {
+      const double link_us = 2.0 * 2000.0 + row["bytes"].get<double>() / 250.0;
+      EXPECT_GE(row["in_place"]["time_us"].get<double>(), link_us);
+    }
+  }
+}
+
 TEST(BenchProgram, WrongFlagsAreOneLineAndCodeTwo) {
   const auto complaint = [](const std::string& flags, const std::string& line) {
     const Outcome outcome = bench(flags, 2);

@@ -95,6 +95,17 @@ TEST(BenchTable, HasTheColumnsOfNcclTests) {
   EXPECT_EQ(text[2].size(), text[4].size()) << "heads stand above their columns";
 }
 
+TEST(BenchTable, EveryLineWithTimesSaysThatTheLinkIsEmulated) {
+  const BenchResult result{
+      .name = "ring", .description = "", .rows = {row(1000, 10.5), row(1'000'000, 510.0)}};
+  BenchOptions options;
+  options.emulated_link = {.alpha_us = 50, .gbps = 1};
+  const std::vector<std::string> text = lines(bench_table(result, options, 2));
+  for (std::size_t line = 3; line < text.size(); ++line) {
+    EXPECT_THAT(text[line], testing::EndsWith(" (emulated link)"));
+  }
+}
+
 TEST(BenchTable, WhatWasNotMeasuredIsADash) {
   BenchResult result{.name = "nccl", .description = "", .rows = {row(4, 1.0)}};
   result.rows[0].wrong_in_place.reset();
