@@ -73,6 +73,7 @@ std::string comparison_json(const ComparisonInfo& info, const Comparison& result
             {"steps", info.options.steps},
             {"timed_steps", result.timed_steps},
             {"equal", result.equal},
+            {"peak_memory_bytes", result.peak_memory_bytes},
             {"one_rank_samples_per_second", result.alone_samples_per_second},
             {"bound_ms", bound > 0.0 ? Json(bound) : Json(nullptr)},
             {"reading", reading(info, result)}};

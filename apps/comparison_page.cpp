@@ -180,6 +180,19 @@ std::string throughput_chart(const Comparison& result, const char* label) {
                   label));
 }
 
+/// A picture shows the last steps, the table all timed ones: the line above a picture has both.
+RunTrace panel_of(const Comparison& result, const ModeResult& mode) {
+  RunTrace panel = mode.trace;
+  const TimingSummary& t = mode.timing;
+  panel.caption += fmt::format(". The table: median of {} timed steps, step {:.2f} ms",
+                               result.timed_steps, t.step);
+  if (&mode != &result.ideal && t.communicates) {
+    panel.caption += fmt::format(", comm {:.2f}, exposed {:.2f}, hidden {:.0f} %", t.median.comm,
+                                 t.median.exposed, 100.0 * t.hidden_fraction);
+  }
+  return panel;
+}
+
 std::string paragraphs(const std::vector<std::string>& lines) {
   std::string html = "<ul>\n";
   for (const std::string& line : lines) {
@@ -205,11 +218,11 @@ std::string comparison_html(const ComparisonInfo& info, const Comparison& result
   body += throughput_chart(result, label);
   body +=
       "<h2>Time lines</h2>\n<p class=\"muted\">The last steps of each mode, all on one "
-      "scale.</p>\n";
+      "scale. Figures in bold are of the steps in the picture alone.</p>\n";
   std::vector<RunTrace> panels;
   std::transform(result.modes.begin(), result.modes.end(), std::back_inserter(panels),
-                 [](const ModeResult& mode) { return mode.trace; });
-  panels.push_back(result.ideal.trace);
+                 [&result](const ModeResult& mode) { return panel_of(result, mode); });
+  panels.push_back(panel_of(result, result.ideal));
   const TimelineScales scales = common_scales(panels);
   body += timeline_key();
   for (const RunTrace& panel : panels) {

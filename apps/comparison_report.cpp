@@ -53,6 +53,20 @@ std::string check_text(const Comparison& result) {
       one_rank == 0.0 ? "bit-equal" : fmt::format("differ by {:.1e}", one_rank));
 }
 
+/// The execution summary of each mode.
+std::string utilisation_text(const Comparison& result) {
+  std::vector<std::string> shares;
+  for (const ModeResult& mode : result.modes) {
+    const StepTimes& t = mode.timing.median;
+    const double share = t.step > 0.0 ? (t.step - t.wait) / t.step : 0.0;
+    shares.push_back(fmt::format("{} {:.0f} %", mode.mode, 100.0 * share));
+  }
+  return fmt::format(
+      "utilisation (share of the step that computes): {}; peak memory of rank 0, all modes side by "
+      "side: {:.1f} MiB",
+      fmt::join(shares, ", "), static_cast<double>(result.peak_memory_bytes) / 0x1p20);
+}
+
 /// When backward would be over without communication, in ms after the start of the step.
 double backward_end(const Comparison& result) {
   return result.ideal.timing.median.forward + result.ideal.timing.median.backward;
@@ -158,10 +172,13 @@ std::vector<std::string> differences(const ComparisonInfo& info, const Compariso
   const ModeResult* naive = result.find("naive");
   const double bound = bound_ms(info, result);
   if (naive != nullptr && bound > 0.0 && naive->timing.step > 1.02 * bound) {
-    lines.push_back(fmt::format(
-        "A perfect reducer would need {:.2f} ms: overlap reaches {:.0f} % of what naive leaves to "
-        "gain.",
-        bound, 100.0 * (naive->timing.step - overlap.timing.step) / (naive->timing.step - bound)));
+    const double gained = naive->timing.step - overlap.timing.step;
+    lines.push_back(fmt::format("A perfect reducer would need {:.2f} ms: overlap ", bound) +
+                    (gained > 0.0 ? fmt::format("reaches {:.0f} % of what naive leaves to gain.",
+                                                100.0 * gained / (naive->timing.step - bound))
+                                  : fmt::format("gains nothing of that, it is {:.2f} ms slower "
+                                                "than naive.",
+                                                -gained)));
   }
   if (const ModeResult* per_param = result.find("per_param")) {
     lines.push_back(about_per_param(overlap, *per_param));
@@ -220,6 +237,7 @@ std::vector<std::string> comparison_notes(const ComparisonInfo& info, const Comp
                   "{}; (none): the same work without communication",
                   result.timed_steps, emulated_text(info), result.modes.front().mode),
       fmt::format("{}: {}", result.equal ? "equal" : "NOT EQUAL", check_text(result))};
+  notes.push_back(utilisation_text(result) + emulated_text(info));
   if (info.options.comm_hook != "none") {
     notes.push_back(
         fmt::format("gradients are compressed ({}), so only the ranks have to be equal: modes with "

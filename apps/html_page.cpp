@@ -37,9 +37,10 @@ section { margin: 2rem 0; break-inside: avoid; }
 .scroll { overflow-x: auto; }
 summary { cursor: pointer; color: var(--muted); margin: .4rem 0; }
 table { border-collapse: collapse; margin: .5rem 0; font-size: .85rem; }
-th, td { padding: .15rem .7rem; text-align: right; white-space: nowrap;
+th, td { padding: .15rem .55rem; text-align: right; white-space: nowrap;
          border-bottom: 1px solid var(--line); }
 th { font-weight: 600; color: var(--muted); vertical-align: bottom; }
+th[scope=col] { white-space: normal; }
 td { font-variant-numeric: tabular-nums; }
 .name { text-align: left; }
 .key { display: flex; flex-wrap: wrap; gap: .3rem 1.4rem; list-style: none; padding: 0;

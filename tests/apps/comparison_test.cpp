@@ -95,6 +95,23 @@ TEST(Reading, SaysWhatIsExposedAndWhatTheBestCouldBe) {
   EXPECT_THAT(lines, Not(Contains(HasSubstr("share this host's memory"))));
 }
 
+TEST(Reading, SaysThatOverlapGainsNothingWhereItIsSlower) {
+  Comparison comparison = two_buckets();
+  comparison.modes[2].timing.step = 57;
+  EXPECT_THAT(
+      reading(two_ranks(), comparison),
+      Contains(HasSubstr("overlap gains nothing of that, it is 2.00 ms slower than naive")));
+}
+
+TEST(Notes, SayHowMuchOfTheStepComputes) {
+  Comparison comparison = two_buckets();
+  comparison.modes[0].timing.median.wait = 22;  // of 55
+  comparison.peak_memory_bytes = 3U << 19U;
+  EXPECT_THAT(comparison_notes(two_ranks(), comparison),
+              Contains(HasSubstr("naive 60 %, flat 100 %, overlap 100 %; peak memory of rank 0, "
+                                 "all modes side by side: 1.5 MiB")));
+}
+
 TEST(Reading, AdvisesSmallerBucketsWhereTheLinkHasRoom) {
   Comparison comparison = two_buckets();
   comparison.modes[2].timing.median.comm = 12;

@@ -168,6 +168,8 @@ TEST(Options, NeverSynchronisingLeavesNothingToSaveOrToAgreeOn) {
             "train_mlp: --sync never: no gradient leaves its rank, so the ranks cannot agree on "
             "unused parameters; leave out --find-unused\n");
   EXPECT_THAT(complaint({"--sync", "nevr"}), HasSubstr("did you mean never?"));
+  EXPECT_THAT(complaint({"--sync", "never", "--inject", "skip_param"}),
+              HasSubstr("--inject skip_param: expected --sync auto, got never"));
 }
 
 TEST(Options, UnusedParametersAreRefusedFoundOrFoundOnce) {

@@ -109,6 +109,42 @@ TEST(ChromeTrace, HasALanePerKindAndAnArrowFromReadyOverLaunchToDone) {
   EXPECT_EQ(comm_spans, 1);
 }
 
+/// "at:MiB at:MiB ..." of a counter of rank 0, times in us.
+std::string counter(const RunTrace& trace, const std::string& name) {
+  const auto json = nlohmann::json::parse(chrome_trace_json(trace));
+  std::string text;
+  for (const auto& event : json["traceEvents"]) {
+    if (event["ph"] == "C" && event["pid"] == 0 && event["name"] == name) {
+      text += concat(event["ts"].get<double>(), ":", event["args"]["MiB"].get<double>(), " ");
+    }
+  }
+  return text;
+}
+
+TEST(ChromeTrace, CountsMemoryAndTheBytesInFlight) {
+  RunTrace trace = two_ranks();
+  StepSpans& spans = trace.ranks[0].steps[0].spans;
+  spans.memory.push_back({9, 3U << 20U});
+  spans.collectives.push_back({.ready = 6, .begin = 8, .end = 12, .bytes = 1U << 19U});
+  spans.labels.push_back("bucket_1");
+  EXPECT_EQ(counter(trace, "memory in use"), "0:2 9000:3 ");
+  EXPECT_EQ(counter(trace, "bytes in flight"), "5000:1 8000:1.5 10000:0.5 12000:0 ");
+}
+
+TEST(ChromeTrace, GivesEachCollectiveItsAlgorithmBandwidth) {
+  const auto json = nlohmann::json::parse(chrome_trace_json(two_ranks()));
+  int seen = 0;
+  for (const auto& event : json["traceEvents"]) {
+    if (event["name"] == "allreduce_bucket_0" && event["ph"] == "X" && event["pid"] == 0) {
+      ++seen;
+      EXPECT_DOUBLE_EQ(event["args"]["algbw_GB_per_s"], 0x1p20 / 5e6) << "1 MiB in 5 ms";
+      EXPECT_DOUBLE_EQ(event["args"]["waiting_for_other_ranks_ms"], 2.0);
+      EXPECT_DOUBLE_EQ(event["args"]["transfer_ms"], 3.0);
+    }
+  }
+  EXPECT_EQ(seen, 1);
+}
+
 TEST(ChromeTrace, GivesCollectivesInFlightTogetherLanesOfTheirOwn) {
   RunTrace trace = two_ranks();
   StepSpans& spans = trace.ranks[0].steps[0].spans;

@@ -1,0 +1,54 @@
+// The last lines of a run, recomputed from its summary.json.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <string>
+
+#include "tests/support/program_run.h"
+#include "tests/support/temporary_directory.h"
+
+namespace brigade {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(ExecutionSummary, HasTheSharesOfTheSummaryFile) {
+  const TemporaryDirectory dir;
+  const test::Outcome outcome =
+      test::run_program(BRIGADE_TRAIN_MLP,
+                        "--hidden 256,256 --steps 12 --threads 1 --trace --out run", 2, dir.path());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(test::read(dir.path() / "run" / "summary.json"));
+  const auto percent = [&json](double ms) {
+    return fmt::format("{:.0f} %", 100.0 * ms / json["step_ms"].get<double>());
+  };
+  EXPECT_THAT(outcome.out,
+              HasSubstr(fmt::format(
+                  "utilisation of rank {}: {} of the step computes; communication {}, exposed {}; "
+                  "peak memory {:.1f} MiB",
+                  json["slowest_rank"].get<int>(),
+                  percent(json["step_ms"].get<double>() - json["wait_ms"].get<double>()),
+                  percent(json["comm_ms"]), percent(json["exposed_ms"]),
+                  json["peak_memory_bytes"].get<double>() / 0x1p20)));
+  // The operations, with their shares of all there are, the most expensive first.
+  const std::regex top(R"(top operations of rank 0 in 3 recorded steps: (.*))");
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(outcome.out, found, top)) << outcome.out;
+  const std::string operations = found[1];
+  const std::regex entry(R"(([a-zA-Z ]+) ([\d.]+) ms \((\d+) %\))");
+  double before = 1e9;
+  int total = 0;
+  for (std::sregex_iterator at(operations.begin(), operations.end(), entry), end; at != end; ++at) {
+    EXPECT_LE(std::stod((*at)[2]), before) << operations;
+    before = std::stod((*at)[2]);
+    total += std::stoi((*at)[3]);
+  }
+  EXPECT_GT(total, 80) << operations;
+  EXPECT_LE(total, 103) << operations;
+  EXPECT_THAT(operations, HasSubstr("backward linear"));
+}
+
+}  // namespace
+}  // namespace brigade
