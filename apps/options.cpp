@@ -118,6 +118,8 @@ void declare_machine(FlagTable& flags, Options& o) {
   flags.choice("--comm", o.comm,
                {"auto", "mpi", "shared", "hierarchical", "nccl", "ring", "halving", "tree"},
                "auto | mpi | shared | hierarchical | nccl, or over sockets ring | halving | tree");
+  flags.toggle("--tf32", "matrix products on tensor cores, factors rounded to TF32; GPU",
+               [&o] { o.tf32 = true; });
   flags.number("--threads", o.threads, std::int64_t{1}, std::int64_t{4096},
                "per rank (the cores it is bound to)");
   declare_link(flags, o);

@@ -4,6 +4,7 @@
 
 #include "apps/fashion_mnist.h"
 #include "apps/synthetic.h"
+#include "core/context.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"
 #include "dist/ordered_all_reduce.h"
@@ -23,6 +24,11 @@ Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
   if (!note.empty()) {
     console.warn(note);
   }
+  if (options.tf32 && !place.device.is_cuda()) {
+    throw UsageError(
+        concat("--tf32: expected a GPU, but this run is on ", place.device, "; leave it out"));
+  }
+  Context::current().set_tf32(options.tf32);
   const bool nccl = place.device.is_cuda() && options.comm != "mpi" && dist::nccl_available();
   if (!nccl && (options.nccl.max_ctas > 0 || options.nccl.register_buckets)) {
     throw UsageError(

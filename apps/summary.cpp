@@ -59,6 +59,7 @@ Json config_json(const RunInfo& info) {
           {"cross_step", o.cross_step},
           {"rebuild_buckets", o.rebuild_buckets},
           {"comm_hook", o.comm_hook},
+          {"tf32", o.tf32},
           {"nccl_max_ctas", o.nccl.max_ctas > 0 ? Json(o.nccl.max_ctas) : Json(nullptr)},
           {"nccl_register", o.nccl.register_buckets},
           {"init", o.init},

@@ -26,6 +26,11 @@ class Context {
   /// ended.
   const std::shared_ptr<CachingAllocator>& allocator(Device device);
 
+  /// Whether matrix products of f32 tensors on this thread's GPU may round their factors to TF32
+  /// (10 bits of mantissa) for its tensor cores; false, as at first: true f32 arithmetic.
+  bool tf32() const { return tf32_; }
+  void set_tf32(bool allowed) { tf32_ = allowed; }
+
   /// Where this thread's TraceScopes go; null, as at first: nowhere. The log must outlive its use.
   SpanLog* span_log() const { return span_log_; }
   void set_span_log(SpanLog* log) { span_log_ = log; }
@@ -42,6 +47,7 @@ class Context {
   PerDevice cpu_;
   std::map<int, PerDevice> gpus_;
   SpanLog* span_log_ = nullptr;
+  bool tf32_ = false;
 };
 
 /// While it lives, this thread's operators on `stream`'s device are enqueued on `stream`: how an

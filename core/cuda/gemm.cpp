@@ -2,6 +2,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/context.h"
 #include "core/cuda/launch.h"
 #include "core/kernels.h"
 
@@ -28,9 +29,10 @@ class BlasHandles {
     cublasHandle_t& handle = handles_[{s.device().index, stream}];
     if (handle == nullptr) {
       CUBLAS_CHECK(cublasCreate(&handle));
-      // True float32 arithmetic: TF32 would round every factor to 10 bits.
-      CUBLAS_CHECK(cublasSetMathMode(handle, CUBLAS_DEFAULT_MATH));
     }
+    const bool tf32 = Context::current().tf32();
+    CUBLAS_CHECK(
+        cublasSetMathMode(handle, tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH));
     CUBLAS_CHECK(cublasSetStream(handle, stream));
     return handle;
   }

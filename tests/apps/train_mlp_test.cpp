@@ -44,6 +44,12 @@ TEST_F(TrainMlp, HelpIsShortAndGoesToStdout) {
   EXPECT_EQ(run("--help", 2).out, help.out);  // once, not once per rank
 }
 
+TEST_F(TrainMlp, Tf32NeedsAGpu) {
+  const Outcome outcome = run("--tf32 --device cpu", 2);
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(count(outcome.err, "--tf32: expected a GPU, but this run is on cpu"), 1);
+}
+
 TEST_F(TrainMlp, AnUnknownFlagIsReportedOnceForAllRanks) {
   const Outcome outcome = run("--bacth 4", 2);
   EXPECT_EQ(outcome.exit_code, 2);

@@ -1,3 +1,4 @@
+#include "core/context.h"
 #include "tests/gpu/gpu_test.h"
 
 namespace brigade {
@@ -37,6 +38,24 @@ TYPED_TEST(GemmOnGpu, WithBetaZeroIgnoresTheDestination) {
   this->expect_same(
       {this->numbers({33, 65}, 1), this->numbers({65, 17}, 2), this->garbage({33, 17})},
       [](Tensors& t) { ops::gemm(t[0], Trans::no, t[1], Trans::no, {}, t[2]); }, this->kTolerance);
+}
+
+using Tf32OnGpu = GpuTest;
+
+TEST_F(Tf32OnGpu, RoundsFactorsOnlyWhereItIsAllowed) {
+  // 1 + 2^-12 is a float but no TF32 number: its product with 1 shows what was rounded.
+  const Tensor a = Tensor::from(std::vector<float>(64 * 64, 1.0F + 0x1p-12F), {64, 64}, kGpu);
+  const Tensor b = Tensor::from(std::vector<float>(64 * 64, 1.0F), {64, 64}, kGpu);
+  const auto product = [&](bool tf32) {
+    Context::current().set_tf32(tf32);
+    const Tensor c = Tensor::empty({64, 64}, DType::f32, kGpu);
+    ops::gemm(a, Trans::no, b, Trans::no, {}, c);
+    Context::current().set_tf32(false);
+    return c.to_vector<float>()[0];
+  };
+  EXPECT_FLOAT_EQ(product(false), 64.0F + 0x1p-6F);
+  EXPECT_EQ(product(true), 64.0F);
+  EXPECT_FLOAT_EQ(product(false), 64.0F + 0x1p-6F) << "and not for ever";
 }
 
 TYPED_TEST(GemmOnGpu, OfEmptyMatricesTouchesNothingElse) {
