@@ -1,6 +1,7 @@
 #include <type_traits>
 
 #include "core/cpu/blas_private.h"
+#include "core/cpu/onednn_private.h"
 #include "core/error.h"
 #include "core/kernels.h"
 
@@ -27,6 +28,12 @@ void CpuKernels::gemm(Stream& s, const GemmArgs<T>& args) {
       axpby(s, args.m * args.n, args.c, {.alpha = 0.0, .beta = args.scale.beta}, args.c);
     }
     return;
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    if (use_onednn()) {
+      onednn::gemm(args);
+      return;
+    }
   }
   const int m = to_int(args.m);
   const int n = to_int(args.n);
