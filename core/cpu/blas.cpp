@@ -6,6 +6,7 @@
 
 #include "core/config.h"
 #include "core/cpu/blas_private.h"
+#include "core/cpu/features_private.h"
 #include "core/cpu/onednn_private.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"
@@ -23,7 +24,7 @@ Function* symbol(void* library, const char* name) {
 }
 
 Blas load() {
-  if (__builtin_cpu_is("amd") != 0 && __builtin_cpu_supports("avx512f") != 0) {
+  if (cpu_is_amd_with_avx512()) {
     setenv("OPENBLAS_CORETYPE", "Haswell", /*overwrite=*/0);
   }
   void* library = dlopen(kOpenBlasPath, RTLD_NOW | RTLD_LOCAL);
