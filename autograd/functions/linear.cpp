@@ -11,14 +11,13 @@ using ops::Trans;
 class LinearNode final : public Node {
  public:
   /// `y` is kept for its sign, the mask of the ReLU that made it; undefined without ReLU.
-  LinearNode(Tensor x, Tensor w, Tensor y)
-      : x_(std::move(x)), w_(std::move(w)), y_(std::move(y)) {}
+  LinearNode(Tensor x, Tensor w, Tensor y) : x_(std::move(x)), w_(std::move(w)), y_(std::move(y)) {}
   const char* name() const override { return y_.defined() ? "linear_relu" : "linear"; }
 
   void backward(const Tensor& dy, Gradients& grads) override {
     const bool bias = inputs.size() > kBias && grads.wanted(kBias);
-    Tensor dz = dy;    // [N, out], the gradient before the ReLU
-    Tensor dz_sums;    // [out]
+    Tensor dz = dy;  // [N, out], the gradient before the ReLU
+    Tensor dz_sums;  // [out]
     if (y_.defined()) {
       dz = Tensor::empty_like(dy);
       if (bias) {

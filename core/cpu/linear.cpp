@@ -59,7 +59,8 @@ void CpuKernels::linear(Stream& s, std::int64_t batch, std::int64_t in, std::int
       return;
     }
   }
-  gemm<T>(s, {.transpose_b = true, .m = batch, .n = out, .k = in, .a = x, .b = w, .c = y, .scale = {}});
+  gemm<T>(
+      s, {.transpose_b = true, .m = batch, .n = out, .k = in, .a = x, .b = w, .c = y, .scale = {}});
   if (b != nullptr) {
     add_bias(batch, out, b, rectify, y);
   } else if (rectify) {

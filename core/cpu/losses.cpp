@@ -36,10 +36,15 @@ void CpuKernels::mse_backward(Stream& /*s*/, std::int64_t n, const T* x, const T
           ? static_cast<T>(scale.alpha * 2.0 * static_cast<double>(*dloss) / static_cast<double>(n))
           : T{0};
   const T beta = static_cast<T>(scale.beta);
-  vectorized([=] {
-    for (std::int64_t i = 0; i < n; ++i) {
-      const T value = factor * (x[i] - target[i]);
-      dx[i] = beta == T{0} ? value : value + beta * dx[i];
+  vectorized([=] {  // two loops: a load under a condition would keep it from being vectorised
+    if (beta == T{0}) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        dx[i] = factor * (x[i] - target[i]);
+      }
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) {
+        dx[i] = factor * (x[i] - target[i]) + beta * dx[i];
+      }
     }
   });
 }
