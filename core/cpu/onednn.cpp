@@ -36,7 +36,7 @@ class LinearKernels {
 
  private:
   LinearKernel make(std::int64_t batch, std::int64_t in, std::int64_t out, bool bias) {
-    const auto desc = [](memory::dims extents, memory::dims strides) {
+    const auto desc = [](const memory::dims& extents, const memory::dims& strides) {
       return memory::desc(extents, memory::data_type::f32, strides);
     };
     const memory::desc x = desc({batch, in}, {in, 1});
