@@ -13,9 +13,9 @@ BRIGADE_TARGET_AVX2 void with_avx2(const Loop& loop) {
   loop();
 }
 
-/// Runs `loop`, which is compiled twice: for 256-bit vectors, and for CPUs that have none. Both give
-/// the same bits, because core/cpu is compiled without fused multiply-add (CMakeLists.txt). 512-bit
-/// vectors would gain nothing: these loops wait for memory.
+/// Runs `loop`, which is compiled twice: for 256-bit vectors, and for CPUs that have none. Both
+/// give the same bits, because what includes this is compiled without fused multiply-add
+/// (core/CMakeLists.txt). Not for 512 bits: these loops wait for memory.
 template <class Loop>
 void vectorized(const Loop& loop) {
   static const bool avx2 = cpu_has_avx2();
