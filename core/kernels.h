@@ -28,6 +28,9 @@ struct GemmArgs {
   Scale scale;
 };
 
+/// What linear does to its sums before it writes them. relu: max(y, 0), NaN stays NaN.
+enum class Activation { none, relu };
+
 /// One step of torch.optim.SGD: g += weight_decay w; v = momentum v + g (v = g the first time);
 /// w -= lr (nesterov ? g + momentum v : v).
 struct SgdArgs {
@@ -83,10 +86,10 @@ struct CpuKernels {
 
   template <class T>
   static void gemm(Stream& s, const GemmArgs<T>& args);
-  /// y = x Wᵀ + b.   x: [N, in]   w: [out, in]   b: [out] or null   y: [N, out]
+  /// y = activation(x Wᵀ + b).   x: [N, in]   w: [out, in]   b: [out] or null   y: [N, out]
   template <class T>
   static void linear(Stream& s, std::int64_t batch, std::int64_t in, std::int64_t out, const T* x,
-                     const T* w, const T* b, T* y);
+                     const T* w, const T* b, Activation activation, T* y);
   /// sums[c] = Σ_r x[r, c], met by `scale`.   x: [rows, cols]
   template <class T>
   static void column_sum(Stream& s, std::int64_t rows, std::int64_t cols, const T* x, Scale scale,
@@ -97,12 +100,17 @@ struct CpuKernels {
   template <class T>
   static void orthonormalize(Stream& s, std::int64_t rows, std::int64_t cols, T* x);
 
-  /// y = max(x, 0), NaN stays NaN
+  /// y = max(x, 0), NaN stays NaN. x and y may be the same memory.
   template <class T>
   static void relu(Stream& s, std::int64_t n, const T* x, T* y);
   /// dx = dy where y > 0, else 0; the mask is taken from the output, so x need not be kept.
   template <class T>
   static void relu_backward(Stream& s, std::int64_t n, const T* dy, const T* y, Scale scale, T* dx);
+  /// The backward of activation and bias in one pass: dz = dy where y > 0, else 0, and db[c] =
+  /// Σ_r dz[r, c].   dy, y, dz: [rows, cols], dz other memory than dy and y   db: [cols]
+  template <class T>
+  static void relu_bias_backward(Stream& s, std::int64_t rows, std::int64_t cols, const T* dy,
+                                 const T* y, T* dz, T* db);
 
   /// loss = mean (x - target)² over n elements; 0 when n = 0.   loss: one element
   template <class T>
@@ -175,7 +183,7 @@ struct CudaKernels {
   static void gemm(Stream& s, const GemmArgs<T>& args);
   template <class T>
   static void linear(Stream& s, std::int64_t batch, std::int64_t in, std::int64_t out, const T* x,
-                     const T* w, const T* b, T* y);
+                     const T* w, const T* b, Activation activation, T* y);
   template <class T>
   static void column_sum(Stream& s, std::int64_t rows, std::int64_t cols, const T* x, Scale scale,
                          T* sums);
@@ -186,6 +194,9 @@ struct CudaKernels {
   static void relu(Stream& s, std::int64_t n, const T* x, T* y);
   template <class T>
   static void relu_backward(Stream& s, std::int64_t n, const T* dy, const T* y, Scale scale, T* dx);
+  template <class T>
+  static void relu_bias_backward(Stream& s, std::int64_t rows, std::int64_t cols, const T* dy,
+                                 const T* y, T* dz, T* db);
 
   template <class T>
   static void mse(Stream& s, std::int64_t n, const T* x, const T* target, T* loss);

@@ -127,7 +127,7 @@ void gemm(const Tensor& a, Trans trans_a, const Tensor& b, Trans trans_b, Scale 
   });
 }
 
-void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y) {
+void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y, Activation activation) {
   check_alike("linear", {{"x", x}, {"w", w}, {"y", y}});
   check_matrix("linear", "w", w);
   const std::int64_t out = w.shape()[0];
@@ -142,7 +142,8 @@ void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y) {
   }
   launch(x, [&]<class K, class T>(Stream& s) {
     const T* bias = b.defined() ? b.data<T>() : nullptr;
-    K::template linear<T>(s, batch, in, out, x.data<T>(), w.data<T>(), bias, y.data<T>());
+    K::template linear<T>(s, batch, in, out, x.data<T>(), w.data<T>(), bias, activation,
+                          y.data<T>());
   });
 }
 
@@ -176,6 +177,18 @@ void relu_backward(const Tensor& dy, const Tensor& y, Scale scale, Tensor& dx) {
   check_shape("relu_backward", "dx", dx, y.shape());
   launch(y, [&]<class K, class T>(Stream& s) {
     K::relu_backward(s, y.numel(), dy.data<T>(), y.data<T>(), scale, dx.data<T>());
+  });
+}
+
+void relu_bias_backward(const Tensor& dy, const Tensor& y, Tensor& dz, Tensor& db) {
+  check_alike("relu_bias_backward", {{"dy", dy}, {"y", y}, {"dz", dz}, {"db", db}});
+  check_matrix("relu_bias_backward", "dy", dy);
+  check_shape("relu_bias_backward", "y", y, dy.shape());
+  check_shape("relu_bias_backward", "dz", dz, dy.shape());
+  check_shape("relu_bias_backward", "db", db, {dy.shape()[1]});
+  launch(y, [&]<class K, class T>(Stream& s) {
+    K::relu_bias_backward(s, y.shape()[0], y.shape()[1], dy.data<T>(), y.data<T>(), dz.data<T>(),
+                          db.data<T>());
   });
 }
 

@@ -28,8 +28,9 @@ void widen(const Tensor& x, Scale scale, Tensor& y);
 
 /// c = alpha op(a) op(b) + beta c, 2-D
 void gemm(const Tensor& a, Trans trans_a, const Tensor& b, Trans trans_b, Scale scale, Tensor& c);
-/// y = x wᵀ + b.   x: [N, in]   w: [out, in]   b: [out] or undefined   y: [N, out]
-void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y);
+/// y = activation(x wᵀ + b).   x: [N, in]   w: [out, in]   b: [out] or undefined   y: [N, out]
+void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y,
+            Activation activation = Activation::none);
 /// sums = column sums of x [rows, cols].   sums: [cols]
 void column_sum(const Tensor& x, Scale scale, Tensor& sums);
 /// Makes the rows of x orthonormal, in place (see CpuKernels).   x: [rows, cols], rows <= cols
@@ -38,6 +39,8 @@ void orthonormalize(Tensor& x);
 void relu(const Tensor& x, Tensor& y);
 /// dx = dy where y > 0; y is relu's output
 void relu_backward(const Tensor& dy, const Tensor& y, Scale scale, Tensor& dx);
+/// dz = dy where y > 0, and its column sums, in one pass.   dy, y, dz: [N, out]   db: [out]
+void relu_bias_backward(const Tensor& dy, const Tensor& y, Tensor& dz, Tensor& db);
 
 /// loss = mean of (x - target)² over all elements.   loss: []
 void mse(const Tensor& x, const Tensor& target, Tensor& loss);

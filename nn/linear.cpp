@@ -36,6 +36,10 @@ Variable Linear::forward(const Variable& x) {
   return autograd::linear(x, weight_, bias_);
 }
 
+Variable Linear::forward_relu(const Variable& x) const {
+  return autograd::linear_relu(x, weight_, bias_);
+}
+
 void Linear::collect_parameters(const std::string& prefix,
                                 std::vector<Variable>& parameters) const {
   weight_.set_name(prefix + "weight");

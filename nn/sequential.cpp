@@ -2,6 +2,8 @@
 
 #include "core/error.h"
 #include "core/trace.h"
+#include "nn/linear.h"
+#include "nn/relu.h"
 
 namespace brigade::nn {
 
@@ -9,7 +11,14 @@ Variable Sequential::forward(const Variable& x) {
   Variable y = x;
   for (std::size_t i = 0; i < modules_.size(); ++i) {
     const TraceScope scope("layer ", [&] { return concat(i, " ", modules_[i]->description()); });
-    y = modules_[i]->forward(y);
+    const auto* linear = dynamic_cast<const Linear*>(modules_[i].get());
+    if (linear != nullptr && i + 1 < modules_.size() &&
+        dynamic_cast<const ReLU*>(modules_[i + 1].get()) != nullptr) {
+      y = linear->forward_relu(y);
+      ++i;
+    } else {
+      y = modules_[i]->forward(y);
+    }
   }
   return y;
 }

@@ -8,7 +8,7 @@
 namespace brigade::nn {
 
 /// Modules applied one after the other. Parameters are named by position, "0.weight", as in
-/// torch.nn.Sequential.
+/// torch.nn.Sequential. A ReLU behind a Linear is computed by the Linear (forward_relu).
 class Sequential final : public Module {
  public:
   Sequential() = default;

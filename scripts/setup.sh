@@ -12,7 +12,7 @@ set -euo pipefail
 groups=(
   "compiler and build: g++ cmake ninja-build ccache pkg-config git"
   "ranks and collectives: openmpi-bin libopenmpi-dev"
-  "matrix products: libopenblas-pthread-dev"
+  "matrix products: libopenblas-pthread-dev libdnnl-dev"
   "flags, text, files, random numbers, hashes: libcli11-dev libfmt-dev nlohmann-json3-dev zlib1g-dev librandom123-dev libxxhash-dev"
   "tests: libgtest-dev libgmock-dev"
   "images to train on: dataset-fashion-mnist"

@@ -10,25 +10,45 @@ using ops::Trans;
 
 class LinearNode final : public Node {
  public:
-  LinearNode(Tensor x, Tensor w) : x_(std::move(x)), w_(std::move(w)) {}
-  const char* name() const override { return "linear"; }
+  /// `y` is kept for its sign, the mask of the ReLU that made it; undefined without ReLU.
+  LinearNode(Tensor x, Tensor w, Tensor y) : x_(std::move(x)), w_(std::move(w)), y_(std::move(y)) {}
+  const char* name() const override { return y_.defined() ? "linear_relu" : "linear"; }
 
   void backward(const Tensor& dy, Gradients& grads) override {
+    const bool bias = inputs.size() > kBias && grads.wanted(kBias);
+    Tensor dz = dy;  // [N, out], the gradient before the ReLU
+    Tensor dz_sums;  // [out]
+    if (y_.defined()) {
+      dz = Tensor::empty_like(dy);
+      if (bias) {
+        dz_sums = Tensor::empty({dy.shape()[1]}, dy.dtype(), dy.device());
+        ops::relu_bias_backward(dy, y_, dz, dz_sums);
+      } else {
+        ops::relu_backward(dy, y_, {}, dz);
+      }
+    }
     // dW and db first: the all-reduce waits for them, while dx is waited for by this thread alone.
     grads.write(kWeight, [&](Tensor& dw, Scale scale) {
-      ops::gemm(dy, Trans::yes, x_, Trans::no, scale, dw);
+      ops::gemm(dz, Trans::yes, x_, Trans::no, scale, dw);
     });
-    if (inputs.size() > kBias) {
-      grads.write(kBias, [&](Tensor& db, Scale scale) { ops::column_sum(dy, scale, db); });
+    if (bias) {
+      grads.write(kBias, [&](Tensor& db, Scale scale) {
+        if (dz_sums.defined()) {
+          ops::axpby(dz_sums, scale, db);
+        } else {
+          ops::column_sum(dz, scale, db);
+        }
+      });
     }
     grads.write(kInput, [&](Tensor& dx, Scale scale) {
-      ops::gemm(dy, Trans::no, w_, Trans::no, scale, dx);
+      ops::gemm(dz, Trans::no, w_, Trans::no, scale, dx);
     });
   }
 
   void release() override {
     x_ = Tensor();
     w_ = Tensor();
+    y_ = Tensor();
   }
 
  private:
@@ -38,20 +58,31 @@ class LinearNode final : public Node {
 
   Tensor x_;  // [N, in]
   Tensor w_;  // [out, in]
+  Tensor y_;  // [N, out]
 };
 
-}  // namespace
-
-Variable linear(const Variable& x, const Variable& w, const Variable& b) {
+Variable activated_linear(const Variable& x, const Variable& w, const Variable& b,
+                          Activation activation) {
   const Tensor bias = b.defined() ? b.data() : Tensor();
   BRIGADE_CHECK(x.shape().rank() == 2 && w.shape().rank() == 2,
                 "linear: expected x [N, in] and w [out, in], got ", x.shape(), " and ", w.shape());
   Tensor y = Tensor::empty({x.shape()[0], w.shape()[0]}, x.data().dtype(), x.device());
-  ops::linear(x.data(), w.data(), bias, y);
+  ops::linear(x.data(), w.data(), bias, y, activation);
+  const Tensor mask = activation == Activation::relu ? y : Tensor();
   if (b.defined()) {
-    return record<LinearNode>(std::move(y), {x, w, b}, x.data(), w.data());
+    return record<LinearNode>(std::move(y), {x, w, b}, x.data(), w.data(), mask);
   }
-  return record<LinearNode>(std::move(y), {x, w}, x.data(), w.data());
+  return record<LinearNode>(std::move(y), {x, w}, x.data(), w.data(), mask);
+}
+
+}  // namespace
+
+Variable linear(const Variable& x, const Variable& w, const Variable& b) {
+  return activated_linear(x, w, b, Activation::none);
+}
+
+Variable linear_relu(const Variable& x, const Variable& w, const Variable& b) {
+  return activated_linear(x, w, b, Activation::relu);
 }
 
 }  // namespace brigade::autograd

@@ -1,15 +1,20 @@
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <sstream>
 
 #include "core/config.h"
 #include "core/cpu/blas_private.h"
+#include "core/cpu/features_private.h"
+#include "core/cpu/onednn_private.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"
 
 namespace brigade {
 namespace {
+
+std::atomic<bool> single_thread = false;
 
 template <class Function>
 Function* symbol(void* library, const char* name) {
@@ -19,7 +24,7 @@ Function* symbol(void* library, const char* name) {
 }
 
 Blas load() {
-  if (__builtin_cpu_is("amd") != 0 && __builtin_cpu_supports("avx512f") != 0) {
+  if (cpu_is_amd_with_avx512()) {
     setenv("OPENBLAS_CORETYPE", "Haswell", /*overwrite=*/0);
   }
   void* library = dlopen(kOpenBlasPath, RTLD_NOW | RTLD_LOCAL);
@@ -51,10 +56,16 @@ const Blas& blas() {
 void set_cpu_threads(int threads) {
   BRIGADE_CHECK(threads >= 1, "threads: expected at least 1, got ", threads);
   blas().set_num_threads(threads);
+  single_thread = threads == 1;
+}
+
+bool use_onednn() {
+  return single_thread && onednn::available();
 }
 
 std::string blas_description() {
-  return blas().description;
+  return use_onednn() ? concat(onednn::description(), " and ", blas().description)
+                      : blas().description;
 }
 
 }  // namespace brigade

@@ -1,17 +1,17 @@
 #include <cmath>
 
+#include "core/cpu/vectorized_private.h"
 #include "core/kernels.h"
 
 namespace brigade {
 
 template <class T>
 void CpuKernels::add_squares(Stream& /*s*/, std::int64_t n, const T* x, double* sum) {
-  double squares = 0.0;  // double: the squares of millions of small gradients would get lost
-  for (std::int64_t i = 0; i < n; ++i) {
+  // double: the squares of millions of small gradients would get lost
+  *sum += sum_of(n, [=](std::int64_t i) {
     const auto value = static_cast<double>(x[i]);
-    squares += value * value;
-  }
-  *sum += squares;
+    return value * value;
+  });
 }
 
 template <class T>
@@ -20,9 +20,11 @@ void CpuKernels::clip(Stream& /*s*/, std::int64_t n, const double* squares, doub
   if (factor >= 1.0) {
     return;
   }
-  for (std::int64_t i = 0; i < n; ++i) {
-    x[i] *= static_cast<T>(factor);
-  }
+  vectorized([=] {
+    for (std::int64_t i = 0; i < n; ++i) {
+      x[i] *= static_cast<T>(factor);
+    }
+  });
 }
 
 template void CpuKernels::add_squares(Stream&, std::int64_t, const float*, double*);

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "core/cpu/vectorized_private.h"
 #include "core/kernels.h"
 #include "core/random.h"
 
@@ -11,15 +12,17 @@ template <class T, class Value>
 void write_scaled(std::int64_t n, Scale scale, T* dst, Value value) {
   const T alpha = static_cast<T>(scale.alpha);
   const T beta = static_cast<T>(scale.beta);
-  if (scale.beta == 0.0) {
-    for (std::int64_t i = 0; i < n; ++i) {
-      dst[i] = alpha * value(i);
+  vectorized([=] {
+    if (beta == T{0}) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        dst[i] = alpha * value(i);
+      }
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) {
+        dst[i] = alpha * value(i) + beta * dst[i];
+      }
     }
-  } else {
-    for (std::int64_t i = 0; i < n; ++i) {
-      dst[i] = alpha * value(i) + beta * dst[i];
-    }
-  }
+  });
 }
 
 }  // namespace
@@ -38,9 +41,11 @@ void CpuKernels::axpby(Stream& /*s*/, std::int64_t n, const T* x, Scale scale, T
 
 template <class T>
 void CpuKernels::add(Stream& /*s*/, std::int64_t n, const T* a, const T* b, T* y) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    y[i] = a[i] + b[i];
-  }
+  vectorized([=] {
+    for (std::int64_t i = 0; i < n; ++i) {
+      y[i] = a[i] + b[i];
+    }
+  });
 }
 
 template <class T>
@@ -69,9 +74,12 @@ void CpuKernels::widen(Stream& /*s*/, std::int64_t n, const Narrow* x, Scale sca
 
 template <class T>
 void CpuKernels::relu(Stream& /*s*/, std::int64_t n, const T* x, T* y) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    y[i] = x[i] < T{0} ? T{0} : x[i];  // this way round a NaN passes and shows in the loss
-  }
+  vectorized([=] {
+    for (std::int64_t i = 0; i < n; ++i) {
+      const T value = x[i];
+      y[i] = value < T{0} ? T{0} : value;  // this way round a NaN passes and shows in the loss
+    }
+  });
 }
 
 template <class T>

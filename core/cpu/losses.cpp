@@ -2,6 +2,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "core/cpu/vectorized_private.h"
 #include "core/error.h"
 #include "core/kernels.h"
 
@@ -18,12 +19,11 @@ void check_label(std::int64_t label, std::int64_t classes, std::int64_t row) {
 // L = Σ (x − t)² / n
 template <class T>
 void CpuKernels::mse(Stream& /*s*/, std::int64_t n, const T* x, const T* target, T* loss) {
-  double sum = 0.0;  // double: a float sum over a batch of images loses the digits that show
-                     // whether training moves
-  for (std::int64_t i = 0; i < n; ++i) {
+  // double: a float sum over a batch of images loses the digits that show whether training moves
+  const double sum = sum_of(n, [=](std::int64_t i) {
     const double difference = static_cast<double>(x[i]) - static_cast<double>(target[i]);
-    sum += difference * difference;
-  }
+    return difference * difference;
+  });
   *loss = n > 0 ? static_cast<T>(sum / static_cast<double>(n)) : T{0};
 }
 
@@ -36,10 +36,17 @@ void CpuKernels::mse_backward(Stream& /*s*/, std::int64_t n, const T* x, const T
           ? static_cast<T>(scale.alpha * 2.0 * static_cast<double>(*dloss) / static_cast<double>(n))
           : T{0};
   const T beta = static_cast<T>(scale.beta);
-  for (std::int64_t i = 0; i < n; ++i) {
-    const T value = factor * (x[i] - target[i]);
-    dx[i] = scale.beta == 0.0 ? value : value + beta * dx[i];
-  }
+  vectorized([=] {  // two loops: a load under a condition would keep it from being vectorised
+    if (beta == T{0}) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        dx[i] = factor * (x[i] - target[i]);
+      }
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) {
+        dx[i] = factor * (x[i] - target[i]) + beta * dx[i];
+      }
+    }
+  });
 }
 
 // L = mean over rows of  log Σ exp(x_c − m) − (x_label − m),  m = max x_c.    x: [rows, cols]

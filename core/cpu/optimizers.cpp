@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "core/cpu/vectorized_private.h"
 #include "core/kernels.h"
 
 namespace brigade {
@@ -9,20 +10,26 @@ void CpuKernels::sgd(Stream& /*s*/, std::int64_t n, SgdArgs args, const T* g, T*
   const T lr = static_cast<T>(args.lr);
   const T decay = static_cast<T>(args.weight_decay);
   if (velocity == nullptr) {
-    for (std::int64_t i = 0; i < n; ++i) {
-      w[i] -= lr * (g[i] + decay * w[i]);
-    }
+    vectorized([=] {
+      for (std::int64_t i = 0; i < n; ++i) {
+        w[i] -= lr * (g[i] + decay * w[i]);
+      }
+    });
     return;
   }
   const T momentum = static_cast<T>(args.momentum);
   const T lookahead = args.nesterov ? static_cast<T>(args.momentum) : T{0};
   const T gradient_share = args.nesterov ? T{1} : T{0};
   const T velocity_share = args.nesterov ? lookahead : T{1};
-  for (std::int64_t i = 0; i < n; ++i) {
-    const T gradient = g[i] + decay * w[i];
-    velocity[i] = args.first_step ? gradient : momentum * velocity[i] + gradient;
-    w[i] -= lr * (gradient_share * gradient + velocity_share * velocity[i]);
-  }
+  const bool first_step = args.first_step;
+  vectorized([=] {
+    for (std::int64_t i = 0; i < n; ++i) {
+      const T gradient = g[i] + decay * w[i];
+      const T older = velocity[i];
+      velocity[i] = first_step ? gradient : momentum * older + gradient;
+      w[i] -= lr * (gradient_share * gradient + velocity_share * velocity[i]);
+    }
+  });
 }
 
 template <class T>
@@ -40,12 +47,14 @@ void CpuKernels::adam(Stream& /*s*/, std::int64_t n, AdamArgs args, const T* g, 
   const T eps = static_cast<T>(args.eps);
   const T coupled = static_cast<T>(args.decoupled ? 0.0 : args.weight_decay);
   const T shrink = static_cast<T>(args.decoupled ? 1.0 - args.lr * args.weight_decay : 1.0);
-  for (std::int64_t i = 0; i < n; ++i) {
-    const T gradient = g[i] + coupled * w[i];
-    m[i] = beta1 * m[i] + rest1 * gradient;
-    v[i] = beta2 * v[i] + rest2 * gradient * gradient;
-    w[i] = shrink * w[i] - step_size * m[i] / (std::sqrt(v[i]) * inverse_root2 + eps);
-  }
+  vectorized([=] {
+    for (std::int64_t i = 0; i < n; ++i) {
+      const T gradient = g[i] + coupled * w[i];
+      m[i] = beta1 * m[i] + rest1 * gradient;
+      v[i] = beta2 * v[i] + rest2 * gradient * gradient;
+      w[i] = shrink * w[i] - step_size * m[i] / (std::sqrt(v[i]) * inverse_root2 + eps);
+    }
+  });
 }
 
 template void CpuKernels::sgd(Stream&, std::int64_t, SgdArgs, const float*, float*, float*);

@@ -18,7 +18,7 @@ __global__ void broadcast_rows_kernel(std::int64_t n, std::int64_t out, const T*
 /// [out, in].
 template <class T>
 void CudaKernels::linear(Stream& s, std::int64_t batch, std::int64_t in, std::int64_t out,
-                         const T* x, const T* w, const T* b, T* y) {
+                         const T* x, const T* w, const T* b, Activation activation, T* y) {
   if (b != nullptr) {
     cuda::launch(s, broadcast_rows_kernel<T>, batch * out, out, b, y);
   }
@@ -31,11 +31,14 @@ void CudaKernels::linear(Stream& s, std::int64_t batch, std::int64_t in, std::in
               .b = w,
               .c = y,
               .scale = {.alpha = 1.0, .beta = b != nullptr ? 1.0 : 0.0}});
+  if (activation == Activation::relu) {
+    relu(s, batch * out, y, y);
+  }
 }
 
 template void CudaKernels::linear(Stream&, std::int64_t, std::int64_t, std::int64_t, const float*,
-                                  const float*, const float*, float*);
+                                  const float*, const float*, Activation, float*);
 template void CudaKernels::linear(Stream&, std::int64_t, std::int64_t, std::int64_t, const double*,
-                                  const double*, const double*, double*);
+                                  const double*, const double*, Activation, double*);
 
 }  // namespace brigade

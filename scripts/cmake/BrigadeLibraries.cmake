@@ -15,3 +15,18 @@ find_path(OPENBLAS_INCLUDE_DIR cblas.h
           REQUIRED)
 find_library(OPENBLAS_LIBRARY openblas
              HINTS ENV OPENBLAS_ROOT PATH_SUFFIXES lib x86_64-linux-gnu/openblas-pthread openblas-pthread REQUIRED)
+
+# Optional. By hand, because its CMake package wants an OpenCL development package. Version 3 has another interface.
+find_path(ONEDNN_INCLUDE_DIR dnnl.hpp HINTS ENV ONEDNN_ROOT PATH_SUFFIXES include)
+find_library(ONEDNN_LIBRARY dnnl HINTS ENV ONEDNN_ROOT PATH_SUFFIXES lib)
+set(BRIGADE_ONEDNN_WHY "${ONEDNN_LIBRARY}")
+if(NOT ONEDNN_INCLUDE_DIR OR NOT ONEDNN_LIBRARY)
+  set(ONEDNN_LIBRARY "")
+  set(BRIGADE_ONEDNN_WHY "not found (libdnnl-dev): OpenBLAS computes everything")
+else()
+  file(STRINGS "${ONEDNN_INCLUDE_DIR}/oneapi/dnnl/dnnl_version.h" onednn_version REGEX "define DNNL_VERSION_MAJOR")
+  if(NOT onednn_version MATCHES " 2$")
+    set(ONEDNN_LIBRARY "")
+    set(BRIGADE_ONEDNN_WHY "not version 2: OpenBLAS computes everything")
+  endif()
+endif()

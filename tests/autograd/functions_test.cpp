@@ -38,6 +38,20 @@ TEST(Gradient, OfLinearWithoutBiasIsRight) {
             kTolerance);
 }
 
+TEST(Gradient, OfLinearWithReluIsRight) {
+  const auto with_bias = [](const Inputs& in) {
+    return mse_loss(linear_relu(in[0], in[1], in[2]), smooth_values({4, 2}, 9));
+  };
+  EXPECT_LT(largest_gradient_error(with_bias, {smooth_values({4, 3}, 0), smooth_values({2, 3}, 1),
+                                               smooth_values({2}, 2)}),
+            kTolerance);
+  const auto without = [](const Inputs& in) {
+    return mse_loss(linear_relu(in[0], in[1], Variable()), smooth_values({4, 2}, 9));
+  };
+  EXPECT_LT(largest_gradient_error(without, {smooth_values({4, 3}, 0), smooth_values({2, 3}, 1)}),
+            kTolerance);
+}
+
 TEST(Gradient, OfReluIsRight) {
   const auto function = [](const Inputs& in) {
     return mse_loss(relu(in[0]), smooth_values({3, 5}, 9));

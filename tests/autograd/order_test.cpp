@@ -71,6 +71,9 @@ TEST(BackwardOrder, LinearMakesWhatTheNetworkWaitsForBeforeWhatOnlyThisRankWaits
   const HookHandle hb = b.attach_listener(listener, 2);
   backward(mse_loss(linear(x, w, b), Tensor::zeros({2, 1})));
   EXPECT_THAT(log, ElementsAre("begin", "ready 1", "ready 2", "ready 0", "end"));
+  log.clear();
+  backward(mse_loss(linear_relu(x, w, b), Tensor::zeros({2, 1})));
+  EXPECT_THAT(log, ElementsAre("begin", "ready 1", "ready 2", "ready 0", "end"));
 }
 
 TEST(BackwardOrder, AnnouncesEveryWeightOfA40LayerMlpBeforeTheFollowingNodeRuns) {

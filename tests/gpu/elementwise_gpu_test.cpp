@@ -78,6 +78,21 @@ TYPED_TEST(ElementwiseOnGpu, ReluBackwardEqualsTheCpu) {
   }
 }
 
+TYPED_TEST(ElementwiseOnGpu, ReluBiasBackwardEqualsTheCpu) {
+  for (const std::int64_t rows : {0, 1, 7, 33, 300}) {
+    for (const std::int64_t cols : {0, 1, 31, 33, 1000}) {
+      Tensor dy = this->numbers({rows, cols}, 1);
+      for (std::int64_t i = 0; i < dy.numel(); i += 101) {
+        dy.data<TypeParam>()[i] = std::numeric_limits<TypeParam>::quiet_NaN();
+      }
+      this->expect_same(
+          {dy, this->numbers({rows, cols}, 2), this->garbage({rows, cols}), this->garbage({cols})},
+          [](Tensors& t) { ops::relu_bias_backward(t[0], t[1], t[2], t[3]); },
+          static_cast<double>(rows + 1) * this->kTolerance);
+    }
+  }
+}
+
 /// Conversions between float and 16 bits.
 class HalfOnGpu : public GpuTest {
  protected:

@@ -80,6 +80,9 @@ TYPED_TEST(GemmOnGpu, LinearEqualsTheCpuWithAndWithoutBias) {
         {x, w, b, y}, [](Tensors& t) { ops::linear(t[0], t[1], t[2], t[3]); }, this->kTolerance);
     this->expect_same(
         {x, w, y}, [](Tensors& t) { ops::linear(t[0], t[1], Tensor(), t[2]); }, this->kTolerance);
+    this->expect_same(
+        {x, w, b, y}, [](Tensors& t) { ops::linear(t[0], t[1], t[2], t[3], Activation::relu); },
+        this->kTolerance);
   }
 }
 

@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "autograd/engine.h"
+#include "autograd/functions/linear.h"
+#include "autograd/functions/relu.h"
 #include "core/random.h"
 #include "nn/linear.h"
 #include "nn/mse_loss.h"
@@ -124,6 +126,31 @@ TEST(SequentialModule, AppliesItsModulesInOrder) {
   model.parameters()[2].data().copy_from(Tensor::from(std::vector<float>(6, 1.0F), {2, 3}));
   const Variable y = model.forward(Variable(Tensor::zeros({1, 4})));
   EXPECT_THAT(values(y), ElementsAre(3, 3));
+}
+
+TEST(SequentialModule, GivesTheBitsOfItsLayersOneByOne) {
+  for (const bool bias : {true, false}) {
+    Sequential model = small_mlp(bias);
+    const Variable x(Tensor::from(std::vector<float>{1, -2, 3, -4, 0.5F, 0.25F, -1, 2}, {2, 4}));
+    const auto gradients_of = [&](const Variable& y) {
+      std::vector<std::vector<float>> result = {values(y)};
+      for (const Variable& parameter : model.parameters()) {
+        parameter.zero_grad();
+      }
+      autograd::backward(MSELoss()(y, Tensor::zeros({2, 2})));
+      for (const Variable& parameter : model.parameters()) {
+        result.push_back(parameter.grad().to_vector<float>());
+      }
+      return result;
+    };
+    const auto parameters = model.parameters();
+    const std::size_t stride = bias ? 2 : 1;
+    const Variable b0 = bias ? parameters[1] : Variable();
+    const Variable b1 = bias ? parameters[3] : Variable();
+    const Variable hidden = autograd::relu(autograd::linear(x, parameters[0], b0));
+    const auto plain = gradients_of(autograd::linear(hidden, parameters[stride], b1));
+    EXPECT_EQ(gradients_of(model.forward(x)), plain);
+  }
 }
 
 TEST(SequentialModule, HandsOutParametersThatShareTheirGradient) {

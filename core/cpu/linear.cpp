@@ -1,0 +1,108 @@
+#include <algorithm>
+#include <type_traits>
+
+#include "core/cpu/blas_private.h"
+#include "core/cpu/onednn_private.h"
+#include "core/cpu/vectorized_private.h"
+#include "core/kernels.h"
+
+namespace brigade {
+namespace {
+
+/// y[r, c] += b[c], and max(y, 0) if `relu`, in one pass.   y: [rows, cols]
+template <class T>
+void add_bias(std::int64_t rows, std::int64_t cols, const T* b, bool relu, T* y) {
+  vectorized([=] {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      T* values = y + row * cols;
+      for (std::int64_t col = 0; col < cols; ++col) {
+        const T value = values[col] + b[col];
+        values[col] = relu && value < T{0} ? T{0} : value;  // this way round a NaN passes
+      }
+    }
+  });
+}
+
+/// put(c, Σ_r value(r, c)) for every column, row by row: a matrix lies in memory in rows. The sums
+/// of a block of columns stay in the first-level cache meanwhile.
+template <class T, class Value, class Put>
+void sum_columns(std::int64_t rows, std::int64_t cols, const Value& value, const Put& put) {
+  constexpr std::int64_t kBlock = 256;
+  vectorized([&] {
+    for (std::int64_t first = 0; first < cols; first += kBlock) {
+      const std::int64_t count = std::min(kBlock, cols - first);
+      T sums[kBlock] = {};
+      for (std::int64_t row = 0; row < rows; ++row) {
+        for (std::int64_t i = 0; i < count; ++i) {
+          sums[i] += value(row * cols + first + i);
+        }
+      }
+      for (std::int64_t i = 0; i < count; ++i) {
+        put(first + i, sums[i]);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+template <class T>
+void CpuKernels::linear(Stream& s, std::int64_t batch, std::int64_t in, std::int64_t out,
+                        const T* x, const T* w, const T* b, Activation activation, T* y) {
+  const bool rectify = activation == Activation::relu;
+  if constexpr (std::is_same_v<T, float>) {
+    if (use_onednn() && batch > 0 && in > 0 && out > 0) {
+      onednn::linear(batch, in, out, x, w, b, y);
+      if (rectify) {
+        relu(s, batch * out, y, y);
+      }
+      return;
+    }
+  }
+  gemm<T>(
+      s, {.transpose_b = true, .m = batch, .n = out, .k = in, .a = x, .b = w, .c = y, .scale = {}});
+  if (b != nullptr) {
+    add_bias(batch, out, b, rectify, y);
+  } else if (rectify) {
+    relu(s, batch * out, y, y);
+  }
+}
+
+template <class T>
+void CpuKernels::column_sum(Stream& /*s*/, std::int64_t rows, std::int64_t cols, const T* x,
+                            Scale scale, T* sums) {
+  const T alpha = static_cast<T>(scale.alpha);
+  const T beta = static_cast<T>(scale.beta);
+  sum_columns<T>(
+      rows, cols, [=](std::int64_t i) { return x[i]; },
+      [=](std::int64_t col, T sum) {
+        sums[col] = beta == T{0} ? alpha * sum : alpha * sum + beta * sums[col];
+      });
+}
+
+template <class T>
+void CpuKernels::relu_bias_backward(Stream& /*s*/, std::int64_t rows, std::int64_t cols,
+                                    const T* dy, const T* y, T* dz, T* db) {
+  sum_columns<T>(
+      rows, cols,
+      [=](std::int64_t i) {
+        const T gradient = dy[i];  // read in any case, as in relu_backward
+        return dz[i] = y[i] > T{0} ? gradient : T{0};
+      },
+      [=](std::int64_t col, T sum) { db[col] = sum; });
+}
+
+template void CpuKernels::linear(Stream&, std::int64_t, std::int64_t, std::int64_t, const float*,
+                                 const float*, const float*, Activation, float*);
+template void CpuKernels::linear(Stream&, std::int64_t, std::int64_t, std::int64_t, const double*,
+                                 const double*, const double*, Activation, double*);
+template void CpuKernels::column_sum(Stream&, std::int64_t, std::int64_t, const float*, Scale,
+                                     float*);
+template void CpuKernels::column_sum(Stream&, std::int64_t, std::int64_t, const double*, Scale,
+                                     double*);
+template void CpuKernels::relu_bias_backward(Stream&, std::int64_t, std::int64_t, const float*,
+                                             const float*, float*, float*);
+template void CpuKernels::relu_bias_backward(Stream&, std::int64_t, std::int64_t, const double*,
+                                             const double*, double*, double*);
+
+}  // namespace brigade

@@ -1,0 +1,24 @@
+#include "core/cpu/onednn_private.h"
+#include "core/error.h"
+
+// A build without oneDNN: OpenBLAS computes everything.
+namespace brigade::onednn {
+
+bool available() {
+  return false;
+}
+
+std::string description() {
+  return {};
+}
+
+void gemm(const GemmArgs<float>& /*args*/) {
+  throw Error("gemm: built without oneDNN");
+}
+
+void linear(std::int64_t /*batch*/, std::int64_t /*in*/, std::int64_t /*out*/, const float* /*x*/,
+            const float* /*w*/, const float* /*b*/, float* /*y*/) {
+  throw Error("linear: built without oneDNN");
+}
+
+}  // namespace brigade::onednn

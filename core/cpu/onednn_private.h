@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/kernels.h"
+
+namespace brigade::onednn {
+
+/// Whether float products belong to oneDNN: this build has it and the CPU has AVX-512, for which it
+/// generates code. Its products of a layer then take 0.66 to 1.0 of OpenBLAS's time, the small ones
+/// gaining most (tests/bench/README.md); with AVX2 alone neither wins.
+bool available();
+
+/// "oneDNN 2.6.3"; empty when not available.
+std::string description();
+
+/// m, n, k > 0. Always on the calling thread: the library's own threads are OpenMP's, which ignore
+/// the core binding that mpirun sets.
+void gemm(const GemmArgs<float>& args);
+
+/// y = x wᵀ + b, the bias added while a tile of y is in registers. As CpuKernels::linear, but no
+/// extent may be 0. (oneDNN would apply the ReLU there too, but turns NaN into 0.)
+void linear(std::int64_t batch, std::int64_t in, std::int64_t out, const float* x, const float* w,
+            const float* b, float* y);
+
+}  // namespace brigade::onednn

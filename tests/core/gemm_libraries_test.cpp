@@ -1,0 +1,143 @@
+// Products of floats, by either library: with one thread oneDNN where the CPU suits it, else
+// OpenBLAS. The reference is a plain loop in double.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/cpu/threads.h"
+#include "core/ops.h"
+
+namespace brigade {
+namespace {
+
+using ops::Trans;
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+/// One thread lets oneDNN in, two keep it out.
+class GemmLibrary : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override { set_cpu_threads(GetParam()); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Threads, GemmLibrary, testing::Values(1, 2));
+
+Tensor random(const Shape& shape, std::uint64_t seed) {
+  Tensor values = Tensor::empty(shape);
+  ops::uniform({.seed = seed, .low = -1.0, .high = 1.0}, values);
+  return values;
+}
+
+struct Product {
+  Trans trans_a, trans_b;
+  std::int64_t m, n, k;
+  Scale scale;
+};
+
+Tensor operand(Trans trans, std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
+  return trans == Trans::yes ? random({cols, rows}, seed) : random({rows, cols}, seed);
+}
+
+double at(const std::vector<float>& values, Trans trans, std::int64_t row, std::int64_t col,
+          std::int64_t rows, std::int64_t cols) {
+  const std::int64_t index = trans == Trans::yes ? col * rows + row : row * cols + col;
+  return static_cast<double>(values[static_cast<std::size_t>(index)]);
+}
+
+void expect_right(const Product& p) {
+  SCOPED_TRACE(testing::Message() << p.m << " x " << p.n << " x " << p.k << ", transposed "
+                                  << (p.trans_a == Trans::yes) << (p.trans_b == Trans::yes)
+                                  << ", alpha " << p.scale.alpha << ", beta " << p.scale.beta);
+  const Tensor a = operand(p.trans_a, p.m, p.k, 1);
+  const Tensor b = operand(p.trans_b, p.k, p.n, 2);
+  Tensor c = random({p.m, p.n}, 3);
+  const auto before = c.to_vector<float>();
+  if (p.scale.beta == 0.0) {
+    ops::fill(static_cast<double>(kNaN), c);  // must not be read
+  }
+  ops::gemm(a, p.trans_a, b, p.trans_b, p.scale, c);
+  const auto as = a.to_vector<float>();
+  const auto bs = b.to_vector<float>();
+  const auto got = c.to_vector<float>();
+  for (std::int64_t row = 0; row < p.m; ++row) {
+    for (std::int64_t col = 0; col < p.n; ++col) {
+      const auto i = static_cast<std::size_t>(row * p.n + col);
+      double sum = 0.0;
+      for (std::int64_t j = 0; j < p.k; ++j) {
+        sum += at(as, p.trans_a, row, j, p.m, p.k) * at(bs, p.trans_b, j, col, p.k, p.n);
+      }
+      const double expected = p.scale.alpha * sum + p.scale.beta * static_cast<double>(before[i]);
+      ASSERT_NEAR(static_cast<double>(got[i]), expected, 1e-6 * static_cast<double>(p.k + 2));
+    }
+  }
+}
+
+TEST_P(GemmLibrary, MultipliesAllTranspositionsAndEdgeSizes) {
+  for (const Trans trans_a : {Trans::no, Trans::yes}) {
+    for (const Trans trans_b : {Trans::no, Trans::yes}) {
+      for (const std::int64_t size : {0, 1, 7, 8, 9, 17, 64}) {
+        expect_right({trans_a, trans_b, size, 9, 17, {}});
+        expect_right({trans_a, trans_b, 5, size, 8, {.alpha = 0.5, .beta = 1.0}});
+        expect_right({trans_a, trans_b, 33, 31, size, {.alpha = -1.0, .beta = 0.25}});
+      }
+    }
+  }
+}
+
+TEST_P(GemmLibrary, AddsTheBiasOfALinearLayer) {
+  for (const std::int64_t out : {1, 7, 8, 9, 17, 64}) {
+    const Tensor x = random({5, 33}, 4);
+    const Tensor w = random({out, 33}, 5);
+    const Tensor b = random({out}, 6);
+    Tensor with = Tensor::empty({5, out});
+    Tensor without = Tensor::empty({5, out});
+    ops::linear(x, w, b, with);
+    ops::linear(x, w, Tensor(), without);
+    const auto bias = b.to_vector<float>();
+    const auto products = without.to_vector<float>();
+    const auto sums = with.to_vector<float>();
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      EXPECT_NEAR(sums[i], products[i] + bias[i % bias.size()], 1e-5F);
+    }
+  }
+}
+
+TEST_P(GemmLibrary, PassesNaNAndInfinityOn) {
+  Tensor x = random({3, 16}, 7);
+  x.data<float>()[16] = kNaN;  // row 1
+  x.data<float>()[32] = std::numeric_limits<float>::infinity();
+  Tensor y = Tensor::empty({3, 9});
+  ops::linear(x, random({9, 16}, 8), random({9}, 9), y);
+  const auto values = y.to_vector<float>();
+  for (std::size_t col = 0; col < 9; ++col) {
+    EXPECT_TRUE(std::isfinite(values[col]));
+    EXPECT_TRUE(std::isnan(values[9 + col]));
+    EXPECT_TRUE(std::isinf(values[18 + col]));
+  }
+}
+
+TEST_P(GemmLibrary, GivesTheSameBitsWhereverTheOperandsLie) {
+  // Gradient buckets put a weight's memory at other addresses in every mode.
+  constexpr std::int64_t kExtent = 48;
+  const Tensor a = random({kExtent, kExtent}, 10);
+  const Tensor b = random({kExtent, kExtent}, 11);
+  const Tensor memory = Tensor::empty({2 * kExtent * kExtent + 64});
+  for (const Trans trans_b : {Trans::yes, Trans::no}) {
+    std::vector<float> first;
+    for (const std::int64_t offset : {0, 1, 3, 16}) {
+      Tensor moved = memory.flat_view(offset, {kExtent, kExtent});
+      moved.copy_from(b);
+      Tensor c = memory.flat_view(kExtent * kExtent + 16 + offset, {kExtent, kExtent});
+      ops::gemm(a, Trans::no, moved, trans_b, {}, c);
+      if (first.empty()) {
+        first = c.to_vector<float>();
+      }
+      EXPECT_EQ(c.to_vector<float>(), first) << "at element " << offset;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace brigade
