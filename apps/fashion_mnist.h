@@ -32,6 +32,7 @@ class ImageDataset final : public Dataset {
   std::int64_t input_width() const override { return pixels_per_image_; }
   std::int64_t output_width() const override { return kClasses; }
   bool classes() const override { return true; }
+  std::size_t nbytes() const override { return pixels_.size() + labels_.size(); }
   Tensor inputs(std::span<const std::int64_t> samples) const override;
   Tensor targets(std::span<const std::int64_t> samples) const override;
 

@@ -119,7 +119,7 @@ std::string sent_text(const RunInfo& info, const RunResult& result) {
                                        info.options.comm_hook));
 }
 
-/// What people know from profilers: which share of the step did what.
+/// What people know from profilers: which share of the step did what, and where the memory is.
 void print_execution_summary(const Console& console, const RunInfo& info, const RunResult& result) {
   const TimingSummary& t = result.timing;
   const auto share = [&t](double ms) {
@@ -131,8 +131,7 @@ void print_execution_summary(const Console& console, const RunInfo& info, const 
     text += fmt::format("; communication {}, exposed {}{}", share(t.median.comm),
                         share(t.median.exposed), emulated_text(info));
   }
-  console.line(fmt::format("{}; peak memory {:.1f} MiB", text,
-                           static_cast<double>(result.peak_memory_bytes) / 0x1p20));
+  console.line(text);
   constexpr std::size_t kShown = 5;
   double total = 0.0;
   for (const OperationTime& operation : result.operations) {
@@ -150,6 +149,9 @@ void print_execution_summary(const Console& console, const RunInfo& info, const 
         fmt::format("top operations of rank 0 in {}{}: {}",
                     plural(static_cast<std::int64_t>(result.recorded_steps), "recorded step"),
                     emulated_text(info), fmt::join(top, ", ")));
+  }
+  for (const std::string& line : memory_table(result.memory)) {
+    console.line(line);
   }
 }
 

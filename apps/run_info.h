@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apps/evaluate.h"
+#include "apps/memory_use.h"
 #include "apps/model.h"
 #include "apps/options.h"
 #include "apps/step_recorder.h"
@@ -76,7 +77,7 @@ struct RunResult {
   double samples_per_second_overall = 0.0;  ///< loading, barriers and reports included, tests not
   bool params_equal = false;
   std::optional<dist::RankDifference> difference;  ///< with --sync never
-  std::uint64_t peak_memory_bytes = 0;
+  MemoryUse memory;                                ///< of the rank that needed most
 };
 
 }  // namespace brigade::apps

@@ -21,16 +21,13 @@ namespace brigade::apps {
 namespace {
 
 /// Compares the ranks' weights and collects what only the ranks together know.
-void compare_ranks(RunResult& result, const dist::DataParallel& data_parallel, Device device) {
+void compare_ranks(RunResult& result, const dist::DataParallel& data_parallel) {
   dist::Communicator& comm = data_parallel.communicator();
   const std::vector<std::uint64_t> hashes =
       dist::all_gather_values(comm, dist::hash_parameters(data_parallel.parameters()));
   result.params_hash = hashes.front();
   result.params_equal = std::all_of(hashes.begin(), hashes.end(),
                                     [&](std::uint64_t hash) { return hash == hashes.front(); });
-  const std::uint64_t peak = Context::current().allocator(device)->stats().peak_in_use;
-  const std::vector<std::uint64_t> peaks = dist::all_gather_values(comm, peak);
-  result.peak_memory_bytes = *std::max_element(peaks.begin(), peaks.end());
 }
 
 /// The weights first: they are what a run is for.
@@ -96,6 +93,10 @@ int train(const Options& options, const dist::RankInfo& ranks) {
       .batch = options.batch, .accum = options.accum, .ranks = comm.size(), .rank = comm.rank()};
   const DataSplits data = load_data(options, geometry.global_batch());
   check_same_data(data, comm);
+  CachingAllocator& allocator = *Context::current().allocator(place.device);
+  allocator.trim();  // what made the data is no training
+  allocator.reset_peak();
+  const ResidentPeak resident;
   const auto model =
       make_mlp(shape_of(options, *data.train), faults.weight_seed(options.seed), place.device);
   if (!options.init.empty()) {
@@ -134,7 +135,9 @@ int train(const Options& options, const dist::RankInfo& ranks) {
                                 .clip_norm = options.clip_norm,
                                 .in_flight = options.in_flight()},
                                *data.test, {console, metrics ? &*metrics : nullptr});
-  compare_ranks(result, data_parallel, place.device);
+  compare_ranks(result, data_parallel);
+  result.memory = largest_of_ranks(
+      measure_memory(data_parallel, *optimizer, parameters, data, resident, place.device), comm);
   if (comm.rank() == 0) {
     write_results(console, info, result, directory, data_parallel.parameters());
   }

@@ -1,5 +1,6 @@
 #include "autograd/accumulate_grad.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/error.h"
@@ -28,34 +29,47 @@ Engine::Destination into_grad(GradState& leaf) {
 
 Engine::Destination leaf_destination(GradState& leaf) {
   // The usual case: the GEMM writes straight into the gradient, which may be a slice of a bucket.
-  if (leaf.hooks.empty()) {
+  if (!leaf.hooks || leaf.hooks->list.empty()) {
     return into_grad(leaf);
   }
   // A hook must see the sum of this backward alone, neither averaged nor added to older gradients,
   // so the contributions are collected beside `grad` first.
-  const bool first = !leaf.staging.defined();
+  Tensor& staging = leaf.hooks->staging;
+  const bool first = !staging.defined();
   if (first) {
-    leaf.staging = Tensor::empty(leaf.shape, leaf.dtype, leaf.device);
+    staging = Tensor::empty(leaf.shape, leaf.dtype, leaf.device);
   }
-  return {leaf.staging, {.alpha = 1.0, .beta = first ? 0.0 : 1.0}};
+  return {staging, {.alpha = 1.0, .beta = first ? 0.0 : 1.0}};
 }
 
 void leaf_finished(GradState& leaf) {
-  if (leaf.staging.defined()) {
-    Tensor seen = std::exchange(leaf.staging, Tensor());
+  if (leaf.hooks && leaf.hooks->staging.defined()) {
+    Tensor seen = std::exchange(leaf.hooks->staging, Tensor());
     apply_hooks(leaf, seen);
     Engine::Destination destination = into_grad(leaf);
     ops::axpby(seen, destination.scale, destination.place);
   }
-  // A copy: a listener may detach itself or others.
-  for (const GradState::Listener& entry : std::vector(leaf.listeners)) {
-    entry.listener->on_grad_ready(entry.index);
+  // By their numbers, which grow: a listener may detach itself or others, and one that is attached
+  // now hears of the next gradient.
+  const std::size_t end = leaf.next_hook_id;
+  std::size_t next_id = 0;
+  for (;;) {
+    const auto next = std::find_if(leaf.listeners.begin(), leaf.listeners.end(),
+                                   [&](const auto& entry) { return entry.id >= next_id; });
+    if (next == leaf.listeners.end() || next->id >= end) {
+      return;
+    }
+    next_id = next->id + 1;
+    next->listener->on_grad_ready(next->index);
   }
 }
 
 void apply_hooks(const GradState& state, Tensor& grad) {
+  if (!state.hooks) {
+    return;
+  }
   // A copy: a hook may attach or detach hooks.
-  for (const GradState::Hook& hook : std::vector(state.hooks)) {
+  for (const GradState::Hook& hook : std::vector(state.hooks->list)) {
     const Tensor replacement = hook.call(grad);
     if (!replacement.defined()) {
       continue;

@@ -87,7 +87,7 @@ void Engine::run(GradState& root, const BackwardOptions& options) {
 
 void Engine::discover(GradState& root) {
   // Iterative: a recursion as deep as the model would overflow the stack.
-  std::vector<GradState*> frontier;
+  RecyclingVector<GradState*> frontier;
   const auto reach = [&](GradState* state) {
     if (!state->reached) {
       state->reached = true;
@@ -178,8 +178,10 @@ void Engine::reset() noexcept {
   for (GradState* state : reached_) {
     state->pending = 0;
     state->reached = false;
-    state->staging = Tensor();
     state->carry = 1.0;
+    if (state->hooks) {
+      state->hooks->staging = Tensor();
+    }
     if (!state->is_leaf()) {
       state->grad = Tensor();
       state->filled = false;

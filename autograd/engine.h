@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
 
 #include "autograd/node.h"
 #include "autograd/variable.h"
@@ -32,7 +31,7 @@ class Engine {
 
   /// The final place of the next contribution to `state`, and the factors that let it land there.
   struct Destination {
-    Tensor place;
+    Tensor& place;  ///< of `state`; stays until delivered()
     Scale scale;
   };
   Destination destination(GradState& state);
@@ -43,9 +42,9 @@ class Engine {
   void run_node(GradState& output, bool retain_graph);
   void reset() noexcept;
 
-  std::vector<GradState*> reached_;       // the graph of this pass
-  std::vector<GradState*> ready_;         // heap: complete gradients whose producers may run
-  std::vector<GradListener*> listeners_;  // each once, in order of discovery
+  RecyclingVector<GradState*> reached_;       // the graph of this pass
+  RecyclingVector<GradState*> ready_;         // heap: complete gradients whose producers may run
+  RecyclingVector<GradListener*> listeners_;  // each once, in order of discovery
 };
 
 }  // namespace brigade::autograd

@@ -14,7 +14,7 @@ Node::~Node() {
   // A graph is a chain of shared pointers as long as the model is deep: destroyed recursively,
   // 100,000 layers would overflow the stack. Whatever this node alone keeps alive is taken apart
   // here, one node after the other.
-  std::vector<std::shared_ptr<GradState>> orphans = std::move(inputs);
+  RecyclingVector<std::shared_ptr<GradState>> orphans = std::move(inputs);
   while (!orphans.empty()) {
     const std::shared_ptr<GradState> state = std::move(orphans.back());
     orphans.pop_back();
@@ -31,15 +31,14 @@ bool Gradients::wanted(std::size_t i) const {
   return node_.inputs.at(i) != nullptr;
 }
 
-void Gradients::write(std::size_t i, const std::function<void(Tensor& dst, Scale scale)>& fn) {
-  if (!wanted(i)) {
-    return;
-  }
-  GradState& input = *node_.inputs[i];
-  Engine::Destination destination = engine_.destination(input);
-  fn(destination.place, destination.scale);
+Gradients::Place Gradients::place_of(std::size_t i) {
+  const Engine::Destination destination = engine_.destination(*node_.inputs[i]);
+  return {destination.place, destination.scale};
+}
+
+void Gradients::delivered(std::size_t i) {
   ++written_;
-  engine_.delivered(input);
+  engine_.delivered(*node_.inputs[i]);
 }
 
 }  // namespace brigade::autograd

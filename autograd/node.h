@@ -2,7 +2,6 @@
 
 #include <concepts>
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/variable.h"
 #include "core/kernels.h"
+#include "core/recycle.h"
 
 namespace brigade::autograd {
 
@@ -29,12 +29,26 @@ class Gradients {
   /// slice of a bucket), hence no temporary and no add kernel. Skipped when not wanted. A parameter
   /// whose last contribution this was tells its listeners before write() returns: write parameters
   /// first, they are what the network waits for.
-  void write(std::size_t i, const std::function<void(Tensor& dst, Scale scale)>& fn);
+  template <std::invocable<Tensor&, Scale> Fn>
+  void write(std::size_t i, const Fn& fn) {
+    if (wanted(i)) {
+      const Place place = place_of(i);
+      fn(place.dst, place.scale);
+      delivered(i);
+    }
+  }
 
   /// How many gradients have been written.
   std::size_t written() const { return written_; }
 
  private:
+  struct Place {
+    Tensor& dst;
+    Scale scale;
+  };
+  Place place_of(std::size_t i);
+  void delivered(std::size_t i);
+
   Engine& engine_;
   Node& node_;
   std::size_t written_ = 0;
@@ -57,7 +71,8 @@ class Node {
   /// Drops the saved tensors; backward is impossible afterwards.
   virtual void release() = 0;
 
-  std::vector<std::shared_ptr<GradState>> inputs;  ///< null where an input requires no gradient
+  /// Null where an input requires no gradient.
+  RecyclingVector<std::shared_ptr<GradState>> inputs;
   std::uint64_t sequence = 0;  ///< creation order on this thread: backward runs latest first
   bool released = false;
 };
@@ -76,7 +91,8 @@ Variable record(Tensor output, std::initializer_list<Variable> inputs, Saved&&..
   if (!wanted || !grad_enabled()) {
     return make_output(std::move(output), nullptr);
   }
-  auto node = std::make_shared<NodeT>(std::forward<Saved>(saved)...);
+  auto node = make_recycled<NodeT>(std::forward<Saved>(saved)...);
+  node->inputs.reserve(inputs.size());
   for (const Variable& input : inputs) {
     node->inputs.push_back(input.requires_grad() ? input.grad_state() : nullptr);
   }

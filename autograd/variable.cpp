@@ -5,6 +5,7 @@
 
 #include "autograd/node.h"
 #include "core/error.h"
+#include "core/recycle.h"
 
 namespace brigade::autograd {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 std::shared_ptr<GradState> make_grad_state(const Tensor& data) {
   BRIGADE_CHECK(data.dtype() == DType::f32 || data.dtype() == DType::f64,
                 "variable: only f32 and f64 can require a gradient, got ", data.dtype());
-  auto state = std::make_shared<GradState>();
+  auto state = make_recycled<GradState>();
   state->shape = data.shape();
   state->dtype = data.dtype();
   state->device = data.device();
@@ -22,7 +23,7 @@ std::shared_ptr<GradState> make_grad_state(const Tensor& data) {
 }  // namespace
 
 Variable::Variable(Tensor data, bool requires_grad, std::string name)
-    : state_(std::make_shared<State>()) {
+    : state_(make_recycled<State>()) {
   BRIGADE_CHECK(data.defined(), "variable: the tensor is undefined");
   if (requires_grad) {
     state_->grad_state = make_grad_state(data);
@@ -81,6 +82,9 @@ void Variable::zero_grad() const {
 void Variable::move_data_to(const Tensor& place) const {
   place.copy_from(data());
   state_->data = place;
+  if (grad_state()) {
+    ++grad_state()->moves;
+  }
 }
 
 void Variable::move_grad_to(const Tensor& place) const {
@@ -94,6 +98,7 @@ void Variable::move_grad_to(const Tensor& place) const {
     place.copy_from(state.grad);
   }
   state.grad = place;
+  ++state.moves;
 }
 
 HookHandle Variable::add_hook(TensorHook hook) const {
@@ -101,7 +106,10 @@ HookHandle Variable::add_hook(TensorHook hook) const {
                 "': a hook needs a variable that requires a gradient");
   GradState& state = *grad_state();
   const std::size_t id = state.next_hook_id++;
-  state.hooks.push_back({id, std::move(hook)});
+  if (!state.hooks) {
+    state.hooks = std::make_unique<GradState::Hooks>();
+  }
+  state.hooks->list.push_back({id, std::move(hook)});
   return {grad_state(), id};
 }
 
@@ -126,7 +134,9 @@ HookHandle& HookHandle::operator=(HookHandle&& other) noexcept {
 // The handle does not keep the variable alive: if that is gone, there is nothing to detach from.
 void HookHandle::detach() noexcept {
   if (const std::shared_ptr<GradState> state = state_.lock()) {
-    std::erase_if(state->hooks, [this](const auto& hook) { return hook.id == id_; });
+    if (state->hooks) {
+      std::erase_if(state->hooks->list, [this](const auto& hook) { return hook.id == id_; });
+    }
     std::erase_if(state->listeners, [this](const auto& listener) { return listener.id == id_; });
   }
   state_.reset();

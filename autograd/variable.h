@@ -20,25 +20,27 @@ struct GradState {
     std::size_t id;
     TensorHook call;
   };
+  struct Hooks {
+    std::vector<Hook> list;
+    Tensor staging;  ///< of a leaf: this backward's sum, before the hooks have seen it
+  };
   struct Listener {
     std::size_t id;
     GradListener* listener;
     std::size_t index;
   };
 
-  std::string name;                ///< a parameter's name, for messages; empty for the rest
+  // What every backward asks of every state comes first: with the shared_ptr's counters it is one
+  // cache line (core/recycle.h), and a model of 100,000 parameters does not fit into a cache.
   std::shared_ptr<Node> producer;  ///< the node that computed the variable; null for a leaf
-  Shape shape;
-  DType dtype = DType::f32;
-  Device device;
-
-  /// Leaf: the gradient the optimizer reads, kept across steps (possibly a slice of a bucket).
-  /// Otherwise: the sum of the contributions so far, alive only during backward.
-  Tensor grad;
+  std::size_t pending = 0;         ///< contributions still to come in this backward
+  bool reached = false;            ///< this backward's graph contains it
   /// `grad` holds a value: the next contribution adds to it (beta = 1) instead of overwriting it.
   bool filled = false;
-  /// Leaf with tensor hooks: this backward's sum, before the hooks have seen it.
-  Tensor staging;
+  bool frozen = false;  ///< Variable::set_requires_grad(false): functions record it no more
+  /// No rank's loss has used the parameter since zero_grad, and the ranks have agreed that this is
+  /// right (DataParallelOptions::unused): without a gradient, the optimizer leaves it alone.
+  bool unused = false;
 
   /// @name How the dist layer steers a leaf. With R ranks and gradients g_r:
   ///
@@ -50,20 +52,23 @@ struct GradState {
   ///                                                            average / R is the average
   ///   inside no_sync()            1/R          as above  false   g_r / R, different on every rank
   /// @{
+  bool synchronized = true;  ///< the optimizer refuses a gradient that is not
   double leaf_scale = 1.0;   ///< factor on every contribution: the alpha of the dW GEMM
   double carry = 1.0;        ///< factor on what is there before this backward: its first beta
-  bool synchronized = true;  ///< the optimizer refuses a gradient that is not
-  /// No rank's loss has used the parameter since zero_grad, and the ranks have agreed that this is
-  /// right (DataParallelOptions::unused): without a gradient, the optimizer leaves it alone.
-  bool unused = false;
   /// @}
 
-  std::size_t pending = 0;  ///< contributions still to come in this backward
-  bool reached = false;     ///< this backward's graph contains it
-  bool frozen = false;      ///< Variable::set_requires_grad(false): functions record it no more
-  std::vector<Hook> hooks;
+  std::unique_ptr<Hooks> hooks;  ///< null until there was one
+  /// Leaf: the gradient the optimizer reads, kept across steps (possibly a slice of a bucket).
+  /// Otherwise: the sum of the contributions so far, alive only during backward.
+  Tensor grad;
   std::vector<Listener> listeners;
+  Shape shape;
+  DType dtype = DType::f32;
+  Device device;
+
+  std::string name;  ///< a parameter's name, for messages; empty for the rest
   std::size_t next_hook_id = 1;
+  std::size_t moves = 0;  ///< how often the variable or its gradient got other memory
 
   bool is_leaf() const { return producer == nullptr; }
 };
@@ -134,9 +139,9 @@ class Variable {
 
  private:
   struct State {
-    Tensor data;
-    std::function<void()> before_read;      // null: the data can be read at once
     std::shared_ptr<GradState> grad_state;  // null: requires no gradient
+    std::function<void()> before_read;      // null: the data can be read at once
+    Tensor data;
     std::string name;
   };
   std::shared_ptr<State> state_;

@@ -69,6 +69,21 @@ void CachingAllocator::release(void* block, std::size_t bytes) noexcept {
   free_[size].push_back(block);
 }
 
+void CachingAllocator::trim() {
+  const std::lock_guard lock(mutex_);
+  give_back_unused();
+}
+
+void CachingAllocator::reset_peak() {
+  const std::lock_guard lock(mutex_);
+  stats_.peak_in_use = stats_.in_use;
+}
+
+void CachingAllocator::note_zero_fill() {
+  const std::lock_guard lock(mutex_);
+  ++stats_.zero_fills;
+}
+
 MemoryStats CachingAllocator::stats() const {
   const std::lock_guard lock(mutex_);
   return stats_;

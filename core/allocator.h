@@ -16,7 +16,8 @@ struct MemoryStats {
   std::uint64_t system_allocations = 0;
   std::size_t in_use = 0;  ///< held by live tensors
   std::size_t peak_in_use = 0;
-  std::size_t reserved = 0;  ///< obtained from the system: in_use plus what waits for reuse
+  std::size_t reserved = 0;      ///< obtained from the system: in_use plus what waits for reuse
+  std::uint64_t zero_fills = 0;  ///< Tensor::zero and Tensor::zeros: none in a steady step either
 };
 
 /// Memory of one device that is kept and reused instead of being given back.
@@ -39,6 +40,15 @@ class CachingAllocator {
   /// memory.
   void* allocate(std::size_t bytes);
   void release(void* block, std::size_t bytes) noexcept;
+
+  /// Gives what waits for reuse back to the system: between two phases whose sizes differ.
+  void trim();
+
+  /// From now on peak_in_use is the peak since this call.
+  void reset_peak();
+
+  /// A tensor of this device has been filled with zeros.
+  void note_zero_fill();
 
   Device device() const { return device_; }
   MemoryStats stats() const;

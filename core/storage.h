@@ -29,6 +29,7 @@ class Storage {
 
   std::byte* data() const { return static_cast<std::byte*>(data_); }
   std::size_t bytes() const { return bytes_; }
+  bool in_memory_stats() const { return allocator_ != nullptr; }
   Device device() const { return allocator_ ? allocator_->device() : device_; }
 
  private:

@@ -5,10 +5,11 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "core/config.h"
 #include "core/cuda/cuda_stream.h"
@@ -89,8 +90,11 @@ double elapsed_ms(const Event& begin, const Event& end) {
   return end.state_->ms_since(*begin.state_);
 }
 
-// The work before this point is done: run() does not return earlier.
-Event InlineStream::record(Timing /*timing*/) {
+// The work before this point is done: run() does not return earlier. So only the time is news.
+Event InlineStream::record(Timing timing) {
+  if (timing == Timing::off) {
+    return {};
+  }
   auto event = std::make_shared<CpuEvent>();
   event->complete(nullptr);
   return Event(std::move(event));
@@ -111,32 +115,39 @@ struct WorkerStream::Queue {
 
   /// The whole life of the stream's thread. The lock is open while work runs, so that others can
   /// enqueue meanwhile. It ends when asked to and nothing is left: a destructor finishes the queue.
+  ///
+  /// It takes all there is at a time and leaves an empty list in its place: in a steady step
+  /// neither list grows, and nothing is allocated.
   void serve() {
     std::exception_ptr failure;  // the first one; every event recorded behind it gets it
+    std::vector<Item> taken;
     for (std::unique_lock lock(mutex);;) {
       changed.wait(lock, [this] { return stopping || !items.empty(); });
       if (items.empty()) {
         return;
       }
-      const Item item = std::move(items.front());
-      items.pop_front();
+      std::swap(taken, items);
       lock.unlock();
-      if (item.event) {
-        item.event->complete(failure);
-      } else if (!failure) {
-        try {
-          item.work();
-        } catch (...) {
-          failure = std::current_exception();
+      for (Item& next : taken) {
+        const Item item = std::move(next);
+        if (item.event) {
+          item.event->complete(failure);
+        } else if (!failure) {
+          try {
+            item.work();
+          } catch (...) {
+            failure = std::current_exception();
+          }
         }
       }
+      taken.clear();
       lock.lock();
     }
   }
 
   std::mutex mutex;
   std::condition_variable changed;
-  std::deque<Item> items;
+  std::vector<Item> items;
   bool stopping = false;
   std::thread thread;
 };
@@ -178,6 +189,9 @@ Event WorkerStream::record(Timing /*timing*/) {
 // The wait is work of this stream: its own thread sleeps, and the caller goes on. Not urgent,
 // because nobody's computation waits for it yet.
 void WorkerStream::wait(const Event& event) {
+  if (!event.recorded()) {
+    return;  // done, and it never failed
+  }
   run([event] { event.synchronize_in_background(); });
 }
 

@@ -90,7 +90,8 @@ class Stream {
   Device device_;
 };
 
-/// The calling thread as a stream.
+/// The calling thread as a stream. Whatever was enqueued is done, so an event without a time is one
+/// that was default-constructed.
 class InlineStream final : public Stream {
  public:
   InlineStream() : Stream(kCpu) {}

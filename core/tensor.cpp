@@ -2,6 +2,7 @@
 
 #include "core/context.h"
 #include "core/dispatch.h"
+#include "core/recycle.h"
 
 namespace brigade {
 
@@ -10,8 +11,7 @@ Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {
   tensor.shape_ = shape;
   tensor.numel_ = shape.numel();
   tensor.dtype_ = dtype;
-  tensor.storage_ =
-      std::make_shared<Storage>(Context::current().allocator(device), tensor.nbytes());
+  tensor.storage_ = make_recycled<Storage>(Context::current().allocator(device), tensor.nbytes());
   return tensor;
 }
 
@@ -122,6 +122,7 @@ void Tensor::copy_from(const Tensor& source) const {
 }
 
 void Tensor::zero() const {
+  Context::current().allocator(device())->note_zero_fill();
   dispatch(device(), [&]<class K>(K) { K::zero(compute_stream(device()), bytes(), nbytes()); });
 }
 

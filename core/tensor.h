@@ -55,6 +55,8 @@ class Tensor {
   /// Offset of the first element in its storage; with same_storage() it tells whether two views
   /// adjoin.
   std::size_t byte_offset() const { return byte_offset_; }
+  /// Whether the memory is an allocator's and so part of its MemoryStats.
+  bool in_memory_stats() const { return storage_->in_memory_stats(); }
   bool same_storage(const Tensor& other) const { return storage_ == other.storage_; }
 
   /// Views. Errors: another number of elements; out of range.

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
+#include <unordered_map>
 
+#include "core/context.h"
 #include "core/error.h"
 
 namespace brigade::dist {
@@ -38,7 +39,7 @@ std::size_t slice_bytes(const Tensor& parameter) {
 }
 
 std::vector<PlanParameter> plan_parameters(std::span<const autograd::Variable> parameters) {
-  std::map<std::string, std::size_t> layers;
+  std::unordered_map<std::string, std::size_t> layers;
   std::vector<PlanParameter> result;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const std::string& name = parameters[i].name();
@@ -106,6 +107,7 @@ std::vector<Bucket> make_buckets(std::span<const autograd::Variable> parameters,
       parameter.move_grad_to(bucket.grads.flat_view(offset, shape));
       offset += slice;
     }
+    Context::current().allocator(first.device())->trim();
     buckets.push_back(std::move(bucket));
   }
   for (std::size_t i = 0; i < placed.size(); ++i) {

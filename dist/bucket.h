@@ -47,7 +47,8 @@ std::vector<std::size_t> members_of(const Piece& piece, const Bucket& bucket,
 using MakeBuffer = std::function<Tensor(const Shape&, DType, Device)>;
 
 /// Allocates the buckets of `plan` and moves the parameters' data and gradients into them; present
-/// values are copied, padding is zero. While it runs, the old and the new places exist both.
+/// values are copied, padding is zero. Bucket by bucket: the memory that all parameters have left
+/// goes back to the system before the next bucket is made, unless somebody else holds on to it.
 ///
 /// With `piece_bytes` a bucket larger than that is split into equal pieces of at most so many bytes
 /// (at least kSliceAlignment), so that it travels as several collectives.

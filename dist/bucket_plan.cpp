@@ -1,8 +1,8 @@
 #include "dist/bucket_plan.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
-#include <utility>
 
 #include "core/error.h"
 
@@ -91,13 +91,19 @@ std::vector<std::size_t> equal_groups(std::span<const PlanParameter> parameters,
 /// One bucket per group and dtype.
 BucketPlan by_group(std::span<const PlanParameter> parameters, std::span<const std::size_t> order,
                     const std::vector<std::size_t>& group) {
-  std::map<std::pair<std::size_t, DType>, std::vector<std::size_t>> buckets;
-  for (const std::size_t i : order) {
-    buckets[{group[i], parameters[i].dtype}].push_back(i);
-  }
+  const std::size_t groups = group.empty() ? 0 : 1 + *std::max_element(group.begin(), group.end());
+  constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+  std::map<DType, std::vector<std::size_t>> bucket_of;  // dtype -> group -> its bucket
   BucketPlan plan;
-  for (auto& [key, members] : buckets) {
-    plan.push_back(std::move(members));
+  for (const std::size_t i : order) {
+    std::vector<std::size_t>& of_group = bucket_of[parameters[i].dtype];
+    of_group.resize(groups, kNone);
+    std::size_t& bucket = of_group[group[i]];
+    if (bucket == kNone) {
+      bucket = plan.size();
+      plan.emplace_back();
+    }
+    plan[bucket].push_back(i);
   }
   return plan;
 }

@@ -69,9 +69,9 @@ BucketPlan plan_buckets(std::span<const autograd::Variable> parameters,
 /// slot. A frozen parameter (requires_grad() false) has none, but is compared and broadcast like
 /// the others.
 ///
-/// The end of the first synchronised backward may move them once more (rebuild_buckets): for that
-/// moment old and new buckets exist both. The optimizer may be made before or after; it follows
-/// parameters that move.
+/// The end of the first synchronised backward may move them once more (rebuild_buckets): while a
+/// new bucket is filled, the old ones whose parameters it takes exist as well. The optimizer may be
+/// made before or after; it follows parameters that move.
 class DataParallel final : public autograd::GradListener {
  public:
   /// `parameters` in registration order, the same on every rank. Collective over `comm`, which must

@@ -90,27 +90,32 @@ std::vector<FlatSpan> flat_spans(const std::vector<autograd::Variable>& paramete
 }
 
 Optimizer::Optimizer(const std::vector<autograd::Variable>& parameters, std::size_t state_tensors)
-    : parameters_(autograd::trainable(parameters)),
-      spans_(flat_spans(parameters_)),
-      updates_(parameters_.size()) {
+    : parameters_(autograd::trainable(parameters)), updates_(parameters_.size()) {
+  find_spans(state_tensors);
+}
+
+/// The spans as parameters lie now, and state of zeros for them.
+void Optimizer::find_spans(std::size_t state_tensors) {
+  spans_ = flat_spans(parameters_);
+  state_.clear();
   for (std::size_t slot = 0; slot < state_tensors; ++slot) {
     state_.push_back(zeros_like(spans_));
+  }
+  for (FlatSpan& span : spans_) {
+    span.data = Tensor();
+    span.grad = Tensor();
+  }
+  moves_.clear();
+  for (const autograd::Variable& parameter : parameters_) {
+    moves_.push_back(parameter.grad_state()->moves);
   }
 }
 
 bool Optimizer::parameters_moved() const {
-  // Comparing addresses is enough: the spans hold on to the old memory, so nothing new can have
-  // been put in the same place.
-  for (const FlatSpan& span : spans_) {
-    for (std::size_t k = 0; k < span.members.size(); ++k) {
-      const autograd::Variable& parameter = parameters_[span.members[k]];
-      if (parameter.data().bytes() != span.data.bytes() + span.offsets[k] ||
-          parameter.grad_state()->grad.bytes() != span.grad.bytes() + span.offsets[k]) {
-        return true;
-      }
-    }
-  }
-  return false;
+  return !std::equal(parameters_.begin(), parameters_.end(), moves_.begin(),
+                     [](const autograd::Variable& parameter, std::size_t moves) {
+                       return parameter.grad_state()->moves == moves;
+                     });
 }
 
 // Parameter by parameter, because neighbours may have parted. Copies bits, so training goes on as
@@ -119,11 +124,12 @@ void Optimizer::follow_moved_parameters() {
   if (!parameters_moved()) {
     return;
   }
-  const std::vector<FlatSpan> before = std::exchange(spans_, flat_spans(parameters_));
-  for (std::vector<Tensor>& tensors : state_) {
-    const std::vector<Tensor> old = std::exchange(tensors, zeros_like(spans_));
-    const std::vector<Tensor> from = slices(before, old, parameters_);
-    const std::vector<Tensor> to = slices(spans_, tensors, parameters_);
+  const std::vector<FlatSpan> before = std::move(spans_);
+  const std::vector<std::vector<Tensor>> old = std::move(state_);
+  find_spans(old.size());
+  for (std::size_t slot = 0; slot < old.size(); ++slot) {
+    const std::vector<Tensor> from = slices(before, old[slot], parameters_);
+    const std::vector<Tensor> to = slices(spans_, state_[slot], parameters_);
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       to[i].copy_from(from[i]);
     }
@@ -132,10 +138,15 @@ void Optimizer::follow_moved_parameters() {
 
 void Optimizer::step(LocalGradients local) {
   check_gradients(local);
+  follow_moved_parameters();
   ++steps_done_;
-  for (const SpanPart& part : parts()) {
+  for (std::size_t s = 0; s < spans_.size(); ++s) {
+    append_parts(s, parts_of_step_);
+  }
+  for (const SpanPart& part : parts_of_step_) {
     update(part);
   }
+  parts_of_step_.clear();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     updates_[i] += takes_part(i) ? 1 : 0;
   }
@@ -205,13 +216,16 @@ void Optimizer::begin_step() {
 }
 
 std::function<void()> Optimizer::update_of(const Tensor& memory) {
+  const auto start_of = [this](const FlatSpan& span) -> const Tensor& {
+    return parameters_[span.members.front()].data();
+  };
   // Spans are in the order of their addresses.
   auto span = std::lower_bound(spans_.begin(), spans_.end(), memory.bytes(),
-                               [](const FlatSpan& one, const std::byte* address) {
-                                 return std::less<>()(one.data.bytes(), address);
+                               [&](const FlatSpan& one, const std::byte* address) {
+                                 return std::less<>()(start_of(one).bytes(), address);
                                });
   std::vector<SpanPart> parts;
-  for (; span != spans_.end() && span->data.same_storage(memory); ++span) {
+  for (; span != spans_.end() && start_of(*span).same_storage(memory); ++span) {
     append_parts(static_cast<std::size_t>(span - spans_.begin()), parts);
     for (const std::size_t i : span->members) {
       updates_[i] += takes_part(i) ? 1 : 0;
@@ -224,6 +238,16 @@ std::function<void()> Optimizer::update_of(const Tensor& memory) {
       update(part);
     }
   };
+}
+
+std::size_t Optimizer::state_bytes() const {
+  std::size_t bytes = 0;
+  for (const std::vector<Tensor>& tensors : state_) {
+    for (const Tensor& tensor : tensors) {
+      bytes += tensor.nbytes();
+    }
+  }
+  return bytes;
 }
 
 void Optimizer::zero_grad() {

@@ -67,6 +67,8 @@ class Optimizer {
   void zero_grad();
 
   std::int64_t steps_done() const { return steps_done_; }
+  /// What is kept from one step to the next.
+  std::size_t state_bytes() const;
 
   /// What the next step() will update: the stretches whose parameters have a gradient.
   std::vector<SpanPart> parts();
@@ -88,12 +90,15 @@ class Optimizer {
   void check_gradients(LocalGradients local) const;
   bool takes_part(std::size_t index) const;
   bool parameters_moved() const;
+  void find_spans(std::size_t state_tensors);
   void follow_moved_parameters();
   void append_parts(std::size_t span_index, std::vector<SpanPart>& result) const;
 
   std::vector<autograd::Variable> parameters_;
-  std::vector<FlatSpan> spans_;
+  std::vector<FlatSpan> spans_;     // without their tensors: memory that parameters leave is free
+  std::vector<std::size_t> moves_;  // of each parameter (GradState) when the spans were found
   std::vector<std::vector<Tensor>> state_;  // [slot][span]
+  std::vector<SpanPart> parts_of_step_;     // empty between steps: only its memory is kept
   std::vector<std::int64_t> updates_;       // per parameter: one that was left alone is behind
   std::int64_t steps_done_ = 0;
 };

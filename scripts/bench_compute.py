@@ -10,6 +10,9 @@ PYTHON is one that can import torch (default: the first python3); --compile also
 
   ratio      Brigade's median step / PyTorch's; of the medians of the rounds, and the least and largest of a round
   GEMMs      share of Brigade's step that its matrix products take by themselves, on as many different buffers
+  memory     growth of the process, Brigade's / PyTorch's (MiB): its highest resident set (VmHWM) less the resident set
+             before the network is made, libraries imported, data loaded. Weights, gradients, activations, libraries'
+             workspaces, and code touched for the first time, on both sides
 
 --cpu-time, for a machine that does other work as well, times both by the CPU time of their thread; Brigade's step is
 then that of gemm_share, which trains the same layers without train_mlp around them.
@@ -95,10 +98,14 @@ def median(rounds, name, key="step_ms"):
 def report(bench, cell, rounds):
     each = [r["brigade"]["step_ms"] / r["torch"]["step_ms"] for r in rounds]
     row = {"cell": cell, "brigade_ms": median(rounds, "brigade"), "torch_ms": median(rounds, "torch"),
-           "least": min(each), "largest": max(each), "gemm_share": median(rounds, "gemms", "gemm_share")}
+           "least": min(each), "largest": max(each), "gemm_share": median(rounds, "gemms", "gemm_share"),
+           "brigade_bytes": statistics.median(r["brigade"]["memory_bytes"]["process_growth"] for r in rounds),
+           "torch_bytes": median(rounds, "torch", "process_growth")}
     row["ratio"] = row["brigade_ms"] / row["torch_ms"]
     line = (f"{'x'.join(map(str, cell)):>12} {row['brigade_ms']:9.2f} {row['torch_ms']:9.2f} {row['ratio']:6.3f} "
-            f"({row['least']:.2f}-{row['largest']:.2f}) {100 * row['gemm_share']:7.1f}")
+            f"({row['least']:.2f}-{row['largest']:.2f}) {100 * row['gemm_share']:7.1f}"
+            f" {row['brigade_bytes'] / 2**20:8.1f} {row['torch_bytes'] / 2**20:8.1f}"
+            f" {row['brigade_bytes'] / row['torch_bytes']:6.3f}")
     if "compile" in bench.contestants:
         row["compile_ms"] = median(rounds, "compile")
         line += f" {row['compile_ms']:9.2f} {row['brigade_ms'] / row['compile_ms']:6.3f}"
@@ -123,7 +130,7 @@ def main():
 
     bench = Bench(options)
     print(f"one thread, {options.rounds} rounds; step in ms" + (" of CPU time" if options.cpu_time else ""))
-    print(f"{'cell':>12} {'Brigade':>9} {'PyTorch':>9} {'ratio':>6} {'':11} {'GEMMs %':>7}"
+    print(f"{'cell':>12} {'Brigade':>9} {'PyTorch':>9} {'ratio':>6} {'':11} {'GEMMs %':>7} {'MiB':>8} {'PyTorch':>8} {'ratio':>6}"
           + (f" {'compile':>9} {'ratio':>6}" if options.compile else ""))
     rows, version = [], ""
     for cell in cells:

@@ -8,6 +8,7 @@ to the end of the optimizer on the slowest rank.
 """
 
 import argparse
+import ctypes
 import json
 import os
 import statistics
@@ -60,6 +61,19 @@ def timer(torch, device, now):
     return on_cpu if device == "cpu" else on_gpu
 
 
+def resident(key):
+    with open("/proc/self/status", encoding="ascii") as status:
+        return next(1024 * int(line.split()[1]) for line in status if line.startswith(key))
+
+
+def start_of_growth():
+    """Resident bytes now, with what malloc keeps given back and the highest ever (VmHWM) reset to them."""
+    ctypes.CDLL(None).malloc_trim(0)
+    with open("/proc/self/clear_refs", "w", encoding="ascii") as reset:
+        reset.write("5")
+    return resident("VmRSS")
+
+
 def main():
     args = parse()
     import torch
@@ -67,6 +81,7 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.set_num_threads(args.threads)
     start = timer(torch, args.device, time.thread_time if args.cpu_time else time.perf_counter)
+    resident_before = start_of_growth()
     widths = [int(width) for width in args.widths.split(",")]
     model = build(torch, widths, not args.no_bias).to(args.device)
     if args.compile:
@@ -100,7 +115,8 @@ def main():
         torch.distributed.all_reduce(slowest, op=torch.distributed.ReduceOp.MAX)
         times = slowest.tolist()
     if int(os.environ.get("RANK", "0")) == 0:
-        print(json.dumps({"torch": torch.__version__, "step_ms": statistics.median(times), "step_ms_min": min(times)}))
+        print(json.dumps({"torch": torch.__version__, "step_ms": statistics.median(times), "step_ms_min": min(times),
+                          "process_growth": resident("VmHWM") - resident_before}))
     if ranks > 1:
         # Without destroy_process_group(): tearing gloo down can deadlock (seen with PyTorch 1.13).
         sys.stdout.flush()

@@ -1,0 +1,71 @@
+// Where the memory of a run is, as summary.json and the last lines say.
+#include <gmock/gmock.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/support/program_run.h"
+#include "tests/support/temporary_directory.h"
+
+namespace brigade {
+namespace {
+
+using ::testing::HasSubstr;
+
+// 512 -> 8 -> 8 -> 512 with bias: 4096 + 8 + 64 + 8 + 4096 + 512 numbers; in the buckets each
+// tensor is padded to 16 numbers, so the two of 8 take 16.
+constexpr const char* kFlags = "--hidden 8,8 --steps 6 --batch 4 --train-samples 64 --json ";
+constexpr std::uint64_t kNumbers = 4096 + 16 + 64 + 16 + 4096 + 512;
+constexpr std::uint64_t kBytes = kNumbers * sizeof(float);
+
+class Memory : public ::testing::Test {
+ protected:
+  nlohmann::json memory_of(const std::string& flags, int ranks = 0) {
+    outcome_ = test::run_program(BRIGADE_TRAIN_MLP, kFlags + flags, ranks, dir_.path());
+    EXPECT_EQ(outcome_.exit_code, 0) << outcome_.err;
+    const auto json = nlohmann::json::parse(outcome_.out);
+    EXPECT_EQ(json["memory_bytes"]["peak"], json["peak_memory_bytes"]);
+    return json["memory_bytes"];
+  }
+
+  static std::uint64_t sum(const nlohmann::json& memory) {
+    return memory["weights"].get<std::uint64_t>() + memory["gradients"].get<std::uint64_t>() +
+           memory["optimizer_state"].get<std::uint64_t>() +
+           memory["activations_and_rest"].get<std::uint64_t>();
+  }
+
+  TemporaryDirectory dir_;
+  test::Outcome outcome_;
+};
+
+TEST_F(Memory, PartsHaveTheirExactSizeAndAddUpToThePeak) {
+  const nlohmann::json memory = memory_of("--momentum 0.9");
+  EXPECT_EQ(memory["weights"], kBytes);
+  EXPECT_EQ(memory["gradients"], kBytes);
+  EXPECT_EQ(memory["optimizer_state"], kBytes);
+  EXPECT_EQ(memory["shared_with_peers"], 0);
+  EXPECT_EQ(sum(memory), memory["peak"]);
+  // Inputs, targets and the last layer's output of a batch at least, and far from a second copy of
+  // the 1024 samples that the test goes through.
+  EXPECT_GT(memory["activations_and_rest"], 3 * 4 * 512 * sizeof(float));
+  EXPECT_LT(memory["activations_and_rest"], 1024 * 512 * sizeof(float));
+  EXPECT_EQ(memory["data_set"], (64 + 1024) * (512 + 512) * sizeof(float));
+  EXPECT_GT(memory["process_growth"], memory["weights"]);
+  EXPECT_THAT(outcome_.err, HasSubstr("gradients = buckets"));
+}
+
+TEST_F(Memory, OptimizersDiffer) {
+  EXPECT_EQ(memory_of("--momentum 0")["optimizer_state"], 0);
+  EXPECT_EQ(memory_of("--optimizer adam")["optimizer_state"], 2 * kBytes);
+}
+
+TEST_F(Memory, GradientsSharedWithOtherRanksAreCounted) {
+  const nlohmann::json memory = memory_of("--comm shared", 2);
+  EXPECT_EQ(memory["gradients"], kBytes);
+  EXPECT_EQ(memory["shared_with_peers"], kBytes);
+  EXPECT_EQ(sum(memory), memory["peak"]);
+}
+
+}  // namespace
+}  // namespace brigade
