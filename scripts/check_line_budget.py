@@ -13,9 +13,10 @@ from pathlib import Path
 # its input and reports what it measured. To 12500 with what makes a run visible: traces, time lines, compare_modes,
 # the labs and the failures to learn from. To 17500 with the complete dist layer: our own all-reduces next to the
 # libraries', compression, unused parameters, uneven data, the optimizer and the next forward in flight. To 19000
-# with sockets and shared memory as carriers of their own, and bench_all_reduce.
+# with sockets and shared memory as carriers of their own, and bench_all_reduce. To 21000 with speed: two GEMM
+# libraries on the CPU, fused and vectorised kernels, recycled graph nodes, and the account of memory.
 # Raising it is a decision: write the reason here.
-BUDGET = 19000
+BUDGET = 21000
 
 ROOMS = ["core", "autograd", "nn", "optim", "dist", "apps"]
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}

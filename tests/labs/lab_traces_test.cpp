@@ -59,7 +59,7 @@ TEST_F(LabTraces, OneHasNothingInTheCommunicationLane) {
     EXPECT_EQ(step.forwards.size(), 1U);
     EXPECT_EQ(step.backwards.size(), 1U);
     EXPECT_EQ(step.operations.front().name, "mse_loss");
-    EXPECT_EQ(step.operations.back().name, "linear 0.weight");
+    EXPECT_EQ(step.operations.back().name, "linear_relu 0.weight");
     EXPECT_TRUE(step.comm.empty());
     EXPECT_TRUE(step.waits.empty());
   }
