@@ -106,7 +106,7 @@ std::string description() {
                      : std::string();
 }
 
-// Two functions, by measurement (tests/bench/README.md): the primitive is ahead of dnnl_sgemm by
+// Two functions, by measurement (tests/bench/GEMMS.md): the primitive is ahead of dnnl_sgemm by
 // up to 1.6 times for x wᵀ, behind it for the other two products of a layer.
 void gemm(const GemmArgs<float>& args) {
   const auto& [transpose_a, transpose_b, m, n, k, a, b, c, scale] = args;
