@@ -57,8 +57,8 @@ std::string check_text(const Comparison& result) {
 std::string utilisation_text(const Comparison& result) {
   std::vector<std::string> shares;
   for (const ModeResult& mode : result.modes) {
-    const StepTimes& t = mode.timing.median;
-    const double share = t.step > 0.0 ? (t.step - t.wait) / t.step : 0.0;
+    const TimingSummary& t = mode.timing;
+    const double share = t.step > 0.0 ? (t.step - t.median.wait) / t.step : 0.0;
     shares.push_back(fmt::format("{} {:.0f} %", mode.mode, 100.0 * share));
   }
   return fmt::format(

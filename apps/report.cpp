@@ -123,10 +123,10 @@ std::string sent_text(const RunInfo& info, const RunResult& result) {
 void print_execution_summary(const Console& console, const RunInfo& info, const RunResult& result) {
   const TimingSummary& t = result.timing;
   const auto share = [&t](double ms) {
-    return fmt::format("{:.0f} %", t.median.step > 0.0 ? 100.0 * ms / t.median.step : 0.0);
+    return fmt::format("{:.0f} %", t.step > 0.0 ? 100.0 * ms / t.step : 0.0);
   };
   std::string text = fmt::format("utilisation of rank {}: {} of the step computes", t.slowest_rank,
-                                 share(t.median.step - t.median.wait));
+                                 share(t.step - t.median.wait));
   if (t.communicates) {
     text += fmt::format("; communication {}, exposed {}{}", share(t.median.comm),
                         share(t.median.exposed), emulated_text(info));

@@ -26,18 +26,19 @@ TEST(ExecutionSummary, HasTheSharesOfTheSummaryFile) {
   };
   EXPECT_THAT(outcome.out,
               HasSubstr(fmt::format(
-                  "utilisation of rank {}: {} of the step computes; communication {}, exposed {}; "
-                  "peak memory {:.1f} MiB",
+                  "utilisation of rank {}: {} of the step computes; communication {}, exposed {}\n",
                   json["slowest_rank"].get<int>(),
                   percent(json["step_ms"].get<double>() - json["wait_ms"].get<double>()),
-                  percent(json["comm_ms"]), percent(json["exposed_ms"]),
-                  json["peak_memory_bytes"].get<double>() / 0x1p20)));
+                  percent(json["comm_ms"]), percent(json["exposed_ms"]))));
+  EXPECT_THAT(outcome.out,
+              HasSubstr(fmt::format("  {:<22} {:>9.2f} MiB 100.0 %", "sum",
+                                    json["peak_memory_bytes"].get<double>() / 0x1p20)));
   // The operations, with their shares of all there are, the most expensive first.
   const std::regex top(R"(top operations of rank 0 in 3 recorded steps: (.*))");
   std::smatch found;
   ASSERT_TRUE(std::regex_search(outcome.out, found, top)) << outcome.out;
   const std::string operations = found[1];
-  const std::regex entry(R"(([a-zA-Z ]+) ([\d.]+) ms \((\d+) %\))");
+  const std::regex entry(R"(([a-zA-Z_ ]+) ([\d.]+) ms \((\d+) %\))");
   double before = 1e9;
   int total = 0;
   for (std::sregex_iterator at(operations.begin(), operations.end(), entry), end; at != end; ++at) {
