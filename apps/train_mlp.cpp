@@ -82,6 +82,34 @@ void show_ring(const Console& console, const Options& options, const Workplace& 
   }
 }
 
+/// A rank alone sends nothing that could leave earlier, so its buckets stay as they are: rebuilding
+/// them takes memory for a second copy of one.
+dist::DataParallelOptions synchronisation_of(const Options& options, const FaultInjector& faults,
+                                             const std::vector<autograd::Variable>& parameters,
+                                             int ranks) {
+  dist::DataParallelOptions result = faults.synchronisation(options.data_parallel(), parameters);
+  result.rebuild_buckets = result.rebuild_buckets && ranks > 1;
+  return result;
+}
+
+/// Memory is counted from here: what made the data is no part of the training's.
+ResidentPeak count_memory(Device device) {
+  CachingAllocator& allocator = *Context::current().allocator(device);
+  allocator.trim();
+  allocator.reset_peak();
+  return {};
+}
+
+/// On rank 0, once it is clear that the other files can be written as well.
+std::optional<MetricsFile> open_metrics(const Options& options, const dist::Communicator& comm,
+                                        const std::filesystem::path& directory) {
+  if (comm.rank() != 0) {
+    return std::nullopt;
+  }
+  check_output_files(output_files(options, directory));
+  return std::make_optional<MetricsFile>(directory / "metrics.jsonl");
+}
+
 int train(const Options& options, const dist::RankInfo& ranks) {
   const Console console(ranks.rank == 0, options.json ? Console::Target::err : Console::Target::out,
                         options.color);
@@ -93,10 +121,7 @@ int train(const Options& options, const dist::RankInfo& ranks) {
       .batch = options.batch, .accum = options.accum, .ranks = comm.size(), .rank = comm.rank()};
   const DataSplits data = load_data(options, geometry.global_batch());
   check_same_data(data, comm);
-  CachingAllocator& allocator = *Context::current().allocator(place.device);
-  allocator.trim();  // what made the data is no training
-  allocator.reset_peak();
-  const ResidentPeak resident;
+  const ResidentPeak resident = count_memory(place.device);
   const auto model =
       make_mlp(shape_of(options, *data.train), faults.weight_seed(options.seed), place.device);
   if (!options.init.empty()) {
@@ -104,7 +129,7 @@ int train(const Options& options, const dist::RankInfo& ranks) {
   }
   const auto parameters = faults.parameters(model->parameters());
   dist::DataParallel data_parallel(parameters, comm,
-                                   faults.synchronisation(options.data_parallel(), parameters));
+                                   synchronisation_of(options, faults, parameters, comm.size()));
   const auto loss = make_loss(options.loss);
   const auto optimizer = make_optimizer(options, data_parallel.parameters());
   dist::DistributedSampler sampler(data.train->size(), geometry, options.seed, options.shuffle,
@@ -112,12 +137,7 @@ int train(const Options& options, const dist::RankInfo& ranks) {
   const RunInfo info = describe_run(options, ranks, data, data_parallel, sampler, place.device);
   nn::Module& trained = faults.around(*model, options.accum, info.steps);
   const std::filesystem::path directory = agree_on_directory(options, comm);
-  std::optional<MetricsFile> metrics;
-  if (comm.rank() == 0) {
-    check_output_files(output_files(options, directory));
-    metrics.emplace(directory / "metrics.jsonl");
-  }
-
+  std::optional<MetricsFile> metrics = open_metrics(options, comm, directory);
   print_first_screen(console, info);
   show_ring(console, options, place);
   RunResult result = run_steps(info,

@@ -27,11 +27,11 @@ struct Recycling {
   template <class Other>
   explicit(false) Recycling(const Recycling<Other>& /*other*/) {}
 
-  T* allocate(std::size_t count) { return static_cast<T*>(take_block(count * sizeof(T))); }
-  void deallocate(T* block, std::size_t count) noexcept {
-    give_back_block(block, count * sizeof(T));
-  }
+  T* allocate(std::size_t count) { return static_cast<T*>(take_block(count * kBytes)); }
+  void deallocate(T* block, std::size_t count) noexcept { give_back_block(block, count * kBytes); }
 
+  // NOLINTNEXTLINE(bugprone-sizeof-expression): T may be a pointer, and lists hold pointers
+  static constexpr std::size_t kBytes = sizeof(T);
   friend bool operator==(const Recycling&, const Recycling&) { return true; }
 };
 

@@ -69,49 +69,94 @@ std::vector<std::size_t> members_of(const Piece& piece, const Bucket& bucket,
   return result;
 }
 
-std::vector<Bucket> make_buckets(std::span<const autograd::Variable> parameters,
-                                 const BucketPlan& plan, std::optional<std::size_t> piece_bytes,
-                                 const MakeBuffer& make_buffer) {
+namespace {
+
+/// Calls move(parameter, its slice of `flat`) for each member.
+template <class Move>
+void for_each_slice(const Tensor& flat, const std::vector<std::size_t>& members,
+                    std::span<const autograd::Variable> parameters, Move&& move) {
+  std::int64_t offset = 0;
+  for (const std::size_t i : members) {
+    const autograd::Variable& parameter = parameters[i];
+    const std::size_t bytes = slice_bytes(parameter.data());
+    move(parameter, flat.flat_view(offset, parameter.shape()));
+    offset += static_cast<std::int64_t>(bytes / size_of(flat.dtype()));
+  }
+}
+
+/// Data first, and the memory they leave given back, before the gradients get theirs: all weights
+/// and gradients exist once, and of one bucket a second copy of either.
+Bucket make_bucket(const std::vector<std::size_t>& members,
+                   std::span<const autograd::Variable> parameters, const MakeBuffer& make_buffer) {
+  const DType dtype = parameters[members.front()].data().dtype();
+  const Device device = parameters[members.front()].device();
+  std::size_t bytes = 0;
+  for (const std::size_t i : members) {
+    const Tensor& data = parameters[i].data();
+    BRIGADE_CHECK(data.dtype() == dtype && data.device() == device, "bucket: expected '",
+                  parameters[i].name(), "' as ", dtype, " on ", device, ", got ", data.dtype(),
+                  " on ", data.device());
+    bytes += slice_bytes(data);
+  }
+  const Shape flat{static_cast<std::int64_t>(bytes / size_of(dtype))};
+  CachingAllocator& allocator = *Context::current().allocator(device);
+  Bucket bucket;
+  bucket.members = members;
+  bucket.data = Tensor::zeros(flat, dtype, device);
+  for_each_slice(bucket.data, members, parameters,
+                 [](const auto& parameter, const Tensor& slice) { parameter.move_data_to(slice); });
+  allocator.trim();
+  bucket.grads = make_buffer(flat, dtype, device);
+  for_each_slice(bucket.grads, members, parameters,
+                 [](const auto& parameter, const Tensor& slice) { parameter.move_grad_to(slice); });
+  allocator.trim();
+  return bucket;
+}
+
+/// Every parameter in the plan, and once.
+void check_plan(std::span<const autograd::Variable> parameters, const BucketPlan& plan) {
   std::vector<bool> placed(parameters.size(), false);
-  std::vector<Bucket> buckets;
   for (const std::vector<std::size_t>& members : plan) {
     BRIGADE_CHECK(!members.empty(), "bucket: a bucket of the plan is empty");
-    const Tensor& first = parameters[members.front()].data();
-    std::size_t bytes = 0;
     for (const std::size_t i : members) {
-      const Tensor& data = parameters[i].data();
       BRIGADE_CHECK(!placed.at(i), "bucket: parameter '", parameters[i].name(),
                     "' is in the plan twice");
-      BRIGADE_CHECK(data.dtype() == first.dtype() && data.device() == first.device(),
-                    "bucket: expected '", parameters[i].name(), "' as ", first.dtype(), " on ",
-                    first.device(), ", got ", data.dtype(), " on ", data.device());
       placed[i] = true;
-      bytes += slice_bytes(data);
     }
-
-    const Shape flat{static_cast<std::int64_t>(bytes / size_of(first.dtype()))};
-    Bucket bucket{.members = members,
-                  .data = Tensor::zeros(flat, first.dtype(), first.device()),
-                  .grads = make_buffer(flat, first.dtype(), first.device()),
-                  .label = members.size() == 1 ? parameters[members.front()].name()
-                                               : concat("bucket_", buckets.size()),
-                  .pieces = {}};
-    bucket.pieces = cut_pieces(bucket, piece_bytes);
-    std::int64_t offset = 0;
-    for (const std::size_t i : members) {
-      const autograd::Variable& parameter = parameters[i];
-      const Shape shape = parameter.shape();
-      const auto slice =
-          static_cast<std::int64_t>(slice_bytes(parameter.data()) / size_of(first.dtype()));
-      parameter.move_data_to(bucket.data.flat_view(offset, shape));
-      parameter.move_grad_to(bucket.grads.flat_view(offset, shape));
-      offset += slice;
-    }
-    Context::current().allocator(first.device())->trim();
-    buckets.push_back(std::move(bucket));
   }
   for (std::size_t i = 0; i < placed.size(); ++i) {
     BRIGADE_CHECK(placed[i], "bucket: parameter '", parameters[i].name(), "' is not in the plan");
+  }
+}
+
+}  // namespace
+
+std::vector<Bucket> make_buckets(std::span<const autograd::Variable> parameters,
+                                 const BucketPlan& plan, std::optional<std::size_t> piece_bytes,
+                                 const MakeBuffer& make_buffer, std::vector<Bucket> before) {
+  check_plan(parameters, plan);
+  std::unordered_map<std::size_t, const std::vector<std::size_t>*> planned;  // by first member
+  for (const std::vector<std::size_t>& members : plan) {
+    planned.emplace(members.front(), &members);
+  }
+  std::unordered_map<std::size_t, Bucket> stays;  // likewise
+  for (Bucket& old : before) {
+    const auto same = planned.find(old.members.front());
+    if (same != planned.end() && *same->second == old.members) {
+      stays.emplace(same->first, std::move(old));
+    }
+  }
+  before.clear();  // from now on an old bucket ends with the last of its parameters that moves
+
+  std::vector<Bucket> buckets;
+  for (const std::vector<std::size_t>& members : plan) {
+    const auto found = stays.find(members.front());
+    Bucket bucket = found != stays.end() ? std::move(found->second)
+                                         : make_bucket(members, parameters, make_buffer);
+    bucket.label = members.size() == 1 ? parameters[members.front()].name()
+                                       : concat("bucket_", buckets.size());
+    bucket.pieces = cut_pieces(bucket, piece_bytes);
+    buckets.push_back(std::move(bucket));
   }
   return buckets;
 }

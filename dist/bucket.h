@@ -50,12 +50,15 @@ using MakeBuffer = std::function<Tensor(const Shape&, DType, Device)>;
 /// values are copied, padding is zero. Bucket by bucket: the memory that all parameters have left
 /// goes back to the system before the next bucket is made, unless somebody else holds on to it.
 ///
+/// A bucket of `before` whose members stay together in their order stays where it is.
+///
 /// With `piece_bytes` a bucket larger than that is split into equal pieces of at most so many bytes
 /// (at least kSliceAlignment), so that it travels as several collectives.
 /// Errors: a parameter missing from the plan or in it twice; dtypes or devices that differ.
 std::vector<Bucket> make_buckets(std::span<const autograd::Variable> parameters,
                                  const BucketPlan& plan,
                                  std::optional<std::size_t> piece_bytes = {},
-                                 const MakeBuffer& make_buffer = Tensor::zeros);
+                                 const MakeBuffer& make_buffer = Tensor::zeros,
+                                 std::vector<Bucket> before = {});
 
 }  // namespace brigade::dist

@@ -84,8 +84,8 @@ DataParallel::~DataParallel() {
 }
 
 void DataParallel::lay_out(const BucketPlan& plan) {
-  buckets_.clear();  // an old one ends when the last of its parameters has moved to a new one
-  buckets_ = make_buckets(parameters_, plan, piece_bytes(options_), memory_of(comm_));
+  buckets_ = make_buckets(parameters_, plan, piece_bytes(options_), memory_of(comm_),
+                          std::exchange(buckets_, {}));
   std::vector<std::size_t> pieces;
   for (const Bucket& bucket : buckets_) {
     pieces.push_back(bucket.pieces.size());

@@ -12,7 +12,7 @@ PYTHON is one that can import torch (default: the first python3); --compile also
   GEMMs      share of Brigade's step that its matrix products take by themselves, on as many different buffers
   memory     growth of the process, Brigade's / PyTorch's (MiB): its highest resident set (VmHWM) less the resident set
              before the network is made, libraries imported, data loaded. Weights, gradients, activations, libraries'
-             workspaces, and code touched for the first time, on both sides
+             workspaces; code touched for the first time too, but PyTorch has made a step of a tiny network before
 
 --cpu-time, for a machine that does other work as well, times both by the CPU time of their thread; Brigade's step is
 then that of gemm_share, which trains the same layers without train_mlp around them.

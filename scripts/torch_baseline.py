@@ -74,6 +74,13 @@ def start_of_growth():
     return resident("VmRSS")
 
 
+def touch_code(torch, device):
+    """One step of a tiny network: libraries load much of their code on first use, and that is no model's memory."""
+    model = build(torch, [8, 8, 8], True).to(device)
+    torch.nn.MSELoss()(model(torch.rand(4, 8, device=device)), torch.rand(4, 8, device=device)).backward()
+    torch.optim.SGD(model.parameters(), lr=0.01).step()
+
+
 def main():
     args = parse()
     import torch
@@ -81,6 +88,7 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.set_num_threads(args.threads)
     start = timer(torch, args.device, time.thread_time if args.cpu_time else time.perf_counter)
+    touch_code(torch, args.device)
     resident_before = start_of_growth()
     widths = [int(width) for width in args.widths.split(",")]
     model = build(torch, widths, not args.no_bias).to(args.device)

@@ -13,10 +13,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// 512 -> 8 -> 8 -> 512 with bias: 4096 + 8 + 64 + 8 + 4096 + 512 numbers; in the buckets each
-// tensor is padded to 16 numbers, so the two of 8 take 16.
-constexpr const char* kFlags = "--hidden 8,8 --steps 6 --batch 4 --train-samples 64 --json ";
-constexpr std::uint64_t kNumbers = 4096 + 16 + 64 + 16 + 4096 + 512;
+// 8 -> 8 -> 24 -> 24 with bias: 64 + 8, 192 + 24, 576 + 24 numbers; in the buckets each tensor is
+// padded to a multiple of 16 numbers.
+constexpr const char* kFlags = "--hidden 8,24 --steps 6 --batch 4 --train-samples 64 --json ";
+constexpr std::uint64_t kNumbers = 64 + 16 + 192 + 32 + 576 + 32;
 constexpr std::uint64_t kBytes = kNumbers * sizeof(float);
 
 class Memory : public ::testing::Test {
@@ -46,11 +46,11 @@ TEST_F(Memory, PartsHaveTheirExactSizeAndAddUpToThePeak) {
   EXPECT_EQ(memory["optimizer_state"], kBytes);
   EXPECT_EQ(memory["shared_with_peers"], 0);
   EXPECT_EQ(sum(memory), memory["peak"]);
-  // Inputs, targets and the last layer's output of a batch at least, and far from a second copy of
-  // the 1024 samples that the test goes through.
-  EXPECT_GT(memory["activations_and_rest"], 3 * 4 * 512 * sizeof(float));
-  EXPECT_LT(memory["activations_and_rest"], 1024 * 512 * sizeof(float));
-  EXPECT_EQ(memory["data_set"], (64 + 1024) * (512 + 512) * sizeof(float));
+  // Inputs, targets and the prediction of the 128 samples that are tested at a time at least, and
+  // not all 1024 of them.
+  EXPECT_GT(memory["activations_and_rest"], 128 * (8 + 24 + 24) * sizeof(float));
+  EXPECT_LT(memory["activations_and_rest"], 1024 * (8 + 24) * sizeof(float));
+  EXPECT_EQ(memory["data_set"], (64 + 1024) * (8 + 24) * sizeof(float));
   EXPECT_GT(memory["process_growth"], memory["weights"]);
   EXPECT_THAT(outcome_.err, HasSubstr("gradients = buckets"));
 }

@@ -1,7 +1,7 @@
 // framework_bench: what the framework itself costs per node, against the size of the model.
 //
-// Google Benchmark; `ns/node` is the column to read: constant where the cost is linear. See
-// README.md here for what a node is in each, and framework_cost_test.cpp for what is asserted.
+// Google Benchmark; `s/node` is the column to read: constant where the cost is linear. See
+// FRAMEWORK.md here for what a node is in each, and framework_cost_test.cpp for what is asserted.
 #include <benchmark/benchmark.h>
 
 #include "tests/bench/framework_cost.h"

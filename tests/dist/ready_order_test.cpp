@@ -6,6 +6,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/functions/mse_loss.h"
+#include "core/context.h"
 #include "dist/data_parallel.h"
 #include "dist/single_process.h"
 #include "optim/adam.h"
@@ -49,6 +50,24 @@ TEST(ReadyOrder, RebuildsOnceFromTheFirstBackward) {
     test::backward_once(*model, 2, 2);
     EXPECT_EQ(parallel.buckets()[0].grads.bytes(), place) << "decided once";
   });
+}
+
+TEST(ReadyOrder, RebuildingHoldsAFewLayersTwiceAndNotAll) {
+  SingleProcessCommunicator comm(kCpu);
+  constexpr std::int64_t kWidth = 128;
+  constexpr std::size_t kLayerBytes = (kWidth + 1) * kWidth * sizeof(float);
+  const auto model = test::make_mlp(std::vector<std::int64_t>(9, kWidth));
+  // Layers 012 345 67 at first, then 765 432 10: every bucket takes from two old ones.
+  const DataParallel parallel(wrong_way_round(*model), comm, {.bucket_bytes = 3 * kLayerBytes});
+  const optim::SGD optimizer(model->parameters(), {.lr = 0.1});  // follows, and must let go
+  CachingAllocator& allocator = *Context::current().allocator(kCpu);
+  const std::size_t before = allocator.stats().in_use;  // 8 layers, weights and gradients
+  allocator.reset_peak();
+  test::backward_once(*model, kWidth, kWidth);
+  EXPECT_TRUE(parallel.rebuilt());
+  EXPECT_EQ(allocator.stats().in_use, before);
+  // The new bucket's three layers, and two whose old bucket still has another's; all would be 16.
+  EXPECT_LT(allocator.stats().peak_in_use, before + 6 * kLayerBytes);
 }
 
 TEST(ReadyOrder, MovesNothingForTheOrderInsideABucket) {
