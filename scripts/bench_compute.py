@@ -1,21 +1,28 @@
 #!/usr/bin/env python3
 """bench_compute.py: is a training step on one CPU thread faster than PyTorch's?
 
-  scripts/bench_compute.py [--python PYTHON] [--cells 8x1024x128,...|grid] [--rounds 5] [--compile] [--cpu-time]
+  scripts/bench_compute.py [--python PYTHON] [--cells 8x1024x128,...|grid] [--rounds 5] [--compile] [--jax PYTHON]
+                           [--cpu-time] [--flags FLAGS]
 
 A cell is depth x width x batch; `grid` is 8x1024, 12x2048, 40x256 and 4x4096 at batch 32, 128 and 512. In every round
 train_mlp with one rank, torch_baseline.py and gemm_share (tests/bench) take turns on one core with one thread each.
 Both train Linear and ReLU layers with MSE and plain SGD, timed from the start of forward to the end of the optimizer.
-PYTHON is one that can import torch (default: the first python3); --compile also times torch.compile.
+PYTHON is one that can import torch (default: the first python3); --compile also times torch.compile, --jax a jitted
+JAX step (jax_baseline.py).
 
   ratio      Brigade's median step / PyTorch's; of the medians of the rounds, and the least and largest of a round
   GEMMs      share of Brigade's step that its matrix products take by themselves, on as many different buffers
+  floor      the step as a multiple of those products plus one pass over the weights at memory speed (CPU time of
+             gemm_share, all of it in one run)
   memory     growth of the process, Brigade's / PyTorch's (MiB): its highest resident set (VmHWM) less the resident set
              before the network is made, libraries imported, data loaded. Weights, gradients, activations, libraries'
              workspaces; code touched for the first time too, but PyTorch has made a step of a tiny network before
 
 --cpu-time, for a machine that does other work as well, times both by the CPU time of their thread; Brigade's step is
 then that of gemm_share, which trains the same layers without train_mlp around them.
+
+--flags="--trace --trace-steps 1000" measures what these flags of train_mlp cost: the ratio is that of Brigade with them
+to Brigade without, and nothing else takes part.
 
 --json FILE keeps every number. Exit code 3 with --check when a ratio is above 1, or the median of a grid above 0.9."""
 import argparse
@@ -53,10 +60,15 @@ class Bench:
         self.options = options
         self.pinned = ["taskset", "-c", str(options.core)]
         self.contestants = {"brigade": self.brigade, "torch": self.torch}
+        if options.flags:
+            self.contestants = {"brigade": lambda cell: self.brigade(cell, *options.flags.split()),
+                                "torch": self.brigade}
         if options.compile:
             self.contestants["compile"] = lambda cell: self.torch(cell, "--compile")
+        if options.jax:
+            self.contestants["jax"] = self.jax
 
-    def brigade(self, cell):
+    def brigade(self, cell, *flags):
         if self.options.cpu_time:
             return self.gemms(cell)
         depth, width, batch = cell
@@ -65,7 +77,7 @@ class Bench:
                              "--width", str(width), "--batch", str(batch), "--lr", "0.01", "--threads", "1",
                              "--steps", str(steps_of(cell) + WARMUP), "--warmup", str(WARMUP),
                              "--train-samples", str(batch * 4), "--eval-every", "0", "--log-every", "100000",
-                             "--json", "--out", out])
+                             "--json", "--out", out, *flags])
 
     def torch(self, cell, *flags):
         depth, width, batch = cell
@@ -74,6 +86,12 @@ class Bench:
                          "--steps", str(steps_of(cell)), "--warmup", str(WARMUP),
                          *(["--cpu-time"] if self.options.cpu_time else []), *flags],
                         {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"})
+
+    def jax(self, cell):
+        depth, width, batch = cell
+        return run_json([*self.pinned, self.options.jax, os.path.join(HERE, "jax_baseline.py"), "--widths",
+                         ",".join([str(width)] * (depth + 1)), "--batch", str(batch), "--steps", str(steps_of(cell)),
+                         "--warmup", str(WARMUP)])
 
     def gemms(self, cell):
         depth, width, batch = cell
@@ -95,20 +113,27 @@ def median(rounds, name, key="step_ms"):
     return statistics.median(r[name][key] for r in rounds)
 
 
+def growth(result):
+    return result["memory_bytes"]["process_growth"] if "memory_bytes" in result else result["process_growth"]
+
+
 def report(bench, cell, rounds):
     each = [r["brigade"]["step_ms"] / r["torch"]["step_ms"] for r in rounds]
     row = {"cell": cell, "brigade_ms": median(rounds, "brigade"), "torch_ms": median(rounds, "torch"),
            "least": min(each), "largest": max(each), "gemm_share": median(rounds, "gemms", "gemm_share"),
-           "brigade_bytes": statistics.median(r["brigade"]["memory_bytes"]["process_growth"] for r in rounds),
-           "torch_bytes": median(rounds, "torch", "process_growth")}
+           "of_floor": median(rounds, "gemms", "of_floor")}
     row["ratio"] = row["brigade_ms"] / row["torch_ms"]
     line = (f"{'x'.join(map(str, cell)):>12} {row['brigade_ms']:9.2f} {row['torch_ms']:9.2f} {row['ratio']:6.3f} "
-            f"({row['least']:.2f}-{row['largest']:.2f}) {100 * row['gemm_share']:7.1f}"
-            f" {row['brigade_bytes'] / 2**20:8.1f} {row['torch_bytes'] / 2**20:8.1f}"
-            f" {row['brigade_bytes'] / row['torch_bytes']:6.3f}")
-    if "compile" in bench.contestants:
-        row["compile_ms"] = median(rounds, "compile")
-        line += f" {row['compile_ms']:9.2f} {row['brigade_ms'] / row['compile_ms']:6.3f}"
+            f"({row['least']:.2f}-{row['largest']:.2f}) {100 * row['gemm_share']:7.1f} {row['of_floor']:6.2f}")
+    if not bench.options.cpu_time:
+        row["brigade_bytes"] = statistics.median(growth(r["brigade"]) for r in rounds)
+        row["torch_bytes"] = statistics.median(growth(r["torch"]) for r in rounds)
+        line += (f" {row['brigade_bytes'] / 2**20:8.1f} {row['torch_bytes'] / 2**20:8.1f}"
+                 f" {row['brigade_bytes'] / row['torch_bytes']:6.3f}")
+    for name in ("compile", "jax"):
+        if name in bench.contestants:
+            row[f"{name}_ms"] = median(rounds, name)
+            line += f" {row[f'{name}_ms']:9.2f} {row['brigade_ms'] / row[f'{name}_ms']:6.3f}"
     print(line, flush=True)
     return row
 
@@ -120,29 +145,38 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--core", type=int, default=0)
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--jax", metavar="PYTHON")
     parser.add_argument("--cpu-time", action="store_true")
+    parser.add_argument("--flags", default="")
     parser.add_argument("--json")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
+    if options.cpu_time and options.jax:
+        sys.exit("bench_compute: --cpu-time: expected no --jax, which computes on threads of its own; leave one out")
+    if options.flags and (options.cpu_time or options.jax or options.compile):
+        sys.exit("bench_compute: --flags: expected no --cpu-time, --jax or --compile: it compares Brigade with itself")
+    other = "without" if options.flags else "PyTorch"
     cells = GRID if options.cells == "grid" else [tuple(int(n) for n in c.split("x")) for c in options.cells.split(",")]
     if any(len(cell) != 3 for cell in cells):
         sys.exit(f"bench_compute: --cells: expected DEPTHxWIDTHxBATCH,... or grid, got {options.cells}")
 
     bench = Bench(options)
     print(f"one thread, {options.rounds} rounds; step in ms" + (" of CPU time" if options.cpu_time else ""))
-    print(f"{'cell':>12} {'Brigade':>9} {'PyTorch':>9} {'ratio':>6} {'':11} {'GEMMs %':>7} {'MiB':>8} {'PyTorch':>8} {'ratio':>6}"
-          + (f" {'compile':>9} {'ratio':>6}" if options.compile else ""))
+    print(f"{'cell':>12} {'Brigade':>9} {other:>9} {'ratio':>6} {'':11} {'GEMMs %':>7} {'floor':>6}"
+          + ("" if options.cpu_time else f" {'MiB':>8} {other:>8} {'ratio':>6}")
+          + "".join(f" {name:>9} {'ratio':>6}" for name in ("compile", "jax") if name in bench.contestants))
     rows, version = [], ""
     for cell in cells:
         rounds = bench.measure(cell)
         rows.append(report(bench, cell, rounds))
-        version = rounds[0]["torch"]["torch"]
+        version = rounds[0]["torch"].get("torch", options.flags)
     middle = statistics.median(row["ratio"] for row in rows)
-    print(f"PyTorch {version}: median ratio {middle:.3f}, largest {max(row['ratio'] for row in rows):.3f}")
+    largest = max(row["ratio"] for row in rows)
+    print(f"{options.flags or 'PyTorch ' + version}: median ratio {middle:.3f}, largest {largest:.3f}")
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump({"torch": version, "cells": rows}, file, indent=1)
-    met = max(row["ratio"] for row in rows) <= 1.0 and (len(rows) == 1 or middle <= 0.9)
+    met = largest <= 1.0 and (len(rows) == 1 or middle <= 0.9)
     sys.exit(3 if options.check and not met else 0)
 
 

@@ -1,9 +1,13 @@
-// gemm_share [DEPTH WIDTH BATCH THREADS ROUNDS]: which share of a training step are its GEMMs?
+// gemm_share [DEPTH WIDTH BATCH THREADS ROUNDS]: which share of a training step are its GEMMs, and
+// how near is it to the machine's limit?
 //
 // Alternates a full step (forward, backward, SGD; no communication) with the same step's GEMMs
 // alone: the same shapes and transpositions in the same order on as many different buffers, so that
-// what is in a cache for one is in it for the other. Prints medians over the rounds, in ms of CPU
-// time, which with several threads is the sum over them.
+// what is in a cache for one is in it for the other. Then the least that the optimizer must move:
+// reads a weight and its gradient, writes the weight, 12 bytes per weight at the bandwidth that one
+// plain loop over the same buffers reaches. The floor is the sum of the two: GEMMs as fast as their
+// library, weights as fast as memory, and nothing else. Prints medians over the rounds, in ms of
+// CPU time, which with several threads is the sum over them.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -49,10 +53,11 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// The 3 depth - 1 GEMMs of a step: the first layer has no dx.
-class GemmsAlone {
+/// The 3 depth - 1 GEMMs of a step (the first layer has no dx), and its unavoidable pass over the
+/// weights.
+class Floor {
  public:
-  explicit GemmsAlone(const Sizes& sizes) {
+  explicit Floor(const Sizes& sizes) {
     for (int layer = 0; layer < sizes.depth; ++layer) {
       weights_.push_back(random({sizes.width, sizes.width}));
       grads_.push_back(random({sizes.width, sizes.width}));
@@ -61,7 +66,7 @@ class GemmsAlone {
     }
   }
 
-  void run() {
+  void multiply() {
     const std::size_t depth = weights_.size();
     for (std::size_t i = 0; i < depth; ++i) {
       ops::gemm(activations_[i], Trans::no, weights_[i], Trans::yes, {}, deltas_[i]);
@@ -74,7 +79,26 @@ class GemmsAlone {
     }
   }
 
+  void move_weights() {
+    for (std::size_t i = 0; i < weights_.size(); ++i) {
+      ops::axpby(grads_[i], {.alpha = kTiny, .beta = 1.0}, weights_[i]);
+    }
+  }
+
+  /// Of multiply().
+  double flop() const {
+    const auto rows = static_cast<double>(activations_.front().shape()[0]);
+    const auto gemms = static_cast<double>(3 * weights_.size() - 1);
+    return 2.0 * gemms * rows * static_cast<double>(weights_.front().numel());
+  }
+  /// Of move_weights().
+  double bytes() const {
+    return 3.0 * static_cast<double>(weights_.size() * weights_.front().nbytes());
+  }
+
  private:
+  static constexpr double kTiny = 1e-12;  // so that weights stay what they are
+
   static Tensor random(const Shape& shape) {
     Tensor values = Tensor::empty(shape);
     ops::uniform({.low = -0.03, .high = 0.03}, values);
@@ -113,25 +137,31 @@ class FullStep {
 
 void measure(const Sizes& sizes) {
   set_cpu_threads(sizes.threads);
-  GemmsAlone gemms(sizes);
+  Floor floor(sizes);
   FullStep step(sizes);
   std::vector<double> gemm_ms;
   std::vector<double> step_ms;
+  std::vector<double> move_ms;
   constexpr int kWarmUp = 3;
   for (int round = -kWarmUp; round < sizes.rounds; ++round) {
     const double full = milliseconds([&] { step.run(); });
-    const double alone = milliseconds([&] { gemms.run(); });
+    const double alone = milliseconds([&] { floor.multiply(); });
+    const double moved = milliseconds([&] { floor.move_weights(); });
     if (round >= 0) {
       step_ms.push_back(full);
       gemm_ms.push_back(alone);
+      move_ms.push_back(moved);
     }
   }
+  const double floor_ms = median(gemm_ms) + median(move_ms);
   std::printf(
       "{\"depth\": %d, \"width\": %lld, \"batch\": %lld, \"threads\": %d, \"rounds\": %d, "
-      "\"step_ms\": %.3f, \"gemm_ms\": %.3f, \"gemm_share\": %.4f}\n",
+      "\"step_ms\": %.3f, \"gemm_ms\": %.3f, \"gemm_share\": %.4f, \"gemm_gflops\": %.1f, "
+      "\"memory_gbps\": %.1f, \"floor_ms\": %.3f, \"of_floor\": %.3f}\n",
       sizes.depth, static_cast<long long>(sizes.width), static_cast<long long>(sizes.batch),
       sizes.threads, sizes.rounds, median(step_ms), median(gemm_ms),
-      median(gemm_ms) / median(step_ms));
+      median(gemm_ms) / median(step_ms), 1e-6 * floor.flop() / median(gemm_ms),
+      1e-6 * floor.bytes() / median(move_ms), floor_ms, median(step_ms) / floor_ms);
 }
 
 }  // namespace
