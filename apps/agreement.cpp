@@ -54,6 +54,7 @@ std::vector<std::string> Options::agreement() const {
           flag("comm-hook", comm_hook),
           flag("init-sync", init_sync),
           flag("reduce", reduce),
+          flag("profile", profile ? "on" : "off"),
           flag("tf32", tf32 ? "on" : "off"),
           flag("nccl-max-ctas", nccl.max_ctas),
           flag("nccl-register", nccl.register_buckets ? "on" : "off"),

@@ -68,6 +68,7 @@ struct Options {
   std::string device = "auto";
   std::string comm = "auto";
   bool trace_ring = false;
+  bool profile = false;
   bool tf32 = false;
   dist::NcclOptions nccl;
   std::int64_t threads = 0;  // 0: the cores of this rank's binding

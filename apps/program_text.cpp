@@ -7,9 +7,8 @@ namespace brigade::apps {
 namespace {
 
 constexpr const char* kTrainExamples = R"(Examples:
-  mpirun -np 2 train_mlp --data fashion-mnist --lr 0.1 --momentum 0.9
-  mpirun -np 4 train_mlp --mode naive --depth 8 --width 1024 --steps 50
-  train_mlp --data fashion-mnist --loss cross_entropy --optimizer adam --save weights.safetensors)";
+  mpirun -np 2 train_mlp --data fashion-mnist --momentum 0.9 --save weights.safetensors
+  mpirun -np 4 train_mlp --mode naive --depth 8 --width 1024 --steps 50)";
 
 constexpr const char* kCompareExamples = R"(Examples:
   mpirun -np 2 compare_modes --depth 8 --width 1024 --batch 128

@@ -102,6 +102,13 @@ const char* emulated_text(const RunInfo& info) {
   return info.options.emulated_link ? " (emulated link)" : "";
 }
 
+/// "83 % (80.1 GFLOP/s)" in a step of `ms`.
+std::string mfu_text(const RunInfo& info, double ms) {
+  return fmt::format("{:.0f} % ({:.1f} GFLOP/s)",
+                     100.0 * model_flop_utilisation(info.step_shape(), *info.limits, ms),
+                     ms > 0.0 ? 1e-6 * model_flop(info.step_shape()) / ms : 0.0);
+}
+
 std::string test_text(const Evaluation& test) {
   return test.accuracy
              ? fmt::format("accuracy {:.2f} %, loss {:.5f}", 100.0 * *test.accuracy, test.loss)
@@ -117,6 +124,20 @@ std::string sent_text(const RunInfo& info, const RunResult& result) {
                          ? ""
                          : fmt::format(", {:.1f} times less than uncompressed ({})", ratio,
                                        info.options.comm_hook));
+}
+
+/// With --profile. The ranks measure the limits at the same time, as they compute at the same time.
+void print_profile(const Console& console, const RunInfo& info, const RunResult& result) {
+  const MachineLimits& limits = *info.limits;
+  console.line(fmt::format(
+      "profile of rank 0 in {}{}; limits measured before training: {:.1f} GFLOP/s, {:.1f} GB/s",
+      plural(static_cast<std::int64_t>(result.recorded_steps), "recorded step"),
+      emulated_text(info), limits.gflops, limits.gbps));
+  for (const std::string& line : profile_table(result.operations, info.step_shape(), limits)) {
+    console.line("  " + line);
+  }
+  console.line(fmt::format("model FLOP utilisation {}{}", mfu_text(info, result.timing.step),
+                           emulated_text(info)));
 }
 
 /// What people know from profilers: which share of the step did what, and where the memory is.
@@ -149,6 +170,9 @@ void print_execution_summary(const Console& console, const RunInfo& info, const 
         fmt::format("top operations of rank 0 in {}{}: {}",
                     plural(static_cast<std::int64_t>(result.recorded_steps), "recorded step"),
                     emulated_text(info), fmt::join(top, ", ")));
+  }
+  if (info.limits) {
+    print_profile(console, info, result);
   }
   for (const std::string& line : memory_table(result.memory)) {
     console.line(line);
@@ -239,6 +263,9 @@ void print_progress(const Console& console, const RunInfo& info, const Progress&
                   epochs, progress.step, std::to_string(info.steps).size(), info.steps,
                   progress.loss, progress.times.step, emulated_text(info),
                   grouped(static_cast<std::int64_t>(progress.samples_per_second)));
+  if (info.limits) {
+    text += "  MFU " + mfu_text(info, progress.times.step);
+  }
   if (progress.difference) {
     text += fmt::format("  ranks differ by {:.3g}", progress.difference->value);
   }

@@ -9,6 +9,7 @@
 #include "apps/memory_use.h"
 #include "apps/model.h"
 #include "apps/options.h"
+#include "apps/profile.h"
 #include "apps/step_recorder.h"
 #include "apps/timing_summary.h"
 #include "dist/launch.h"
@@ -42,7 +43,17 @@ struct RunInfo {
   std::int64_t steps = 0;
   std::int64_t steps_per_epoch = 0;
   std::int64_t log_every = 1;
-  std::vector<BucketInfo> buckets;  ///< of the first step
+  std::vector<BucketInfo> buckets;      ///< of the first step
+  std::optional<MachineLimits> limits;  ///< with --profile
+
+  StepShape step_shape() const {
+    return {.network = shape,
+            .batch = geometry.batch,
+            .accum = geometry.accum,
+            .optimizer_state = options.optimizer != "sgd" ? 2
+                               : options.momentum > 0.0   ? 1
+                                                          : 0};
+  }
 };
 
 /// One logged step.

@@ -43,6 +43,9 @@ Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
   if (options.emulated_link) {
     place.comm->emulate_link(*options.emulated_link);
   }
+  if (options.profile) {
+    place.limits = measure_limits(place.device);
+  }
   return place;
 }
 
@@ -134,14 +137,16 @@ std::int64_t threads_of(const Options& options, const dist::RankInfo& ranks) {
 
 RunInfo describe_run(const Options& options, const dist::RankInfo& ranks, const DataSplits& data,
                      const dist::DataParallel& data_parallel,
-                     const dist::DistributedSampler& sampler, Device device) {
+                     const dist::DistributedSampler& sampler, const Workplace& place) {
   constexpr std::int64_t kProgressLines = 20;
   constexpr std::int64_t kLongestSilence =
       200;  // steps; a loss that is not a number is seen by then
   RunInfo info;
   info.options = options;
   info.ranks = ranks;
+  const Device device = place.device;
   info.device = device;
+  info.limits = place.limits;
   info.device_name = device.is_cuda() ? gpu_identity(device.index).name : "cpu";
   info.libraries = device.is_cuda() ? cuda_info().runtime : blas_description();
   info.comm = data_parallel.communicator().description();

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "apps/console.h"
 #include "apps/dataset.h"
+#include "apps/profile.h"
 #include "apps/run_info.h"
 #include "dist/data_parallel.h"
 #include "dist/launch.h"
@@ -17,6 +19,7 @@ namespace brigade::apps {
 struct Workplace {
   Device device;
   std::unique_ptr<dist::Communicator> comm;
+  std::optional<MachineLimits> limits = {};  ///< with --profile
 };
 
 /// Compares the ranks' flags, chooses the device and connects the ranks; says once if a GPU was
@@ -51,6 +54,6 @@ std::int64_t threads_of(const Options& options, const dist::RankInfo& ranks);
 /// Everything about the run that is known before its first step.
 RunInfo describe_run(const Options& options, const dist::RankInfo& ranks, const DataSplits& data,
                      const dist::DataParallel& data_parallel,
-                     const dist::DistributedSampler& sampler, Device device);
+                     const dist::DistributedSampler& sampler, const Workplace& place);
 
 }  // namespace brigade::apps

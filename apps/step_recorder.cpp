@@ -57,6 +57,7 @@ std::vector<RankTrace> StepRecorder::gather(const std::string& host) const {
 
 std::vector<OperationTime> operation_times(const std::vector<StepTrace>& steps) {
   std::map<std::string, double> totals;
+  std::map<std::string, double> calls;
   for (const StepTrace& step : steps) {
     std::vector<std::string> open;  // names of the scopes around the current one
     std::vector<std::pair<Interval, std::string>> computing;
@@ -69,6 +70,7 @@ std::vector<OperationTime> operation_times(const std::vector<StepTrace>& steps) 
           open.empty() ? phase_of(scope.name) : phase_of(open.front()) + " " + kind_of(scope.name);
       const double length = scope.end - scope.begin;
       totals[name] += length;
+      calls[name] += 1.0;
       if (!open.empty()) {
         totals[open.back()] -= length;  // only what is not inside an inner scope is its own
       }
@@ -83,12 +85,14 @@ std::vector<OperationTime> operation_times(const std::vector<StepTrace>& steps) 
       });
       totals[around == computing.rend() ? "backward" : around->second] -= wait.end - wait.begin;
       totals["waiting for gradients"] += wait.end - wait.begin;
+      calls["waiting for gradients"] += 1.0;
     }
   }
   std::vector<OperationTime> times;
+  const auto count = static_cast<double>(steps.size());
   std::transform(totals.begin(), totals.end(), std::back_inserter(times),
-                 [&steps](const auto& total) -> OperationTime {
-                   return {total.first, total.second / static_cast<double>(steps.size())};
+                 [&](const auto& total) -> OperationTime {
+                   return {total.first, total.second / count, calls[total.first] / count};
                  });
   std::sort(times.begin(), times.end(),
             [](const OperationTime& a, const OperationTime& b) { return a.ms > b.ms; });

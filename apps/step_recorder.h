@@ -39,6 +39,7 @@ class StepRecorder {
 struct OperationTime {
   std::string name;  ///< "backward linear"
   double ms = 0.0;   ///< per step
+  double calls = 0;  ///< per step
 };
 
 /// The operations of the recorded steps, the longest first. What is between the operations of a

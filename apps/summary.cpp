@@ -114,6 +114,33 @@ Json buckets_json(const std::vector<BucketInfo>& buckets, const TimingSummary& t
   return list;
 }
 
+/// Null without --profile.
+Json profile_json(const RunInfo& info, const RunResult& result) {
+  if (!info.limits) {
+    return nullptr;
+  }
+  const StepShape shape = info.step_shape();
+  const std::map<std::string, OperationWork> works = work_of_step(shape);
+  Json operations = Json::array();
+  for (const OperationTime& one : result.operations) {
+    const auto work = works.find(one.name);
+    const bool known = work != works.end();
+    operations.push_back(
+        {{"name", one.name},
+         {"calls", one.calls},
+         {"ms", one.ms},
+         {"flop", known ? Json(work->second.flop) : Json(nullptr)},
+         {"bytes", known ? Json(work->second.bytes) : Json(nullptr)},
+         {"floor_ms", known ? Json(floor_ms(work->second, *info.limits)) : Json(nullptr)}});
+  }
+  return {
+      {"gemm_gflops", info.limits->gflops},
+      {"memory_gbps", info.limits->gbps},
+      {"model_flop", model_flop(shape)},
+      {"model_flop_utilisation", model_flop_utilisation(shape, *info.limits, result.timing.step)},
+      {"operations", operations}};
+}
+
 }  // namespace
 
 std::string summary_json(const RunInfo& info, const RunResult& result) {
@@ -151,6 +178,7 @@ std::string summary_json(const RunInfo& info, const RunResult& result) {
       {"largest_rank_difference", difference_json(result.difference)},
       {"peak_memory_bytes", result.memory.peak},
       {"memory_bytes", memory_json(result.memory)},
+      {"profile", profile_json(info, result)},
       {"measured_steps", t.measured_steps},
       {"slowest_rank", t.slowest_rank},
       {"rank_compute_ms", t.rank_compute},

@@ -134,7 +134,7 @@ int train(const Options& options, const dist::RankInfo& ranks) {
   const auto optimizer = make_optimizer(options, data_parallel.parameters());
   dist::DistributedSampler sampler(data.train->size(), geometry, options.seed, options.shuffle,
                                    dist::parse_uneven(options.uneven));
-  const RunInfo info = describe_run(options, ranks, data, data_parallel, sampler, place.device);
+  const RunInfo info = describe_run(options, ranks, data, data_parallel, sampler, place);
   nn::Module& trained = faults.around(*model, options.accum, info.steps);
   const std::filesystem::path directory = agree_on_directory(options, comm);
   std::optional<MetricsFile> metrics = open_metrics(options, comm, directory);

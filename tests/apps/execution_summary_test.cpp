@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <string>
@@ -49,6 +50,32 @@ TEST(ExecutionSummary, HasTheSharesOfTheSummaryFile) {
   EXPECT_GT(total, 80) << operations;
   EXPECT_LE(total, 103) << operations;
   EXPECT_THAT(operations, HasSubstr("backward linear"));
+}
+
+TEST(ExecutionSummary, ProfilesTheOperationsAgainstTheLimitsOfTheMachine) {
+  const TemporaryDirectory dir;
+  const test::Outcome outcome = test::run_program(
+      BRIGADE_TRAIN_MLP,
+      "--hidden 256,256 --batch 128 --steps 12 --threads 1 --accum 2 --profile --out run", 2,
+      dir.path());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("  MFU [0-9]+ % .[0-9.]+ GFLOP/s."));
+  EXPECT_THAT(outcome.out, HasSubstr("profile of rank 0 in 3 recorded steps; limits measured"));
+  const auto profile =
+      nlohmann::json::parse(test::read(dir.path() / "run" / "summary.json"))["profile"];
+  EXPECT_GT(profile["model_flop_utilisation"], 0.0);
+  EXPECT_GT(profile["gemm_gflops"], 0.0);
+  std::map<std::string, double> calls;
+  for (const auto& operation : profile["operations"]) {
+    if (!operation["flop"].is_null()) {
+      calls[operation["name"]] = operation["calls"];
+      EXPECT_GT(operation["ms"].get<double>(), 0.0) << operation;
+      EXPECT_GT(operation["floor_ms"].get<double>(), 0.0) << operation;
+    }
+  }
+  const std::map<std::string, double> expected{
+      {"backward linear", 2}, {"backward linear_relu", 4}, {"forward Linear", 6}, {"optimizer", 1}};
+  EXPECT_EQ(calls, expected) << "what the work is counted for is what really ran";
 }
 
 }  // namespace

@@ -1,0 +1,65 @@
+#include "apps/profile.h"
+
+#include <gmock/gmock.h>
+
+namespace brigade::apps {
+namespace {
+
+/// 10 -> 20 -> 5 with bias, 2 micro-batches of 4, SGD with momentum.
+StepShape small() {
+  return {.network = {.widths = {10, 20, 5}, .bias = true},
+          .batch = 4,
+          .accum = 2,
+          .optimizer_state = 1};
+}
+
+TEST(WorkOfStep, CountsEachProductOnceAndNoDxOfTheFirstLayer) {
+  const auto work = work_of_step(small());
+  const double first = 2.0 * 4 * 10 * 20;
+  const double last = 2.0 * 4 * 20 * 5;
+  EXPECT_DOUBLE_EQ(work.at("forward Linear").flop, 2 * (first + last));
+  EXPECT_DOUBLE_EQ(work.at("backward linear_relu").flop, 2 * first) << "dW";
+  EXPECT_DOUBLE_EQ(work.at("backward linear").flop, 2 * (2 * last)) << "dW and dx";
+  EXPECT_DOUBLE_EQ(model_flop(small()), 2 * (2 * first + 3 * last));
+}
+
+TEST(WorkOfStep, CountsWhatMustBeReadAndWritten) {
+  const auto work = work_of_step(small());
+  const double x = 4 * 10, h = 4 * 20, y = 4 * 5, w1 = 10 * 20, w2 = 20 * 5;
+  EXPECT_DOUBLE_EQ(work.at("forward Linear").bytes, 2 * 4 * ((x + w1 + h) + (h + w2 + y)));
+  EXPECT_DOUBLE_EQ(work.at("backward linear_relu").bytes, 2 * 4 * (3 * h + (h + x + w1)));
+  EXPECT_DOUBLE_EQ(work.at("backward linear").bytes, 2 * 4 * ((y + h + w2) + (y + w2 + h)));
+  EXPECT_DOUBLE_EQ(work.at("optimizer").bytes, 4 * (w1 + 20 + w2 + 5) * 5)
+      << "g, w twice, v twice; once per step, not per micro-batch";
+}
+
+TEST(Floor, IsTheLongerOfComputingAndMoving) {
+  const MachineLimits limits{.gflops = 100, .gbps = 10};
+  EXPECT_DOUBLE_EQ(floor_ms({.flop = 2e8, .bytes = 1e6}, limits), 2.0);
+  EXPECT_DOUBLE_EQ(floor_ms({.flop = 2e6, .bytes = 1e7}, limits), 1.0);
+  EXPECT_DOUBLE_EQ(model_flop_utilisation(small(), limits, model_flop(small()) / 1e8 * 2), 0.5);
+}
+
+TEST(ProfileTable, HasRatesAndMultiplesWhereTheWorkIsKnown) {
+  const StepShape shape = small();
+  const double bytes = work_of_step(shape).at("optimizer").bytes;
+  const MachineLimits limits{.gflops = 100, .gbps = bytes / 1e6};  // its floor: 1 ms
+  const std::vector<std::string> lines = profile_table(
+      {{.name = "optimizer", .ms = 1.5, .calls = 1}, {.name = "loss", .ms = 0.5, .calls = 2}},
+      shape, limits);
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_THAT(lines[1], testing::MatchesRegex("optimizer +1 +1[.]500 +75[.]0 +- +[0-9.]+ +1[.]50"));
+  EXPECT_THAT(lines[2], testing::MatchesRegex("loss +2 +0[.]500 +25[.]0 +- +- +-"));
+  EXPECT_EQ(lines[0].size(), lines[1].size()) << "heads stand above their columns";
+}
+
+TEST(MachineLimits, AreThoseOfSomeMachine) {
+  const MachineLimits limits = measure_limits(kCpu);
+  EXPECT_GT(limits.gflops, 0.05);
+  EXPECT_LT(limits.gflops, 1e5);
+  EXPECT_GT(limits.gbps, 0.05);
+  EXPECT_LT(limits.gbps, 1e4);
+}
+
+}  // namespace
+}  // namespace brigade::apps
