@@ -48,7 +48,7 @@ TEST_F(Tf32OnGpu, RoundsFactorsOnlyWhereItIsAllowed) {
   const Tensor b = Tensor::from(std::vector<float>(64 * 64, 1.0F), {64, 64}, kGpu);
   const auto product = [&](bool tf32) {
     Context::current().set_tf32(tf32);
-    const Tensor c = Tensor::empty({64, 64}, DType::f32, kGpu);
+    Tensor c = Tensor::empty({64, 64}, DType::f32, kGpu);
     ops::gemm(a, Trans::no, b, Trans::no, {}, c);
     Context::current().set_tf32(false);
     return c.to_vector<float>()[0];
