@@ -7,6 +7,7 @@
 #include <memory>
 #include <thread>
 
+#include "apps/memory_use.h"
 #include "apps/trainer.h"
 #include "core/context.h"
 #include "core/error.h"
@@ -72,6 +73,7 @@ class Contestant {
 
   std::vector<float> weights() const { return autograd::values_of(model_->parameters()); }
 
+  std::uint64_t shared_bytes() const { return shared_gradient_bytes(*data_parallel_); }
   std::uint64_t hash() const { return dist::hash_parameters(model_->parameters()); }
 
   /// `world`: all ranks, also for a contestant that trains alone.
@@ -251,6 +253,9 @@ class Race {
     comparison_.timed_steps = static_cast<std::int64_t>(comparison_.ideal.timing.measured_steps);
     comparison_.peak_memory_bytes =
         Context::current().allocator(place_.device)->stats().peak_in_use;
+    for (const auto& contestant : contestants_) {
+      comparison_.peak_memory_bytes += contestant->shared_bytes();
+    }
     comparison_.alone_samples_per_second =
         one_ ? one_->result("alone", alone_).timing.samples_per_second : 0.0;
     return std::move(comparison_);

@@ -41,6 +41,14 @@ std::uint64_t ResidentPeak::growth() const {
   return known_ && peak > start_ ? peak - start_ : 0;
 }
 
+std::uint64_t shared_gradient_bytes(const dist::DataParallel& data_parallel) {
+  std::uint64_t bytes = 0;
+  for (const dist::Bucket& bucket : data_parallel.buckets()) {
+    bytes += bucket.grads.in_memory_stats() ? 0 : bucket.grads.nbytes();
+  }
+  return bytes;
+}
+
 MemoryUse measure_memory(const dist::DataParallel& data_parallel, const optim::Optimizer& optimizer,
                          const std::vector<autograd::Variable>& parameters, const DataSplits& data,
                          const ResidentPeak& resident, Device device) {
@@ -48,8 +56,8 @@ MemoryUse measure_memory(const dist::DataParallel& data_parallel, const optim::O
   for (const dist::Bucket& bucket : data_parallel.buckets()) {
     use.weights += bucket.data.nbytes();
     use.gradients += bucket.grads.nbytes();
-    use.shared_with_peers += bucket.grads.in_memory_stats() ? 0 : bucket.grads.nbytes();
   }
+  use.shared_with_peers = shared_gradient_bytes(data_parallel);
   for (const autograd::Variable& parameter : parameters) {
     use.weights += parameter.requires_grad() ? 0 : parameter.data().nbytes();
   }

@@ -46,6 +46,9 @@ class ResidentPeak {
   bool known_ = false;
 };
 
+/// Bytes of gradients that a communicator has provided, of which the allocator knows nothing.
+std::uint64_t shared_gradient_bytes(const dist::DataParallel& data_parallel);
+
 /// This rank's, at the end of a run; `parameters`: also those that are frozen.
 MemoryUse measure_memory(const dist::DataParallel& data_parallel, const optim::Optimizer& optimizer,
                          const std::vector<autograd::Variable>& parameters, const DataSplits& data,

@@ -82,16 +82,6 @@ void show_ring(const Console& console, const Options& options, const Workplace& 
   }
 }
 
-/// A rank alone sends nothing that could leave earlier, so its buckets stay as they are: rebuilding
-/// them takes memory for a second copy of one.
-dist::DataParallelOptions synchronisation_of(const Options& options, const FaultInjector& faults,
-                                             const std::vector<autograd::Variable>& parameters,
-                                             int ranks) {
-  dist::DataParallelOptions result = faults.synchronisation(options.data_parallel(), parameters);
-  result.rebuild_buckets = result.rebuild_buckets && ranks > 1;
-  return result;
-}
-
 /// Memory is counted from here: what made the data is no part of the training's.
 ResidentPeak count_memory(Device device) {
   CachingAllocator& allocator = *Context::current().allocator(device);
@@ -129,7 +119,7 @@ int train(const Options& options, const dist::RankInfo& ranks) {
   }
   const auto parameters = faults.parameters(model->parameters());
   dist::DataParallel data_parallel(parameters, comm,
-                                   synchronisation_of(options, faults, parameters, comm.size()));
+                                   faults.synchronisation(options.data_parallel(), parameters));
   const auto loss = make_loss(options.loss);
   const auto optimizer = make_optimizer(options, data_parallel.parameters());
   dist::DistributedSampler sampler(data.train->size(), geometry, options.seed, options.shuffle,

@@ -107,7 +107,7 @@ std::string description() {
 }
 
 // Two functions, by measurement (tests/bench/GEMMS.md): the primitive is ahead of dnnl_sgemm by
-// up to 1.6 times for x wᵀ, behind it for the other two products of a layer.
+// 1.5 times at 8x1024x32 for x wᵀ, behind it for the other two products of a layer.
 void gemm(const GemmArgs<float>& args) {
   const auto& [transpose_a, transpose_b, m, n, k, a, b, c, scale] = args;
   if (!transpose_a && transpose_b && scale.alpha == 1.0 && scale.beta == 0.0) {

@@ -8,7 +8,7 @@
 namespace brigade::onednn {
 
 /// Whether float products belong to oneDNN: this build has it and the CPU has AVX-512, for which it
-/// generates code. Its products of a layer then take 0.66 to 1.0 of OpenBLAS's time, the small ones
+/// generates code. Its products of a layer then take 0.76 to 1.0 of OpenBLAS's time, the small ones
 /// gaining most (tests/bench/GEMMS.md); with AVX2 alone neither wins.
 bool available();
 

@@ -14,6 +14,7 @@
 #include "core/cpu/onednn_private.h"
 #include "core/cpu/threads.h"
 #include "core/ops.h"
+#include "tests/bench/positive_argument.h"
 
 namespace brigade {
 namespace {
@@ -97,12 +98,8 @@ void measure(int depth, std::int64_t width, std::int64_t batch, int rounds) {
 
 int main(int argc, char** argv) {
   const auto argument = [&](int index, int otherwise) {
-    const int value = index < argc ? std::atoi(argv[index]) : otherwise;
-    if (value < 1) {
-      std::fprintf(stderr, "gemm_libraries: expected DEPTH WIDTH BATCH ROUNDS, all at least 1\n");
-      std::exit(2);
-    }
-    return value;
+    return brigade::test::positive_argument(argc, argv, index, otherwise,
+                                            "gemm_libraries DEPTH WIDTH BATCH ROUNDS");
   };
   brigade::set_cpu_threads(1);
   if (brigade::onednn::description().empty()) {

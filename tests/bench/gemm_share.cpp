@@ -21,6 +21,7 @@
 #include "core/cpu/threads.h"
 #include "core/ops.h"
 #include "optim/sgd.h"
+#include "tests/bench/positive_argument.h"
 #include "tests/support/small_model.h"
 
 namespace brigade {
@@ -169,13 +170,8 @@ void measure(const Sizes& sizes) {
 
 int main(int argc, char** argv) {
   const auto argument = [&](int index, int otherwise) {
-    const int value = index < argc ? std::atoi(argv[index]) : otherwise;
-    if (value < 1) {
-      std::fprintf(stderr,
-                   "gemm_share: expected DEPTH WIDTH BATCH THREADS ROUNDS, all at least 1\n");
-      std::exit(2);
-    }
-    return value;
+    return brigade::test::positive_argument(argc, argv, index, otherwise,
+                                            "gemm_share DEPTH WIDTH BATCH THREADS ROUNDS");
   };
   brigade::measure({.depth = argument(1, 8),
                     .width = argument(2, 1024),

@@ -19,6 +19,7 @@
 #include "dist/data_parallel.h"
 #include "dist/single_process.h"
 #include "optim/sgd.h"
+#include "tests/bench/positive_argument.h"
 #include "tests/support/small_model.h"
 
 namespace brigade {
@@ -116,12 +117,8 @@ void measure(int depth, std::int64_t width, std::int64_t batch, int rounds) {
 
 int main(int argc, char** argv) {
   const auto argument = [&](int index, int otherwise) {
-    const int value = index < argc ? std::atoi(argv[index]) : otherwise;
-    if (value < 1) {
-      std::fprintf(stderr, "wrapper_cost: expected DEPTH WIDTH BATCH ROUNDS, all at least 1\n");
-      std::exit(2);
-    }
-    return value;
+    return brigade::test::positive_argument(argc, argv, index, otherwise,
+                                            "wrapper_cost DEPTH WIDTH BATCH ROUNDS");
   };
   brigade::measure(argument(1, 8), argument(2, 1024), argument(3, 128), argument(4, 51));
 }
