@@ -21,4 +21,4 @@ configure "$preset"
 build "$preset"
 allow_mpi_anywhere
 cd "$root"
-exec ctest --preset "$preset" --output-on-failure "$@"
+exec ctest --preset "$preset" --output-on-failure --parallel "$(nproc)" "$@"
