@@ -9,6 +9,17 @@
 
 namespace brigade::apps {
 
+/// Samples to learn from and what is expected for them.
+struct Batch {
+  Tensor inputs;   ///< f32 [N, in]
+  Tensor targets;  ///< class labels: i64 [N]; else f32 [N, out]
+
+  std::int64_t size() const { return inputs.shape()[0]; }
+  Batch rows(std::int64_t begin, std::int64_t count) const {
+    return {.inputs = inputs.rows(begin, count), .targets = targets.rows(begin, count)};
+  }
+};
+
 /// Samples in host memory: the whole set on every rank; which ones a rank uses is
 /// dist::DistributedSampler's business.
 class Dataset {
@@ -24,10 +35,14 @@ class Dataset {
   /// Whether targets are class labels.
   virtual bool classes() const = 0;
 
-  /// Batches on the CPU, in the order of `samples`, which may be empty.
-  ///   inputs: f32 [n, input_width]   targets: i64 [n] (classes) or f32 [n, output_width]
-  virtual Tensor inputs(std::span<const std::int64_t> samples) const = 0;
-  virtual Tensor targets(std::span<const std::int64_t> samples) const = 0;
+  /// Decodes `samples`, which may be none, into `batch`: on the CPU, as many rows as samples, in
+  /// their order (allocate_batch). Several threads may read at a time.
+  virtual void read(std::span<const std::int64_t> samples, const Batch& batch) const = 0;
+
+  Shape targets_shape(std::int64_t samples) const {
+    return classes() ? Shape{samples} : Shape{samples, output_width()};
+  }
+  DType targets_dtype() const { return classes() ? DType::i64 : DType::f32; }
 };
 
 /// What a network is trained on and what it is tested on.
@@ -37,13 +52,8 @@ struct DataSplits {
   std::unique_ptr<Dataset> test;
 };
 
-/// One micro-batch of one rank, on its device.
-struct Batch {
-  Tensor inputs;   ///< f32 [N, in]
-  Tensor targets;  ///< i64 [N] or f32 [N, out]
-
-  std::int64_t size() const { return inputs.shape()[0]; }
-};
+/// Uninitialised, for `samples` samples of `dataset`.
+Batch allocate_batch(const Dataset& dataset, std::int64_t samples, Device device);
 
 /// Assembles `samples` on the host and moves them to `device`.
 Batch load_batch(const Dataset& dataset, std::span<const std::int64_t> samples, Device device);

@@ -121,24 +121,15 @@ ImageDataset::ImageDataset(const std::filesystem::path& images, const std::files
   labels_ = std::move(label_file.bytes);
 }
 
-Tensor ImageDataset::inputs(std::span<const std::int64_t> samples) const {
-  Tensor batch = Tensor::empty({std::ssize(samples), pixels_per_image_});
-  float* place = batch.data<float>();
+void ImageDataset::read(std::span<const std::int64_t> samples, const Batch& batch) const {
+  float* input = batch.inputs.data<float>();
+  auto* target = batch.targets.data<std::int64_t>();
   for (const std::int64_t sample : samples) {
-    place = std::transform(pixels_.begin() + sample * pixels_per_image_,
-                           pixels_.begin() + (sample + 1) * pixels_per_image_, place,
+    const std::uint8_t* image = pixels_.data() + sample * pixels_per_image_;
+    input = std::transform(image, image + pixels_per_image_, input,
                            [](std::uint8_t pixel) { return static_cast<float>(pixel) / 255.0F; });
+    *target++ = labels_[static_cast<std::size_t>(sample)];
   }
-  return batch;
-}
-
-Tensor ImageDataset::targets(std::span<const std::int64_t> samples) const {
-  Tensor batch = Tensor::empty({std::ssize(samples)}, DType::i64);
-  std::transform(samples.begin(), samples.end(), batch.data<std::int64_t>(),
-                 [this](std::int64_t sample) {
-                   return std::int64_t{labels_[static_cast<std::size_t>(sample)]};
-                 });
-  return batch;
 }
 
 DataSplits load_fashion_mnist(const std::filesystem::path& dir, std::int64_t train_samples) {

@@ -33,8 +33,7 @@ class ImageDataset final : public Dataset {
   std::int64_t output_width() const override { return kClasses; }
   bool classes() const override { return true; }
   std::size_t nbytes() const override { return pixels_.size() + labels_.size(); }
-  Tensor inputs(std::span<const std::int64_t> samples) const override;
-  Tensor targets(std::span<const std::int64_t> samples) const override;
+  void read(std::span<const std::int64_t> samples, const Batch& batch) const override;
 
  private:
   std::int64_t size_ = 0;

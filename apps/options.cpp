@@ -75,6 +75,8 @@ void declare_data(FlagTable& flags, Options& o, Program program) {
   flags.number("--batch", o.batch, std::int64_t{1}, kLargeBatch,
                "samples per rank and micro-batch (64)");
   if (program == Program::train_mlp) {
+    flags.choice("--prefetch", o.prefetch, {"auto", "on", "off"},
+                 "read the next batch meanwhile: auto (GPU, or a core to spare) | on | off");
     flags.count("--epochs", o.epochs, 1, "passes over the data (2)");
     flags.count("--steps", o.steps, 1, "optimizer steps; overrides --epochs");
   }

@@ -45,6 +45,7 @@ struct Options {
   std::int64_t train_samples = 0;  // 0: all images, or enough synthetic samples
   bool shuffle = true;
   std::string uneven = "join";
+  std::string prefetch = "auto";
   std::int64_t batch = 64;
   std::int64_t epochs = 2;
   std::int64_t steps = 0;  // 0: as many as the epochs have

@@ -34,6 +34,7 @@ struct RunInfo {
   std::string device_name;  ///< "cpu", or the GPU's name
   std::string comm;         ///< that communicate
   std::int64_t threads = 1;
+  bool prefetches = false;  ///< batches are read while the step before computes
   std::int64_t train_size = 0;
   std::int64_t test_size = 0;
   bool classes = false;

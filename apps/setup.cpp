@@ -151,6 +151,10 @@ RunInfo describe_run(const Options& options, const dist::RankInfo& ranks, const 
   info.libraries = device.is_cuda() ? cuda_info().runtime : blas_description();
   info.comm = data_parallel.communicator().description();
   info.threads = threads_of(options, ranks);
+  // Without a core of its own the reading thread would only take the computation's.
+  info.prefetches =
+      options.prefetch == "on" ||
+      (options.prefetch == "auto" && (device.is_cuda() || ranks.threads > info.threads));
   info.train_size = data.train->size();
   info.test_size = data.test->size();
   info.classes = data.train->classes();

@@ -47,6 +47,7 @@ Json config_json(const RunInfo& info) {
           {"weight_decay", o.weight_decay},
           {"seed", o.seed},
           {"shuffle", o.shuffle},
+          {"prefetch", info.prefetches},
           {"batch", o.batch},
           {"accum", o.accum},
           {"bucket_mb", o.bucket_mb},

@@ -28,14 +28,12 @@ Tensor uniform(const Shape& shape, double limit, std::uint64_t seed, std::uint32
 }
 
 template <class T>
-Tensor gather_rows(const std::vector<T>& rows, std::int64_t width,
-                   std::span<const std::int64_t> samples) {
-  Tensor batch = Tensor::empty({std::ssize(samples), width}, kDTypeOf<T>);
-  T* place = batch.template data<T>();
+void gather_rows(const std::vector<T>& rows, std::int64_t width,
+                 std::span<const std::int64_t> samples, const Tensor& batch) {
+  T* place = batch.data<T>();
   for (const std::int64_t sample : samples) {
     place = std::copy_n(rows.begin() + sample * width, width, place);
   }
-  return batch;
 }
 
 }  // namespace
@@ -76,15 +74,13 @@ void SyntheticDataset::append_targets(const Tensor& y) {
   }
 }
 
-Tensor SyntheticDataset::inputs(std::span<const std::int64_t> samples) const {
-  return gather_rows(inputs_, options_.in, samples);
-}
-
-Tensor SyntheticDataset::targets(std::span<const std::int64_t> samples) const {
+void SyntheticDataset::read(std::span<const std::int64_t> samples, const Batch& batch) const {
+  gather_rows(inputs_, options_.in, samples, batch.inputs);
   if (options_.classes) {
-    return gather_rows(labels_, 1, samples).reshape({std::ssize(samples)});
+    gather_rows(labels_, 1, samples, batch.targets);
+  } else {
+    gather_rows(values_, options_.out, samples, batch.targets);
   }
-  return gather_rows(values_, options_.out, samples);
 }
 
 DataSplits make_synthetic(SyntheticDataset::Options options, std::int64_t train_samples) {

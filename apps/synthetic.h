@@ -39,8 +39,7 @@ class SyntheticDataset final : public Dataset {
     return (inputs_.size() + values_.size()) * sizeof(float) +
            labels_.size() * sizeof(std::int64_t);
   }
-  Tensor inputs(std::span<const std::int64_t> samples) const override;
-  Tensor targets(std::span<const std::int64_t> samples) const override;
+  void read(std::span<const std::int64_t> samples, const Batch& batch) const override;
 
  private:
   void append_targets(const Tensor& y);

@@ -143,7 +143,8 @@ int train(const Options& options, const dist::RankInfo& ranks) {
                                 .trace = trace_schedule(info),
                                 .never_sync = options.never_syncs(),
                                 .clip_norm = options.clip_norm,
-                                .in_flight = options.in_flight()},
+                                .in_flight = options.in_flight(),
+                                .prefetch = info.prefetches ? Prefetch::on : Prefetch::off},
                                *data.test, {console, metrics ? &*metrics : nullptr});
   compare_ranks(result, data_parallel);
   result.memory = largest_of_ranks(

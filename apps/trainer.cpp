@@ -48,6 +48,7 @@ double samples_of(const std::vector<Batch>& batches) {
 Trainer::Trainer(const TrainerParts& parts)
     : parts_(parts),
       comm_(parts.data_parallel.communicator()),
+      loader_(parts.data, parts.sampler, parts.device, parts.prefetch),
       clock_(parts.device, comm_),
       recorder_(parts.trace, clock_, comm_),
       device_losses_(Tensor::zeros({kLossWindow}, DType::f32, parts.device)) {
@@ -65,14 +66,10 @@ bool Trainer::crosses_steps() const {
 }
 
 void Trainer::step(std::int64_t step, Timed timed) {
-  dist::DistributedSampler& sampler = parts_.sampler;
-  const std::int64_t in_epoch = step % sampler.steps_per_epoch();
-  if (in_epoch == 0) {
-    sampler.set_epoch(static_cast<std::uint32_t>(step / sampler.steps_per_epoch()));
-  }
   recorder_.before_step(step);
-  const std::vector<Batch> batches = load(in_epoch);
-  const auto samples = static_cast<double>(sampler.global_samples(in_epoch));
+  const std::vector<Batch>& batches = load(step);
+  const std::int64_t in_epoch = step % parts_.sampler.steps_per_epoch();
+  const auto samples = static_cast<double>(parts_.sampler.global_samples(in_epoch));
   parts_.optimizer.zero_grad();
   start_together();
 
@@ -93,14 +90,9 @@ void Trainer::step(std::int64_t step, Timed timed) {
   next_step_ = step + 1;
 }
 
-std::vector<Batch> Trainer::load(std::int64_t in_epoch) {
+const std::vector<Batch>& Trainer::load(std::int64_t step) {
   const TraceScope trace("load batch", Lane::data);
-  std::vector<Batch> batches;
-  for (std::int64_t micro = 0; micro < parts_.sampler.geometry().accum; ++micro) {
-    batches.push_back(
-        load_batch(parts_.data, parts_.sampler.micro_batch(in_epoch, micro), parts_.device));
-  }
-  return batches;
+  return loader_.load(step);
 }
 
 /// The data is there and all ranks begin at the same time: neither loading nor a late rank counts

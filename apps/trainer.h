@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "apps/batch_loader.h"
 #include "apps/dataset.h"
 #include "apps/step_metrics.h"
 #include "apps/step_recorder.h"
@@ -32,6 +33,7 @@ struct TrainerParts {
   double clip_norm = 0.0;   ///< longest gradient of a step; 0: any
   /// Buckets are updated as their gradients arrive, instead of by a step after backward.
   std::optional<dist::UpdateDeadline> in_flight = {};
+  Prefetch prefetch = Prefetch::off;
 };
 
 /// Executes optimizer steps, one after the other, and keeps what they cost.
@@ -62,7 +64,7 @@ class Trainer {
   const StepRecorder& recorder() const { return recorder_; }
 
  private:
-  std::vector<Batch> load(std::int64_t in_epoch);
+  const std::vector<Batch>& load(std::int64_t step);
   bool crosses_steps() const;
   void start_together();
   autograd::Variable forward(const Batch& batch);
@@ -74,6 +76,7 @@ class Trainer {
 
   TrainerParts parts_;
   dist::Communicator& comm_;
+  BatchLoader loader_;
   StepClock clock_;
   StepRecorder recorder_;
   TimingHistory history_;

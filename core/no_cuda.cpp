@@ -2,6 +2,7 @@
 // (kHasCuda)` drops every other call.
 #include "core/device.h"
 #include "core/error.h"
+#include "core/pinned.h"
 
 namespace brigade {
 
@@ -13,6 +14,10 @@ CudaInfo cuda_info() {
 
 GpuIdentity gpu_identity(int index) {
   throw Error(concat("gpu ", index, " asked of a build without CUDA"));
+}
+
+Tensor empty_pinned(const Shape& /*shape*/, DType /*dtype*/) {
+  throw Error("pinned memory asked of a build without CUDA");
 }
 
 }  // namespace brigade

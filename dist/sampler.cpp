@@ -73,9 +73,9 @@ std::int64_t DistributedSampler::steps_per_epoch() const {
 std::int64_t DistributedSampler::global_samples(std::int64_t step) const {
   BRIGADE_CHECK(step >= 0 && step < steps_per_epoch(), "sampler: step ", step, " of ",
                 steps_per_epoch());
-  const std::int64_t left =
-      static_cast<std::int64_t>(order_.size()) - step * geometry_.global_batch();
-  return std::min(geometry_.global_batch(), left);
+  const std::int64_t left = samples_ - step * geometry_.global_batch();
+  return uneven_ == Uneven::pad ? geometry_.global_batch()
+                                : std::min(geometry_.global_batch(), left);
 }
 
 std::span<const std::int64_t> DistributedSampler::micro_batch(std::int64_t step,

@@ -9,34 +9,18 @@
 #include <vector>
 
 #include "core/cuda/launch.h"
+#include "core/pinned.h"
 
 namespace brigade::dist {
 namespace {
 
-/// Host memory that the GPU copies to and from at full speed and without the host's help: a CPU
-/// tensor whose pages are pinned while it lives.
-class PinnedTensor {
- public:
-  PinnedTensor(std::int64_t count, DType dtype) : tensor_(Tensor::empty({count}, dtype)) {
-    CUDA_CHECK(cudaHostRegister(tensor_.bytes(), tensor_.nbytes(), cudaHostRegisterDefault));
-  }
-  ~PinnedTensor() { static_cast<void>(cudaHostUnregister(tensor_.bytes())); }
-  PinnedTensor(const PinnedTensor&) = delete;
-  PinnedTensor& operator=(const PinnedTensor&) = delete;
-
-  const Tensor& tensor() const { return tensor_; }
-
- private:
-  Tensor tensor_;
-};
-
 /// What the host functions in the stream work with.
 struct HostSide {
   std::unique_ptr<Communicator> comm;
-  std::unique_ptr<PinnedTensor> staging;
+  Tensor staging;  // pinned
   std::mutex mutex;
   std::deque<std::function<void()>> queue;  // what the host functions will do, in stream order
-  std::exception_ptr failure;               //  // the first error of a host function
+  std::exception_ptr failure;               // the first error of a host function
 };
 
 /// On a thread of the CUDA runtime, in stream order. An exception must not leave it: it is kept for
@@ -140,13 +124,13 @@ class StagedCommunicator final : public Communicator {
   /// replaced.
   Tensor reserve(std::int64_t count, DType dtype) {
     rethrow_failure();
-    std::unique_ptr<PinnedTensor>& staging = host_->staging;
-    if (!staging || staging->tensor().dtype() != dtype || staging->tensor().numel() < count) {
+    Tensor& staging = host_->staging;
+    if (!staging.defined() || staging.dtype() != dtype || staging.numel() < count) {
       stream_->synchronize();
-      staging.reset();
-      staging = std::make_unique<PinnedTensor>(count, dtype);
+      staging = {};
+      staging = empty_pinned({count}, dtype);
     }
-    return staging->tensor().flat_view(0, {count});
+    return staging.flat_view(0, {count});
   }
 
   /// In stream order, either way between host and GPU.

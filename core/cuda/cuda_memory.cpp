@@ -38,7 +38,7 @@ void CudaKernels::copy(Stream& s, void* dst, const void* src, std::size_t bytes)
   }
 }
 
-/// `src` may be reused or freed at once: our host memory is never pinned, and from pageable memory
+/// `src` may be reused or freed at once, unless it is pinned (empty_pinned): from pageable memory
 /// cudaMemcpyAsync returns only after it has copied the bytes to a staging buffer of its own.
 /// Except where the GPU reads pageable memory by itself (Grace Hopper): there it is waited for.
 void CudaKernels::copy_from_host(Stream& s, void* dst, const void* src, std::size_t bytes) {

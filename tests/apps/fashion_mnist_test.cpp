@@ -47,9 +47,11 @@ TEST_F(FashionMnist, ReadsImagesAsFractionsAndLabelsAsNumbers) {
   EXPECT_EQ(data.size(), 3);
   EXPECT_EQ(data.input_width(), 2);
   const std::vector<std::int64_t> samples{1, 0};
-  EXPECT_EQ(data.inputs(samples).to_vector<float>(), (std::vector<float>{0.2F, 0.4F, 0.0F, 1.0F}));
-  EXPECT_EQ(data.targets(samples).to_vector<std::int64_t>(), (std::vector<std::int64_t>{0, 9}));
-  EXPECT_EQ(data.inputs({}).shape(), Shape({0, 2}));
+  EXPECT_EQ(load_batch(data, samples, kCpu).inputs.to_vector<float>(),
+            (std::vector<float>{0.2F, 0.4F, 0.0F, 1.0F}));
+  EXPECT_EQ(load_batch(data, samples, kCpu).targets.to_vector<std::int64_t>(),
+            (std::vector<std::int64_t>{0, 9}));
+  EXPECT_EQ(load_batch(data, {}, kCpu).inputs.shape(), Shape({0, 2}));
   EXPECT_EQ(ImageDataset(images, labels, 2).size(), 2);
 }
 

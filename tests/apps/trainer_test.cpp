@@ -31,6 +31,7 @@ struct Setup {
   bool deferred_sync = false;
   double lr = 0.1;
   double clip_norm = 0.0;
+  Prefetch prefetch = Prefetch::off;
 };
 
 /// Two epochs over 40 samples with a global batch of 12: the last batch of an epoch has 4.
@@ -56,7 +57,8 @@ Outcome train(const Setup& setup) {
                      .data = *data.train,
                      .device = kCpu,
                      .deferred_sync = setup.deferred_sync,
-                     .clip_norm = setup.clip_norm});
+                     .clip_norm = setup.clip_norm,
+                     .prefetch = setup.prefetch});
     std::vector<double> losses;
     for (std::int64_t step = 0; step < 2 * sampler.steps_per_epoch(); ++step) {
       trainer.step(step);
@@ -114,6 +116,16 @@ TEST(Trainer, ClipsTheAverageNotEachRanksShare) {
   expect_near(train({.ranks = 3, .batch = 4, .clip_norm = 0.1}), alone);
   expect_near(train({.ranks = 2, .batch = 2, .accum = 3, .deferred_sync = true, .clip_norm = 0.1}),
               alone);
+}
+
+TEST(Trainer, ReadingAheadChangesNoBit) {
+  for (const std::int64_t accum : {1, 3}) {
+    const Outcome inline_read = train({.ranks = 2, .batch = 6 / accum, .accum = accum});
+    const Outcome ahead =
+        train({.ranks = 2, .batch = 6 / accum, .accum = accum, .prefetch = Prefetch::on});
+    EXPECT_EQ(ahead.losses, inline_read.losses);
+    EXPECT_EQ(ahead.weights, inline_read.weights);
+  }
 }
 
 TEST(Trainer, ASteadyStepAllocatesNothingInAnyMode) {

@@ -1,0 +1,45 @@
+#include "apps/batch_loader.h"
+#include "apps/synthetic.h"
+#include "core/pinned.h"
+#include "tests/gpu/gpu_test.h"
+
+namespace brigade::apps {
+namespace {
+
+using BatchLoaderOnGpu = GpuTest;
+
+TEST_F(BatchLoaderOnGpu, BringsEveryStepsSamples) {
+  const SyntheticDataset data({.in = 512, .out = 16, .size = 2048});
+  const dist::BatchGeometry geometry{.batch = 100, .accum = 2, .ranks = 1, .rank = 0};
+  dist::DistributedSampler expected(data.size(), geometry, 3, true);
+  for (const Prefetch prefetch : {Prefetch::off, Prefetch::on}) {
+    dist::DistributedSampler sampler(data.size(), geometry, 3, true);
+    BatchLoader loader(data, sampler, kGpu, prefetch);
+    const std::int64_t steps = expected.steps_per_epoch();
+    for (std::int64_t step = 0; step < 2 * steps; ++step) {
+      if (step % steps == 0) {
+        expected.set_epoch(static_cast<std::uint32_t>(step / steps));
+      }
+      const std::vector<Batch>& batches = loader.load(step);
+      for (std::int64_t micro = 0; micro < geometry.accum; ++micro) {
+        const Batch& batch = batches[static_cast<std::size_t>(micro)];
+        const Batch want = load_batch(data, expected.micro_batch(step % steps, micro), kCpu);
+        ASSERT_EQ(batch.inputs.device(), kGpu);
+        ASSERT_EQ(batch.inputs.to_vector<float>(), want.inputs.to_vector<float>()) << step;
+        ASSERT_EQ(batch.targets.to_vector<float>(), want.targets.to_vector<float>()) << step;
+      }
+    }
+  }
+}
+
+TEST_F(BatchLoaderOnGpu, PinnedMemoryTravelsBothWays) {
+  Tensor host = empty_pinned({1000, 3}, DType::f32);
+  ops::uniform({.seed = 1, .sequence = 0, .low = -1.0, .high = 1.0}, host);
+  const Tensor back = empty_pinned({1000, 3}, DType::f32);
+  back.copy_from(host.to(kGpu));
+  EXPECT_EQ(back.to_vector<float>(), host.to_vector<float>());
+  EXPECT_EQ(empty_pinned({0, 3}, DType::f32).numel(), 0);
+}
+
+}  // namespace
+}  // namespace brigade::apps
