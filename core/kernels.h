@@ -28,7 +28,7 @@ struct GemmArgs {
   Scale scale;
 };
 
-/// What linear does to its sums before it writes them. relu: max(y, 0), NaN stays NaN.
+/// What linear does to its sums in the pass that adds the bias. relu: max(y, 0), NaN stays NaN.
 enum class Activation { none, relu };
 
 /// One step of torch.optim.SGD: g += weight_decay w; v = momentum v + g (v = g the first time);
@@ -106,7 +106,7 @@ struct CpuKernels {
   /// dx = dy where y > 0, else 0; the mask is taken from the output, so x need not be kept.
   template <class T>
   static void relu_backward(Stream& s, std::int64_t n, const T* dy, const T* y, Scale scale, T* dx);
-  /// The backward of activation and bias in one pass: dz = dy where y > 0, else 0, and db[c] =
+  /// The backward of ReLU and bias in one pass: dz = dy where y > 0, else 0, and db[c] =
   /// Σ_r dz[r, c].   dy, y, dz: [rows, cols], dz other memory than dy and y   db: [cols]
   template <class T>
   static void relu_bias_backward(Stream& s, std::int64_t rows, std::int64_t cols, const T* dy,

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kLine = 64;     // bytes: a cache line
 constexpr std::size_t kFine = 16;     // sizes up to so many lines have a list each
-constexpr std::size_t kClasses = 32;  // of the larger ones, each power of two, up to 64 MiB
+constexpr std::size_t kClasses = 32;  // of the larger ones, each power of two, up to 32 MiB
 constexpr std::size_t kMostKept = std::size_t{64} << 20U;  // bytes per class
 
 std::size_t class_of(std::size_t bytes) {

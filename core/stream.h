@@ -47,7 +47,8 @@ class Event {
   std::shared_ptr<EventState> state_;
 };
 
-/// Whether an event also notes the time. CPU events always do; on a GPU it makes recording slower.
+/// Whether an event also notes the time. On a GPU that makes recording slower; a WorkerStream's
+/// events always do.
 enum class Timing : bool { off, on };
 
 /// A queue of work on one device, executed in order. Two streams run side by side; Events order

@@ -84,6 +84,8 @@ DataParallel::~DataParallel() {
 }
 
 void DataParallel::lay_out(const BucketPlan& plan) {
+  laid_out_ = false;
+  options_.hook->prepare(parameters_, {}, comm_);  // it lets go of the old gradients
   buckets_ = make_buckets(parameters_, plan, piece_bytes(options_), memory_of(comm_),
                           std::exchange(buckets_, {}));
   std::vector<std::size_t> pieces;
@@ -93,6 +95,7 @@ void DataParallel::lay_out(const BucketPlan& plan) {
   order_ = in_bucket_order(pieces);
   options_.hook->prepare(parameters_, buckets_, comm_);
   connect();
+  laid_out_ = true;
 }
 
 void DataParallel::connect() {
@@ -135,6 +138,9 @@ void DataParallel::on_backward_begin() {
 }
 
 void DataParallel::begin(UnusedParameters::Pass pass) {
+  BRIGADE_CHECK(laid_out_,
+                "data parallel: moving the parameters into new buckets has failed, and where they "
+                "are now the ranks cannot know; end the job");
   check_frozen();
   syncing_ = no_sync_depth_ == 0;
   for (const autograd::Variable& parameter : parameters_) {

@@ -149,6 +149,7 @@ class DataParallel final : public autograd::GradListener {
   Communicator& comm_;
   DataParallelOptions options_;
   std::vector<Bucket> buckets_;
+  bool laid_out_ = false;    // false after a failure on the way to new buckets
   std::vector<Send> order_;  // in which the buckets' pieces leave
   std::unique_ptr<BucketSink> sink_;
   UpdateInFlight* updates_ = nullptr;  // part of sink_, when updating in flight

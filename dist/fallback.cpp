@@ -2,34 +2,47 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <vector>
 
 #include "core/error.h"
 
 namespace brigade::dist {
 
-std::unique_ptr<Communicator> if_all_can(Communicator& control,
-                                         const std::function<std::unique_ptr<Communicator>()>& make,
-                                         std::string& why) {
-  std::unique_ptr<Communicator> made;
+std::string complaints_about(Communicator& control, const std::function<void()>& work) {
+  constexpr std::size_t kMost = 3;
   std::array<char, 512> complaint{};  // empty: none
   try {
-    made = make();
+    work();
   } catch (const Error& error) {
     const std::string text = error.what();
     std::copy_n(text.begin(), std::min(text.size(), complaint.size() - 1), complaint.begin());
   }
-  const auto complaints = all_gather_values(control, complaint);
-  const auto first =
-      std::ranges::find_if(complaints, [](const auto& one) { return one.front() != '\0'; });
-  if (first == complaints.end()) {
-    return made;
+  // Where one rank has failed, others may only have waited for it: theirs is another complaint, and
+  // the cause may be any of them.
+  std::set<std::string> different;
+  std::string all;
+  int rank = 0;
+  for (const auto& one : all_gather_values(control, complaint)) {
+    const std::string text = one.data();
+    if (!text.empty() && different.size() < kMost && different.insert(text).second) {
+      all += concat(all.empty() ? "" : "; ", "rank ", rank, ": ", text);
+    }
+    ++rank;
   }
-  if (made) {
+  return all;
+}
+
+std::unique_ptr<Communicator> if_all_can(Communicator& control,
+                                         const std::function<std::unique_ptr<Communicator>()>& make,
+                                         std::string& why) {
+  std::unique_ptr<Communicator> made;
+  why = complaints_about(control, [&] { made = make(); });
+  if (!why.empty() && made) {
     made->abandon();
+    made.reset();
   }
-  why = concat("rank ", first - complaints.begin(), ": ", first->data());
-  return nullptr;
+  return made;
 }
 
 }  // namespace brigade::dist

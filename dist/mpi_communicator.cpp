@@ -55,8 +55,8 @@ struct MpiCommunicator::Handles {
     MPI_CHECK(MPI_Comm_set_errhandler(control, MPI_ERRORS_RETURN));
   }
   ~Handles() {
-    // MPI_Comm_free is collective: on the way out of a failure it could hang.
-    if (std::uncaught_exceptions() == 0) {
+    // MPI_Comm_free is collective: where this rank or another has failed it could hang.
+    if (!abandoned && std::uncaught_exceptions() == 0) {
       MPI_Comm_free(&data);
       MPI_Comm_free(&control);
     }
@@ -66,6 +66,7 @@ struct MpiCommunicator::Handles {
 
   MPI_Comm data;
   MPI_Comm control;
+  bool abandoned = false;
 };
 
 MpiCommunicator::MpiCommunicator(std::unique_ptr<Handles> handles, std::shared_ptr<Thread> thread)
@@ -91,6 +92,7 @@ void MpiCommunicator::finish() noexcept {
   if (std::uncaught_exceptions() > 0) {
     MpiCommunicator::abandon();
   }
+  handles_->abandoned = thread_->abandoned;
   try {
     thread_->stream->synchronize();
   } catch (...) {

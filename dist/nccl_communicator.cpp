@@ -15,6 +15,7 @@
 
 #include "core/cuda/launch.h"
 #include "core/ops.h"
+#include "dist/fallback.h"
 #include "dist/nccl_check.h"
 
 namespace brigade::dist {
@@ -60,6 +61,16 @@ void share_gpu(Communicator& control) {
   if (on_one_host(control)) {
     setenv("NCCL_SOCKET_IFNAME", "lo", 0);
   }
+}
+
+/// The first use of the GPU, which may fail on one rank alone. All hear of it: a rank that went on
+/// would wait in NcclCommunicator::connect() for one that never comes. Collective.
+std::unique_ptr<Stream> open_stream(Communicator& control, Device device) {
+  std::unique_ptr<Stream> stream;
+  const std::string complaints =
+      complaints_about(control, [&] { stream = make_comm_stream(device); });
+  BRIGADE_CHECK(complaints.empty(), "nccl: no stream on the GPU: ", complaints);
+  return stream;
 }
 
 ncclDataType_t nccl_type(DType dtype) {
@@ -114,7 +125,7 @@ class NcclCommunicator final : public Communicator {
                    const NcclOptions& options)
       : Communicator(control->rank(), control->size()),
         control_(std::move(control)),
-        stream_(make_comm_stream(device)),
+        stream_(open_stream(*control_, device)),
         shared_gpu_(shared_gpu),
         options_(options),
         exceptions_at_start_(std::uncaught_exceptions()) {
@@ -150,7 +161,11 @@ class NcclCommunicator final : public Communicator {
     return make_nccl_communicator(control_->split(color, key), stream_->device(), shared_gpu_,
                                   options_);
   }
-  void abandon() noexcept override { failed_ = true; }
+  void abandon() noexcept override {
+    failed_ = true;
+    control_->abandon();
+    Communicator::abandon();
+  }
   void barrier() override { control_->barrier(); }
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
     return control_->all_gather(mine);

@@ -140,6 +140,7 @@ void Optimizer::step(LocalGradients local) {
   check_gradients(local);
   follow_moved_parameters();
   ++steps_done_;
+  parts_of_step_.clear();  // also of a step that has failed
   for (std::size_t s = 0; s < spans_.size(); ++s) {
     append_parts(s, parts_of_step_);
   }

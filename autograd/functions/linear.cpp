@@ -11,14 +11,15 @@ using ops::Trans;
 class LinearNode final : public Node {
  public:
   /// `y` is kept for its sign, the mask of the ReLU that made it; undefined without ReLU.
-  LinearNode(Tensor x, Tensor w, Tensor y) : x_(std::move(x)), w_(std::move(w)), y_(std::move(y)) {}
-  const char* name() const override { return y_.defined() ? "linear_relu" : "linear"; }
+  LinearNode(Tensor x, Tensor w, Tensor y)
+      : x_(std::move(x)), w_(std::move(w)), y_(std::move(y)), relu_(y_.defined()) {}
+  const char* name() const override { return relu_ ? "linear_relu" : "linear"; }
 
   void backward(const Tensor& dy, Gradients& grads) override {
     const bool bias = inputs.size() > kBias && grads.wanted(kBias);
     Tensor dz = dy;  // [N, out], the gradient before the ReLU
     Tensor dz_sums;  // [out]
-    if (y_.defined()) {
+    if (relu_) {
       dz = Tensor::empty_like(dy);
       if (bias) {
         dz_sums = Tensor::empty({dy.shape()[1]}, dy.dtype(), dy.device());
@@ -59,6 +60,7 @@ class LinearNode final : public Node {
   Tensor x_;  // [N, in]
   Tensor w_;  // [out, in]
   Tensor y_;  // [N, out]
+  bool relu_;
 };
 
 Variable activated_linear(const Variable& x, const Variable& w, const Variable& b,

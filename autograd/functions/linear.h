@@ -14,8 +14,8 @@ namespace brigade::autograd {
 /// Error if x is not [N, in]. Enqueues on the compute stream; never waits for the device.
 Variable linear(const Variable& x, const Variable& w, const Variable& b);
 
-/// relu(linear(x, w, b)), with the same bits, as one node: bias and ReLU are one pass over y, or
-/// part of the GEMM, and backward masks dy and sums db in one pass. The output is the mask.
+/// relu(linear(x, w, b)), with the same bits, as one node: bias and ReLU are one pass over y, and
+/// on the CPU backward masks dy and sums db in one pass. The output is the mask.
 Variable linear_relu(const Variable& x, const Variable& w, const Variable& b);
 
 }  // namespace brigade::autograd

@@ -77,7 +77,7 @@ void* handle(const float* values) {  // oneDNN has one type of handle for what i
 }
 
 void multiply(std::int64_t batch, std::int64_t in, std::int64_t out, const float* x, const float* w,
-              const float* b, float* y) {
+              const float* b, float* y) try {
   compute_on_this_thread();
   thread_local LinearKernels kernels;
   LinearKernel& kernel = kernels.get(batch, in, out, b != nullptr);
@@ -88,6 +88,9 @@ void multiply(std::int64_t batch, std::int64_t in, std::int64_t out, const float
     kernel.b.set_data_handle(handle(b));
   }
   kernel.product.execute(kernels.stream(), kernel.arguments);
+} catch (const dnnl::error& error) {
+  throw Error(concat("linear: oneDNN refuses x [", batch, ", ", in, "], w [", out, ", ", in,
+                     "]: ", error.what()));
 }
 
 }  // namespace

@@ -7,26 +7,10 @@ constexpr unsigned kColumns = 32;  // per block: one warp reads 32 neighbours of
 // Per column: they walk the rows in turn and are added up at the end.
 constexpr unsigned kLanes = 32;
 
-/// The numbers of a matrix as they are.
-template <class T>
-struct Plain {
-  const T* x;
-  __device__ T operator()(std::int64_t i) const { return x[i]; }
-};
-
-/// ReLU's backward: what it reads, it also writes to dz.
-template <class T>
-struct Masked {
-  const T* dy;
-  const T* y;
-  T* dz;
-  __device__ T operator()(std::int64_t i) const { return dz[i] = y[i] > T{0} ? dy[i] : T{0}; }
-};
-
 /// A block owns 32 columns, so no two blocks write one sum and no atomics are needed: the same bits
-/// every time. Every value(i) is asked for once.   value: [rows, cols]   sums: [cols]
-template <class T, class Value>
-__global__ void column_sum_kernel(std::int64_t rows, std::int64_t cols, Value value,
+/// every time.   x: [rows, cols]   sums: [cols]
+template <class T>
+__global__ void column_sum_kernel(std::int64_t rows, std::int64_t cols, const T* x,
                                   cuda::Factors<T> factors, T* sums) {
   __shared__ double partial[kLanes]
                            [kColumns + 1];  // + 1: the columns of a warp lie in different banks
@@ -36,7 +20,7 @@ __global__ void column_sum_kernel(std::int64_t rows, std::int64_t cols, Value va
     double sum = 0.0;
     if (column < cols) {
       for (std::int64_t row = threadIdx.y; row < rows; row += kLanes) {
-        sum += static_cast<double>(value(row * cols + column));
+        sum += static_cast<double>(x[row * cols + column]);
       }
     }
     partial[threadIdx.y][threadIdx.x] = sum;
@@ -51,31 +35,28 @@ __global__ void column_sum_kernel(std::int64_t rows, std::int64_t cols, Value va
   }
 }
 
-template <class T, class Value>
-void sum_columns(const Stream& s, std::int64_t rows, std::int64_t cols, Value value, Scale scale,
-                 T* sums) {
+}  // namespace
+
+template <class T>
+void CudaKernels::column_sum(Stream& s, std::int64_t rows, std::int64_t cols, const T* x,
+                             Scale scale, T* sums) {
   if (cols == 0) {
     return;
   }
   const std::int64_t wanted = (cols + kColumns - 1) / kColumns;
   const auto blocks = static_cast<unsigned>(std::min(wanted, cuda::kMaxBlocks));
   column_sum_kernel<<<blocks, dim3(kColumns, kLanes), 0, cuda::stream_of(s)>>>(
-      rows, cols, value, cuda::Factors<T>(scale), sums);
+      rows, cols, x, cuda::Factors<T>(scale), sums);
   CUDA_CHECK(cudaGetLastError());
 }
 
-}  // namespace
-
-template <class T>
-void CudaKernels::column_sum(Stream& s, std::int64_t rows, std::int64_t cols, const T* x,
-                             Scale scale, T* sums) {
-  sum_columns(s, rows, cols, Plain<T>{x}, scale, sums);
-}
-
+/// Two passes: the sums keep one block per 32 columns busy, too few to mask the whole matrix as
+/// well.
 template <class T>
 void CudaKernels::relu_bias_backward(Stream& s, std::int64_t rows, std::int64_t cols, const T* dy,
                                      const T* y, T* dz, T* db) {
-  sum_columns(s, rows, cols, Masked<T>{dy, y, dz}, {}, db);
+  relu_backward(s, rows * cols, dy, y, {}, dz);
+  column_sum(s, rows, cols, dz, {}, db);
 }
 
 template void CudaKernels::column_sum(Stream&, std::int64_t, std::int64_t, const float*, Scale,

@@ -3,25 +3,22 @@
 namespace brigade {
 namespace {
 
-/// y[r, c] = b[c]   y: [n / out, out]
+/// y[r, c] += b[c], then ReLU where asked for   y: [n / out, out]
 template <class T>
-__global__ void broadcast_rows_kernel(std::int64_t n, std::int64_t out, const T* b, T* y) {
+__global__ void add_bias_kernel(std::int64_t n, std::int64_t out, const T* b, bool relu, T* y) {
   for (std::int64_t i = cuda::first_index(); i < n; i += cuda::index_stride()) {
-    y[i] = b[i % out];
+    const T z = y[i] + b[i % out];
+    y[i] = relu && z < T{0} ? T{0} : z;  // NaN stays NaN
   }
 }
 
 }  // namespace
 
-/// The bias goes into y first and the product is added to it (beta = 1). That writes and reads y
-/// once more than a fused epilogue would; y is [N, out] and W, which has to be read anyway, is
-/// [out, in].
+/// One pass over y after the product. An epilogue of the GEMM would save it; y is [N, out] and W,
+/// which has to be read anyway, is [out, in].
 template <class T>
 void CudaKernels::linear(Stream& s, std::int64_t batch, std::int64_t in, std::int64_t out,
                          const T* x, const T* w, const T* b, Activation activation, T* y) {
-  if (b != nullptr) {
-    cuda::launch(s, broadcast_rows_kernel<T>, batch * out, out, b, y);
-  }
   gemm<T>(s, {.transpose_a = false,
               .transpose_b = true,
               .m = batch,
@@ -30,8 +27,11 @@ void CudaKernels::linear(Stream& s, std::int64_t batch, std::int64_t in, std::in
               .a = x,
               .b = w,
               .c = y,
-              .scale = {.alpha = 1.0, .beta = b != nullptr ? 1.0 : 0.0}});
-  if (activation == Activation::relu) {
+              .scale = {}});
+  const bool relu_too = activation == Activation::relu;
+  if (b != nullptr) {
+    cuda::launch(s, add_bias_kernel<T>, batch * out, out, b, relu_too, y);
+  } else if (relu_too) {
     relu(s, batch * out, y, y);
   }
 }

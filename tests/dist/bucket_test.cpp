@@ -100,6 +100,33 @@ TEST(MakeBuckets, KnowWhoseGradientsAPieceCarries) {
   EXPECT_THAT(members_of(bucket.pieces[1], bucket, parameters), ElementsAre(0));
 }
 
+TEST(MakeBuckets, LeaveABucketWhoseMembersStayTogetherWhereItIs) {
+  const auto model = test::make_mlp({3, 5, 2});
+  const auto parameters = model->parameters();
+  std::vector<std::vector<float>> values;
+  for (const autograd::Variable& parameter : parameters) {
+    values.push_back(parameter.data().to_vector<float>());
+  }
+  std::vector<Bucket> before = make_buckets(parameters, {{3, 2}, {1}, {0}});
+  const std::byte* data = before[0].data.bytes();
+  const std::byte* grads = before[0].grads.bytes();
+  const std::size_t moves = parameters[3].grad_state()->moves;
+
+  const std::vector<Bucket> after =
+      make_buckets(parameters, {{1, 0}, {3, 2}}, {}, Tensor::zeros, std::move(before));
+  ASSERT_EQ(after.size(), 2U);
+  EXPECT_EQ(after[1].data.bytes(), data);
+  EXPECT_EQ(after[1].grads.bytes(), grads);
+  EXPECT_EQ(parameters[3].grad_state()->moves, moves) << "optimizers need not follow";
+  EXPECT_GT(parameters[0].grad_state()->moves, moves);
+  EXPECT_THAT(labels(after[1]), ElementsAre("bucket_1")) << "its place in the new order";
+  EXPECT_EQ(after[1].pieces[0].grads.bytes(), grads);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    EXPECT_EQ(parameters[i].data().to_vector<float>(), values[i]) << parameters[i].name();
+    EXPECT_TRUE(parameters[i].grad_state()->grad.same_storage(after[i < 2 ? 0 : 1].grads));
+  }
+}
+
 TEST(MakeBuckets, RefusesAPlanThatForgetsAParameter) {
   const auto model = test::make_mlp({3, 2});
   const auto parameters = model->parameters();

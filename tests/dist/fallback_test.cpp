@@ -57,9 +57,26 @@ TEST(Fallback, OneRankThatCannotStopsAllAndIsNamed) {
       return std::make_unique<Watched>(abandoned);
     };
     EXPECT_EQ(if_all_can(control, make, why), nullptr);
-    EXPECT_EQ(why, "rank 1: no network on 1");
+    EXPECT_EQ(why, "rank 1: no network on 1; rank 3: no network on 3");
   });
   EXPECT_EQ(abandoned, 2) << "what ranks 0 and 2 have made must not wait for the others";
+}
+
+TEST(Fallback, TheCauseIsNotHiddenByThoseWhoOnlyWaitedForIt) {
+  test::thread_world(4, [](Communicator& control) {
+    const std::string complaints = complaints_about(control, [&] {
+      throw Error(control.rank() == 2 ? "no GPU" : "no answer of the other ranks");
+    });
+    EXPECT_EQ(complaints, "rank 0: no answer of the other ranks; rank 2: no GPU");
+  });
+}
+
+TEST(Fallback, ThreeDifferentComplaintsAreEnough) {
+  test::thread_world(5, [](Communicator& control) {
+    const std::string complaints =
+        complaints_about(control, [&] { throw Error(concat("number ", control.rank())); });
+    EXPECT_EQ(complaints, "rank 0: number 0; rank 1: number 1; rank 2: number 2");
+  });
 }
 
 TEST(Fallback, ALongComplaintIsCutNotOverrun) {

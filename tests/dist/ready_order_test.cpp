@@ -8,9 +8,11 @@
 #include "autograd/functions/mse_loss.h"
 #include "core/context.h"
 #include "dist/data_parallel.h"
+#include "dist/power_sgd.h"
 #include "dist/single_process.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
+#include "tests/support/fake_communicator.h"
 #include "tests/support/small_model.h"
 #include "tests/support/thread_world.h"
 
@@ -18,6 +20,8 @@ namespace brigade::dist {
 namespace {
 
 using test::thread_world;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 /// "2.weight 2.bias | 0.weight": the buckets that a DataParallel uses now.
 std::string buckets_of(const DataParallel& parallel) {
@@ -68,6 +72,36 @@ TEST(ReadyOrder, RebuildingHoldsAFewLayersTwiceAndNotAll) {
   EXPECT_EQ(allocator.stats().in_use, before);
   // The new bucket's three layers, and two whose old bucket still has another's; all would be 16.
   EXPECT_LT(allocator.stats().peak_in_use, before + 6 * kLayerBytes);
+}
+
+TEST(ReadyOrder, AHookLetsGoOfTheOldGradients) {
+  SingleProcessCommunicator comm(kCpu);
+  constexpr std::int64_t kWidth = 128;
+  constexpr std::size_t kLayerBytes = (kWidth + 1) * kWidth * sizeof(float);
+  const auto model = test::make_mlp(std::vector<std::int64_t>(9, kWidth));
+  const DataParallel parallel(
+      wrong_way_round(*model), comm,
+      {.bucket_bytes = 3 * kLayerBytes, .hook = std::make_shared<PowerSgd>(1)});
+  CachingAllocator& allocator = *Context::current().allocator(kCpu);
+  const std::size_t before = allocator.stats().in_use;  // with the hook's errors, as large again
+  allocator.reset_peak();
+  test::backward_once(*model, kWidth, kWidth);
+  EXPECT_TRUE(parallel.rebuilt());
+  // The errors of 8 layers are gone while at most 5 exist twice.
+  EXPECT_LT(allocator.stats().peak_in_use, before + 2 * kLayerBytes);
+}
+
+TEST(ReadyOrder, AfterAFailedRebuildThereIsNoWayOn) {
+  test::FakeCommunicator comm(2);
+  const auto model = test::make_mlp({2, 3, 3, 2});
+  // Layers 01 2 at first, then 21 0: a new bucket is needed.
+  const DataParallel parallel(wrong_way_round(*model), comm, {.bucket_bytes = 256});
+  comm.out_of_memory = true;
+  EXPECT_THAT([&] { test::backward_once(*model, 2, 2); },
+              ThrowsMessage<Error>(HasSubstr("out of memory")));
+  comm.out_of_memory = false;
+  EXPECT_THAT([&] { test::backward_once(*model, 2, 2); },
+              ThrowsMessage<Error>(HasSubstr("into new buckets has failed")));
 }
 
 TEST(ReadyOrder, MovesNothingForTheOrderInsideABucket) {

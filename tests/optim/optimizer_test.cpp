@@ -6,6 +6,8 @@
 #include "autograd/engine.h"
 #include "autograd/functions/scale.h"
 #include "core/context.h"
+#include "core/error.h"
+#include "core/ops.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/support/expect_error.h"
@@ -45,6 +47,31 @@ void expect_path(typename OptimizerT::Options options, const std::vector<Row>& r
 TEST(Sgd, WithoutMomentumFollowsPyTorch) {
   expect_path<SGD>({.lr = 0.1},
                    {{0.95F, -1.9F, 2.8F}, {0.975F, -1.975F, 2.7F}, {0.875F, -2.075F, 3.0F}});
+}
+
+/// Subtracts the gradient, unless told to fail.
+class Stubborn final : public Optimizer {
+ public:
+  explicit Stubborn(const std::vector<Variable>& parameters) : Optimizer(parameters, 0) {}
+  bool fails = false;
+
+ protected:
+  void update(const SpanPart& part) override {
+    BRIGADE_CHECK(!fails, "will not");
+    Tensor weights = part.data;
+    ops::axpby(part.grad, {.alpha = -1.0, .beta = 1.0}, weights);
+  }
+};
+
+TEST(Optimizer, AStepThatFailedLeavesNothingForTheNext) {
+  const Variable w = parameter({1, 2});
+  Stubborn optimizer({w});
+  set_gradient(w, {1, 1});
+  optimizer.fails = true;
+  EXPECT_THROW(optimizer.step(), Error);
+  optimizer.fails = false;
+  optimizer.step();
+  EXPECT_EQ(w.data().to_vector<float>(), (Row{0, 1})) << "once";
 }
 
 TEST(Sgd, WithMomentumFollowsPyTorch) {

@@ -1,6 +1,5 @@
 #include "tests/support/fake_communicator.h"
 
-#include "core/error.h"
 #include "core/ops.h"
 
 namespace brigade::test {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "dist/communicator.h"
 
 namespace brigade::test {
@@ -44,11 +45,14 @@ class FakeCommunicator final : public dist::Communicator {
   std::vector<std::string> log;
   /// What make_buffer has handed out.
   std::vector<Tensor> buffers;
+  /// Whether it has none left.
+  bool out_of_memory = false;
 
  protected:
   std::string transport() const override { return "fake"; }
   Stream& comm_stream() override { return stream_; }
   Tensor do_make_buffer(const Shape& shape, DType dtype, Device device) override {
+    BRIGADE_CHECK(!out_of_memory, "fake: out of memory");
     return buffers.emplace_back(Tensor::zeros(shape, dtype, device));
   }
   void do_sum(const Tensor& tensor) override;
