@@ -39,7 +39,8 @@ void orthonormalize(Tensor& x);
 void relu(const Tensor& x, Tensor& y);
 /// dx = dy where y > 0; y is relu's output
 void relu_backward(const Tensor& dy, const Tensor& y, Scale scale, Tensor& dx);
-/// dz = dy where y > 0, and its column sums (on the CPU in one pass).   dy, y, dz: [N, out]   db: [out]
+/// dz = dy where y > 0, and its column sums (on the CPU in one pass).
+///   dy, y, dz: [N, out]   db: [out]
 void relu_bias_backward(const Tensor& dy, const Tensor& y, Tensor& dz, Tensor& db);
 
 /// loss = mean of (x - target)² over all elements.   loss: []
