@@ -31,9 +31,9 @@ struct OperationWork {
 /// What operations work on.
 struct StepShape {
   MlpShape network;
-  std::int64_t batch = 0;        ///< samples of a micro-batch
-  std::int64_t accum = 1;        ///< micro-batches of a step
-  std::int64_t optimizer_state;  ///< numbers kept per weight: momentum 1, Adam 2
+  std::int64_t batch = 0;            ///< samples of a micro-batch
+  std::int64_t accum = 1;            ///< micro-batches of a step
+  std::int64_t optimizer_state = 0;  ///< numbers kept per weight: momentum 1, Adam 2
 };
 
 /// By the names that operation_times() gives; without those whose work does not depend on shapes
