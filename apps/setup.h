@@ -27,8 +27,8 @@ struct Workplace {
 Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
                          const Console& console);
 
-/// What to say where NCCL's flags are given and gradients travel otherwise, because `auto` has fallen
-/// back to MPI or there is only one rank; empty where there is nothing to say. `comm`: the
+/// What to say where NCCL's flags are given and gradients travel otherwise, because `auto` has
+/// fallen back to MPI or there is one rank; empty where there is nothing to say. `comm`: the
 /// communicator's description.
 std::string unused_nccl_flags(const dist::NcclOptions& flags, const std::string& comm);
 
