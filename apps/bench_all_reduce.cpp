@@ -30,7 +30,7 @@ void print(const Console& console, const std::vector<BenchResult>& results,
   for (const BenchResult& result : results) {
     console.line("\n" + bench_table(result, options, ranks.size));
   }
-  console.line(bench_ratios(results) + deterministic_cost(results));
+  console.line(bench_ratios(results, options) + deterministic_cost(results, options));
 }
 
 int bench(const BenchOptions& options, const dist::RankInfo& ranks) {

@@ -84,13 +84,13 @@ std::string bench_table(const BenchResult& result, const BenchOptions& options, 
   return text;
 }
 
-std::string bench_ratios(const std::vector<BenchResult>& results) {
+std::string bench_ratios(const std::vector<BenchResult>& results, const BenchOptions& options) {
   if (results.size() < 2) {
     return {};
   }
   const BenchResult& first = results.front();
-  std::string text =
-      fmt::format("# in-place times as multiples of {}'s\n# {:>10}", first.name, "size (B)");
+  std::string text = fmt::format("# in-place times as multiples of {}'s{}\n# {:>10}", first.name,
+                                 options.link_text(), "size (B)");
   for (const BenchResult& result : results) {
     text += "  " + result.name;
   }
@@ -101,12 +101,14 @@ std::string bench_ratios(const std::vector<BenchResult>& results) {
       text += fmt::format("  {:>{}.2f}", result.rows[i].in_place_us / first.rows[i].in_place_us,
                           result.name.size());
     }
+    text += options.link_text();
     text += '\n';
   }
   return text;
 }
 
-std::string deterministic_cost(const std::vector<BenchResult>& results) {
+std::string deterministic_cost(const std::vector<BenchResult>& results,
+                               const BenchOptions& options) {
   std::string text;
   for (const BenchResult& fast : results) {
     const auto slow = std::ranges::find(results, fast.name + kDeterministic, &BenchResult::name);
@@ -117,8 +119,9 @@ std::string deterministic_cost(const std::vector<BenchResult>& results) {
     for (std::size_t i = 0; i < fast.rows.size(); ++i) {
       logarithms += std::log(slow->rows[i].in_place_us / fast.rows[i].in_place_us);
     }
-    text += fmt::format("# --reduce deterministic with {}: {:.2f} x the time of fast\n", fast.name,
-                        std::exp(logarithms / static_cast<double>(fast.rows.size())));
+    text += fmt::format("# --reduce deterministic with {}: {:.2f} x the time of fast{}\n",
+                        fast.name, std::exp(logarithms / static_cast<double>(fast.rows.size())),
+                        options.link_text());
   }
   return text;
 }

@@ -36,11 +36,12 @@ double busbw(std::size_t bytes, double us, int ranks);
 std::string bench_table(const BenchResult& result, const BenchOptions& options, int ranks);
 
 /// In-place times as multiples of the first result's: one line per size. Empty for one result.
-std::string bench_ratios(const std::vector<BenchResult>& results);
+std::string bench_ratios(const std::vector<BenchResult>& results, const BenchOptions& options);
 
 /// What rank-order sums cost: one line per --comm that ran both ways, the geometric mean over the
 /// sizes of deterministic / fast. Empty if none did.
-std::string deterministic_cost(const std::vector<BenchResult>& results);
+std::string deterministic_cost(const std::vector<BenchResult>& results,
+                               const BenchOptions& options);
 
 /// Everything, for programs.
 std::string bench_json(const std::vector<BenchResult>& results, const BenchOptions& options,

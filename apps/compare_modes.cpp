@@ -22,7 +22,7 @@ ComparisonInfo describe(const Options& options, const dist::RankInfo& ranks, con
   info.ranks = ranks;
   info.device = place.device;
   info.comm = place.comm->description();
-  info.libraries = place.device.is_cuda() ? cuda_info().runtime : blas_description();
+  info.libraries = libraries_of(options, place.device);
   info.shape = shape_of(options, *data.train);
   info.parameters = count_elements(make_mlp(info.shape, options.seed, kCpu)->parameters());
   info.threads = threads_of(options, ranks);

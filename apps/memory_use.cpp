@@ -89,7 +89,7 @@ std::vector<std::string> memory_table(const MemoryUse& use) {
   lines.emplace_back("memory at its peak, largest rank:");
   row("weights", use.weights, "");
   row("gradients = buckets", use.gradients,
-      use.shared_with_peers > 0 ? "  in memory shared with other ranks" : "");
+      use.shared_with_peers > 0 ? "  provided by the communicator" : "");
   row("optimizer state", use.optimizer_state, "");
   row("activations and rest", use.activations_and_rest, "");
   row("sum", use.peak,

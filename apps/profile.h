@@ -14,8 +14,9 @@ namespace brigade::apps {
 /// What the device reaches in this process: the roof under which Williams, Waterman & Patterson
 /// ("Roofline", 2009, Comm. ACM 52) put every program.
 struct MachineLimits {
-  double gflops = 0.0;  ///< f32 matrix product, n x n x n, so large that memory does not matter
-  double gbps = 0.0;    ///< y += a x over far more than the caches hold; three numbers per element
+  /// f32 matrix product, n x n x n, so large that memory does not matter; TF32's with --tf32.
+  double gflops = 0.0;
+  double gbps = 0.0;  ///< y += a x over far more than the caches hold; three numbers per element
 };
 
 /// Measures both, best of several, on `device` and this thread's number of CPU threads; takes some
@@ -31,9 +32,9 @@ struct OperationWork {
 /// What operations work on.
 struct StepShape {
   MlpShape network;
-  std::int64_t batch = 0;        ///< samples of a micro-batch
-  std::int64_t accum = 1;        ///< micro-batches of a step
-  std::int64_t optimizer_state;  ///< numbers kept per weight: momentum 1, Adam 2
+  std::int64_t batch = 0;            ///< samples of a micro-batch
+  std::int64_t accum = 1;            ///< micro-batches of a step
+  std::int64_t optimizer_state = 0;  ///< numbers kept per weight: momentum 1, Adam 2
 };
 
 /// By the names that operation_times() gives; without those whose work does not depend on shapes

@@ -37,6 +37,10 @@ Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
                place.device, " with --comm ", options.comm, "; leave them out"));
   }
   place.comm = dist::make_communicator(options.comm, place.device, options.nccl);
+  note = unused_nccl_flags(options.nccl, place.comm->description());
+  if (!note.empty()) {
+    console.warn(note);
+  }
   if (options.reduce == "deterministic" && !place.comm->sums_in_rank_order()) {
     place.comm->use(std::make_unique<dist::OrderedAllReduce>());
   }
@@ -47,6 +51,21 @@ Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
     place.limits = measure_limits(place.device);
   }
   return place;
+}
+
+std::string unused_nccl_flags(const dist::NcclOptions& flags, const std::string& comm) {
+  const bool given = flags.max_ctas > 0 || flags.register_buckets;
+  return given && !comm.starts_with("NCCL ")
+             ? concat(
+                   "[rank 0] warning: --nccl-max-ctas, --nccl-register: without effect, because "
+                   "gradients do not travel through NCCL; comm is ",
+                   comm)
+             : "";
+}
+
+std::string libraries_of(const Options& options, Device device) {
+  return concat(device.is_cuda() ? cuda_info().runtime : blas_description(),
+                options.tf32 ? ", TF32" : "");
 }
 
 DataSplits load_data(const Options& options, std::int64_t global_batch) {
@@ -148,7 +167,7 @@ RunInfo describe_run(const Options& options, const dist::RankInfo& ranks, const 
   info.device = device;
   info.limits = place.limits;
   info.device_name = device.is_cuda() ? gpu_identity(device.index).name : "cpu";
-  info.libraries = device.is_cuda() ? cuda_info().runtime : blas_description();
+  info.libraries = libraries_of(options, device);
   info.comm = data_parallel.communicator().description();
   info.threads = threads_of(options, ranks);
   // Without a core of its own the reading thread would only take the computation's.

@@ -27,6 +27,14 @@ struct Workplace {
 Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
                          const Console& console);
 
+/// What to say where NCCL's flags are given and gradients travel otherwise, because `auto` has
+/// fallen back to MPI or there is one rank; empty where there is nothing to say. `comm`: the
+/// communicator's description.
+std::string unused_nccl_flags(const dist::NcclOptions& flags, const std::string& comm);
+
+/// What computes on `device`, for people: "CUDA 12.8, TF32".
+std::string libraries_of(const Options& options, Device device);
+
 /// Synthetic data has 8192 training samples, or one global batch if that is more.
 DataSplits load_data(const Options& options, std::int64_t global_batch);
 

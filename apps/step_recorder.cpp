@@ -21,9 +21,9 @@ std::string kind_of(const std::string& name) {
   return rest.substr(0, rest.find_first_of(" ("));
 }
 
-/// "backward_WITH_OVERLAP" -> "backward"
+/// "backward_WITH_OVERLAP" -> "backward", "optimizer bucket_2" -> "optimizer"
 std::string phase_of(const std::string& name) {
-  return name.substr(0, name.find('_'));
+  return name.substr(0, name.find_first_of("_ "));
 }
 
 }  // namespace
@@ -75,7 +75,10 @@ std::vector<OperationTime> operation_times(const std::vector<StepTrace>& steps) 
         totals[open.back()] -= length;  // only what is not inside an inner scope is its own
       }
       open.push_back(name);
-      computing.emplace_back(Interval{scope.begin, scope.end}, name);
+      // It is the compute stream that waits; updates in flight go on beside it.
+      if (scope.lane == Lane::compute) {
+        computing.emplace_back(Interval{scope.begin, scope.end}, name);
+      }
     }
     for (const Interval& wait : step.spans.waits) {
       // Scopes come in the order in which they were opened, so the last one around it is innermost:

@@ -43,7 +43,7 @@ struct OperationTime {
 };
 
 /// The operations of the recorded steps, the longest first. What is between the operations of a
-/// phase counts as the phase's own: "backward".
+/// phase counts as the phase's own: "backward". All updates are one "optimizer", in flight or not.
 std::vector<OperationTime> operation_times(const std::vector<StepTrace>& steps);
 
 }  // namespace brigade::apps

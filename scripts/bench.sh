@@ -5,15 +5,14 @@
 # of the GEMMs, the floor and the memory; the cost per node and of DataParallel with one rank; all-reduces against Open
 # MPI's; two ranks in every mode against PyTorch DDP, on this machine and, as root, over a shaped link.
 #
-#   --python PYTHON   can import torch; left out: the comparisons with PyTorch are skipped, and each says so
+#   --python PYTHON   can import torch; left out: each section with PyTorch says so and measures Brigade by itself
 #   --jax PYTHON      can import jax
 #   --quick           two networks, 5 rounds each, instead of the grid, which takes an hour
 #
-# Results go to runs/bench: the JSON of each.
+# Results go to runs/bench, as JSON; of wrapper_cost and bench_all_reduce, what they print.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
-cd "$root"
 allow_mpi_anywhere
 
 python="" jax="" cells=grid
@@ -21,7 +20,8 @@ while [ $# -gt 0 ]; do
   case $1 in
     --python | --jax)
       [ $# -gt 1 ] || { echo "bench: $1: expected a Python interpreter, got nothing" >&2 && exit 2; }
-      printf -v "${1#--}" %s "$2"
+      found=$(command -v "$2") || die "$1: expected a Python interpreter, got $2"
+      printf -v "${1#--}" %s "$(realpath -s "$found")" # not through links: that would leave a virtual environment
       shift 2
       ;;
     --quick) cells=8x1024x128,40x256x32 && shift ;;
@@ -30,11 +30,16 @@ while [ $# -gt 0 ]; do
   esac
 done
 for pair in "torch:$python" "jax:$jax"; do
-  [ -z "${pair#*:}" ] || "${pair#*:}" -c "import ${pair%%:*}" || die "bench: ${pair#*:} cannot import ${pair%%:*}"
+  [ -z "${pair#*:}" ] || "${pair#*:}" -c "import ${pair%%:*}" || die "${pair#*:} cannot import ${pair%%:*}"
 done
+cd "$root"
 
 title() {
   printf '\n== %s\n' "$1"
+}
+
+say_without_torch() {
+  [ -n "$python" ] || echo "SKIPPED: PyTorch (no --python that can import torch); Brigade by itself:"
 }
 
 configure cpu-release
@@ -44,19 +49,18 @@ out=runs/bench
 mkdir -p "$out"
 
 title "one rank, one thread, against PyTorch"
+say_without_torch
+compute=(--alone)
 if [ -n "$python" ]; then
-  compile=()
+  compute=(--python "$python")
   # torch.compile needs a C++ compiler and more of Python than every installation has.
   if "$python" -c 'import torch; torch.compile(torch.nn.ReLU())(torch.ones(2))' >/dev/null 2>&1; then
-    compile=(--compile)
+    compute+=(--compile)
   else
     echo "torch.compile does not work with $python: left out"
   fi
-  scripts/bench_compute.py --python "$python" --cells "$cells" "${compile[@]}" ${jax:+--jax "$jax"} \
-    --json "$out/compute.json"
-else
-  echo "SKIPPED: no --python that can import torch"
 fi
+scripts/bench_compute.py "${compute[@]}" ${jax:+--jax "$jax"} --cells "$cells" --json "$out/compute.json"
 
 title "cost per node, and of DataParallel with one rank"
 if [ -x $bin/framework_bench ]; then
@@ -64,18 +68,21 @@ if [ -x $bin/framework_bench ]; then
 else
   echo "SKIPPED: framework_bench was not built (no libbenchmark-dev)"
 fi
-OPENBLAS_NUM_THREADS=1 taskset -c 0 $bin/wrapper_cost 8 1024 128 31
+OPENBLAS_NUM_THREADS=1 taskset -c 0 $bin/wrapper_cost 8 1024 128 31 | tee "$out/wrapper_cost.txt"
 
 title "all-reduce, two ranks of this machine, against Open MPI"
-mpirun -np 2 --bind-to core $bin/bench_all_reduce -b 1M -e 64M -f 4 --comm mpi,mpi_blocking,shared
+mpirun -np 2 --bind-to core $bin/bench_all_reduce -b 1M -e 64M -f 4 --comm mpi,mpi_blocking,shared |
+  tee "$out/all_reduce.txt"
 
 peer=(${python:+--python "$python"})
 title "two ranks of this machine"
+say_without_torch
 scripts/bench_ddp.py --unshaped --depth 8 "${peer[@]}" --json "$out/ddp.json"
 
 title "two ranks over a link of 2 Gbit/s"
 if [ "$(id -u)" = 0 ] && scripts/netlab.sh up --hosts 2 --rate 2gbit >/dev/null 2>&1; then
   scripts/netlab.sh down
+  say_without_torch
   scripts/bench_ddp.py --rate 2gbit --depth 8 "${peer[@]}" --json "$out/ddp-2gbit.json"
 else
   echo "SKIPPED: pretend hosts need root, and network namespaces that work (scripts/netlab.sh up says what is missing)"

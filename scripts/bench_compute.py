@@ -2,27 +2,28 @@
 """bench_compute.py: is a training step on one CPU thread faster than PyTorch's?
 
   scripts/bench_compute.py [--python PYTHON] [--cells 8x1024x128,...|grid] [--rounds 5] [--compile] [--jax PYTHON]
-                           [--cpu-time] [--flags FLAGS]
+                           [--alone] [--cpu-time] [--flags FLAGS]
 
 A cell is depth x width x batch; `grid` is 8x1024, 12x2048, 40x256 and 4x4096 at batch 32, 128 and 512. In every round
 train_mlp with one rank, torch_baseline.py and gemm_share (tests/bench) take turns on one core with one thread each.
 Both train Linear and ReLU layers with MSE and plain SGD, timed from the start of forward to the end of the optimizer.
 PYTHON is one that can import torch (default: the first python3); --compile also times torch.compile, --jax a jitted
-JAX step (jax_baseline.py).
+JAX step (jax_baseline.py). --alone leaves PyTorch out.
 
-  ratio      Brigade's median step / PyTorch's; of the medians of the rounds, and the least and largest of a round
+  ratio      Brigade's median step / PyTorch's; of the medians of the rounds, and the least and most of a round
   GEMMs      share of Brigade's step that its matrix products take by themselves, on as many different buffers
   floor      the step as a multiple of those products plus one pass over the weights at memory speed (CPU time of
              gemm_share, all of it in one run)
   memory     growth of the process, Brigade's / PyTorch's (MiB): its highest resident set (VmHWM) less the resident set
              before the network is made, libraries imported, data loaded. Weights, gradients, activations, libraries'
-             workspaces; code touched for the first time too, but PyTorch has made a step of a tiny network before
+             workspaces; code touched for the first time too, but PyTorch has made a step of a tiny network before.
+             "-" where /proc does not tell
 
 --cpu-time, for a machine that does other work as well, times both by the CPU time of their thread; Brigade's step is
 then that of gemm_share, which trains the same layers without train_mlp around them.
 
 --flags="--trace --trace-steps 1000" measures what these flags of train_mlp cost: the ratio is that of Brigade with them
-to Brigade without, and nothing else takes part.
+to Brigade without, and nothing else takes part, gemm_share neither.
 
 --json FILE keeps every number. Exit code 3 with --check when a ratio is above 1, or the median of a grid above 0.9."""
 import argparse
@@ -59,7 +60,9 @@ class Bench:
     def __init__(self, options):
         self.options = options
         self.pinned = ["taskset", "-c", str(options.core)]
-        self.contestants = {"brigade": self.brigade, "torch": self.torch}
+        self.contestants = {"brigade": self.brigade}
+        if not options.alone:
+            self.contestants["torch"] = self.torch
         if options.flags:
             self.contestants = {"brigade": lambda cell: self.brigade(cell, *options.flags.split()),
                                 "torch": self.brigade}
@@ -104,37 +107,64 @@ class Bench:
             names = list(self.contestants)
             turn = number % len(names)
             result = {name: self.contestants[name](cell) for name in names[turn:] + names[:turn]}
-            gemms = result["brigade"] if self.options.cpu_time else self.gemms(cell)
-            rounds.append({**result, "gemms": gemms})
+            if not self.options.flags:
+                result["gemms"] = result["brigade"] if self.options.cpu_time else self.gemms(cell)
+            rounds.append(result)
         return rounds
-
-
-def median(rounds, name, key="step_ms"):
-    return statistics.median(r[name][key] for r in rounds)
 
 
 def growth(result):
     return result["memory_bytes"]["process_growth"] if "memory_bytes" in result else result["process_growth"]
 
 
-def report(bench, cell, rounds):
-    each = [r["brigade"]["step_ms"] / r["torch"]["step_ms"] for r in rounds]
-    row = {"cell": cell, "brigade_ms": median(rounds, "brigade"), "torch_ms": median(rounds, "torch"),
-           "least": min(each), "largest": max(each), "gemm_share": median(rounds, "gemms", "gemm_share"),
-           "of_floor": median(rounds, "gemms", "of_floor")}
-    row["ratio"] = row["brigade_ms"] / row["torch_ms"]
-    line = (f"{'x'.join(map(str, cell)):>12} {row['brigade_ms']:9.2f} {row['torch_ms']:9.2f} {row['ratio']:6.3f} "
-            f"({row['least']:.2f}-{row['largest']:.2f}) {100 * row['gemm_share']:7.1f} {row['of_floor']:6.2f}")
-    if not bench.options.cpu_time:
-        row["brigade_bytes"] = statistics.median(growth(r["brigade"]) for r in rounds)
-        row["torch_bytes"] = statistics.median(growth(r["torch"]) for r in rounds)
-        line += (f" {row['brigade_bytes'] / 2**20:8.1f} {row['torch_bytes'] / 2**20:8.1f}"
-                 f" {row['brigade_bytes'] / row['torch_bytes']:6.3f}")
+def median(rounds, name, pick=lambda result: result["step_ms"]):
+    """None where nobody took part under that name, or one of the rounds could not tell."""
+    values = [pick(r[name]) if name in r else None for r in rounds]
+    return None if None in values else statistics.median(values)
+
+
+def ratio(one, other):
+    return None if one is None or other is None else one / other
+
+
+def columns(bench):
+    """Of the table: heading, key in the row, format, unit."""
+    options = bench.options
+    other = [] if options.alone else ["without" if options.flags else "PyTorch"]
+    result = [("Brigade", "brigade_ms", "9.2f", 1)]
+    for name in other:
+        result += [(name, "torch_ms", "9.2f", 1), ("ratio", "ratio", "6.3f", 1), ("least", "least", "6.2f", 1),
+                   ("most", "largest", "6.2f", 1)]
+    if not options.flags:
+        result += [("GEMMs %", "gemm_share", "7.1f", 0.01), ("floor", "of_floor", "6.2f", 1)]
+    if not options.cpu_time:
+        result.append(("MiB", "brigade_bytes", "8.1f", 2**20))
+        for name in other:
+            result += [(name, "torch_bytes", "8.1f", 2**20), ("ratio", "bytes_ratio", "6.3f", 1)]
     for name in ("compile", "jax"):
         if name in bench.contestants:
-            row[f"{name}_ms"] = median(rounds, name)
-            line += f" {row[f'{name}_ms']:9.2f} {row['brigade_ms'] / row[f'{name}_ms']:6.3f}"
-    print(line, flush=True)
+            result += [(name, f"{name}_ms", "9.2f", 1), ("ratio", f"of_{name}", "6.3f", 1)]
+    return result
+
+
+def width(form):
+    return int(form.split(".")[0])
+
+
+def summarise(bench, cell, rounds):
+    row = {"cell": cell, "gemm_share": median(rounds, "gemms", lambda result: result["gemm_share"]),
+           "of_floor": median(rounds, "gemms", lambda result: result["of_floor"])}
+    for name in bench.contestants:
+        row[f"{name}_ms"] = median(rounds, name)
+        if name in ("compile", "jax"):
+            row[f"of_{name}"] = ratio(row["brigade_ms"], row[f"{name}_ms"])
+    if "torch" in bench.contestants:
+        each = [r["brigade"]["step_ms"] / r["torch"]["step_ms"] for r in rounds]
+        row.update({"ratio": ratio(row["brigade_ms"], row["torch_ms"]), "least": min(each), "largest": max(each)})
+    if not bench.options.cpu_time:
+        row["brigade_bytes"] = median(rounds, "brigade", growth)
+        row["torch_bytes"] = median(rounds, "torch", growth)
+        row["bytes_ratio"] = ratio(row["brigade_bytes"], row["torch_bytes"])
     return row
 
 
@@ -144,6 +174,7 @@ def main():
     parser.add_argument("--cells", default="8x1024x128")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--core", type=int, default=0)
+    parser.add_argument("--alone", action="store_true")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--jax", metavar="PYTHON")
     parser.add_argument("--cpu-time", action="store_true")
@@ -155,28 +186,34 @@ def main():
         sys.exit("bench_compute: --cpu-time: expected no --jax, which computes on threads of its own; leave one out")
     if options.flags and (options.cpu_time or options.jax or options.compile):
         sys.exit("bench_compute: --flags: expected no --cpu-time, --jax or --compile: it compares Brigade with itself")
-    other = "without" if options.flags else "PyTorch"
+    if options.alone and (options.flags or options.compile or options.check):
+        sys.exit("bench_compute: --alone: expected no --flags, --compile or --check, which need something to compare with")
     cells = GRID if options.cells == "grid" else [tuple(int(n) for n in c.split("x")) for c in options.cells.split(",")]
     if any(len(cell) != 3 for cell in cells):
         sys.exit(f"bench_compute: --cells: expected DEPTHxWIDTHxBATCH,... or grid, got {options.cells}")
 
     bench = Bench(options)
     print(f"one thread, {options.rounds} rounds; step in ms" + (" of CPU time" if options.cpu_time else ""))
-    print(f"{'cell':>12} {'Brigade':>9} {other:>9} {'ratio':>6} {'':11} {'GEMMs %':>7} {'floor':>6}"
-          + ("" if options.cpu_time else f" {'MiB':>8} {other:>8} {'ratio':>6}")
-          + "".join(f" {name:>9} {'ratio':>6}" for name in ("compile", "jax") if name in bench.contestants))
-    rows, version = [], ""
+    table = columns(bench)
+    print(" ".join(["cell".rjust(12), *(heading.rjust(width(form)) for heading, _, form, _ in table)]))
+    rows, version = [], options.flags
     for cell in cells:
         rounds = bench.measure(cell)
-        rows.append(report(bench, cell, rounds))
-        version = rounds[0]["torch"].get("torch", options.flags)
-    middle = statistics.median(row["ratio"] for row in rows)
-    largest = max(row["ratio"] for row in rows)
-    print(f"{options.flags or 'PyTorch ' + version}: median ratio {middle:.3f}, largest {largest:.3f}")
+        row = summarise(bench, cell, rounds)
+        print(" ".join(["x".join(map(str, cell)).rjust(12),
+                        *("-".rjust(width(form)) if row[key] is None else format(row[key] / unit, form)
+                          for _, key, form, unit in table)]), flush=True)
+        rows.append(row)
+        version = rounds[0].get("torch", {}).get("torch", version)
+    met = True
+    if not options.alone:
+        middle = statistics.median(row["ratio"] for row in rows)
+        largest = max(row["ratio"] for row in rows)
+        print(f"{options.flags or 'PyTorch ' + version}: median ratio {middle:.3f}, largest {largest:.3f}")
+        met = largest <= 1.0 and (len(rows) == 1 or middle <= 0.9)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump({"torch": version, "cells": rows}, file, indent=1)
-    met = largest <= 1.0 and (len(rows) == 1 or middle <= 0.9)
     sys.exit(3 if options.check and not met else 0)
 
 

@@ -67,11 +67,19 @@ def resident(key):
 
 
 def start_of_growth():
-    """Resident bytes now, with what malloc keeps given back and the highest ever (VmHWM) reset to them."""
-    ctypes.CDLL(None).malloc_trim(0)
-    with open("/proc/self/clear_refs", "w", encoding="ascii") as reset:
-        reset.write("5")
-    return resident("VmRSS")
+    """Resident bytes now, with what malloc keeps given back and the highest ever (VmHWM) reset to them. None where the
+    C library or /proc does not let us: steps can be timed all the same."""
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+        with open("/proc/self/clear_refs", "w", encoding="ascii") as reset:
+            reset.write("5")
+        return resident("VmRSS")
+    except (AttributeError, OSError):
+        return None
+
+
+def growth_since(start):
+    return None if start is None else resident("VmHWM") - start
 
 
 def touch_code(torch, device):
@@ -124,7 +132,7 @@ def main():
         times = slowest.tolist()
     if int(os.environ.get("RANK", "0")) == 0:
         print(json.dumps({"torch": torch.__version__, "step_ms": statistics.median(times), "step_ms_min": min(times),
-                          "process_growth": resident("VmHWM") - resident_before}))
+                          "process_growth": growth_since(resident_before)}))
     if ranks > 1:
         # Without destroy_process_group(): tearing gloo down can deadlock (seen with PyTorch 1.13).
         sys.stdout.flush()

@@ -106,6 +106,21 @@ TEST(BenchTable, EveryLineWithTimesSaysThatTheLinkIsEmulated) {
   }
 }
 
+TEST(BenchTable, RatiosOverAnEmulatedLinkSaySo) {
+  const BenchResult fast{.name = "ring", .description = "", .rows = {row(8, 10.0), row(16, 10.0)}};
+  const BenchResult slow{
+      .name = "ring deterministic", .description = "", .rows = {row(8, 10.0), row(16, 40.0)}};
+  BenchOptions options;
+  options.emulated_link = {.alpha_us = 50, .gbps = 1};
+  const std::vector<std::string> text = lines(bench_ratios({fast, slow}, options));
+  ASSERT_EQ(text.size(), 4U);
+  EXPECT_EQ(text[0], "# in-place times as multiples of ring's (emulated link)");
+  EXPECT_THAT(text[2], testing::EndsWith(" (emulated link)"));
+  EXPECT_THAT(text[3], testing::EndsWith(" (emulated link)"));
+  EXPECT_EQ(deterministic_cost({fast, slow}, options),
+            "# --reduce deterministic with ring: 2.00 x the time of fast (emulated link)\n");
+}
+
 TEST(BenchTable, WhatWasNotMeasuredIsADash) {
   BenchResult result{.name = "nccl", .description = "", .rows = {row(4, 1.0)}};
   result.rows[0].wrong_in_place.reset();
@@ -124,19 +139,19 @@ TEST(BenchTable, RatiosAreMultiplesOfTheFirst) {
   const BenchResult mpi{.name = "mpi", .description = "", .rows = {row(8, 10.0), row(16, 20.0)}};
   const BenchResult shared{
       .name = "shared", .description = "", .rows = {row(8, 5.0), row(16, 30.0)}};
-  EXPECT_THAT(lines(bench_ratios({mpi, shared})),
+  EXPECT_THAT(lines(bench_ratios({mpi, shared}, {})),
               ElementsAre("# in-place times as multiples of mpi's", "#   size (B)  mpi  shared",
                           "           8  1.00    0.50", "          16  1.00    1.50"));
-  EXPECT_EQ(bench_ratios({mpi}), "");
+  EXPECT_EQ(bench_ratios({mpi}, {}), "");
 }
 
 TEST(BenchTable, TheCostOfRankOrderIsAMeanOverTheSizes) {
   const BenchResult fast{.name = "ring", .description = "", .rows = {row(8, 10.0), row(16, 10.0)}};
   const BenchResult slow{
       .name = "ring deterministic", .description = "", .rows = {row(8, 10.0), row(16, 40.0)}};
-  EXPECT_EQ(deterministic_cost({fast, slow}),
+  EXPECT_EQ(deterministic_cost({fast, slow}, {}),
             "# --reduce deterministic with ring: 2.00 x the time of fast\n");
-  EXPECT_EQ(deterministic_cost({fast}), "");
+  EXPECT_EQ(deterministic_cost({fast}, {}), "");
 }
 
 TEST(BenchTable, JsonHasTheSameNumbers) {

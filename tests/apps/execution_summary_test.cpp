@@ -78,5 +78,29 @@ TEST(ExecutionSummary, ProfilesTheOperationsAgainstTheLimitsOfTheMachine) {
   EXPECT_EQ(calls, expected) << "what the work is counted for is what really ran";
 }
 
+TEST(ExecutionSummary, ProfilesUpdatesInFlightAsOneOptimizer) {
+  for (const std::string flags :
+       {"--optimizer-overlap --bucket-by layer", "--cross-step --bucket-by layer",
+        "--cross-step --mode per_param"}) {
+    const TemporaryDirectory dir;
+    const test::Outcome outcome = test::run_program(
+        BRIGADE_TRAIN_MLP, "--hidden 64,64 --steps 12 --threads 1 --profile --out run " + flags, 2,
+        dir.path());
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    const auto profile =
+        nlohmann::json::parse(test::read(dir.path() / "run" / "summary.json"))["profile"];
+    int rows = 0;
+    for (const auto& operation : profile["operations"]) {
+      if (operation["name"].get<std::string>().starts_with("optimizer")) {
+        ++rows;
+        EXPECT_GT(operation["calls"], 1.0) << "one per bucket";
+        EXPECT_GT(operation["ms"].get<double>(), 0.0);
+        EXPECT_GT(operation["bytes"], 0.0) << operation;
+      }
+    }
+    EXPECT_EQ(rows, 1) << flags << profile;
+  }
+}
+
 }  // namespace
 }  // namespace brigade

@@ -27,8 +27,10 @@ TEST(WorkOfStep, CountsWhatMustBeReadAndWritten) {
   const auto work = work_of_step(small());
   const double x = 4 * 10, h = 4 * 20, y = 4 * 5, w1 = 10 * 20, w2 = 20 * 5;
   EXPECT_DOUBLE_EQ(work.at("forward Linear").bytes, 2 * 4 * ((x + w1 + h) + (h + w2 + y)));
-  EXPECT_DOUBLE_EQ(work.at("backward linear_relu").bytes, 2 * 4 * (3 * h + (h + x + w1)));
-  EXPECT_DOUBLE_EQ(work.at("backward linear").bytes, 2 * 4 * ((y + h + w2) + (y + w2 + h)));
+  EXPECT_DOUBLE_EQ(work.at("backward linear_relu").bytes, 2 * 4 * (3 * h + (h + x + w1)) + 4 * w1)
+      << "the second micro-batch reads the gradient that it adds to";
+  EXPECT_DOUBLE_EQ(work.at("backward linear").bytes,
+                   2 * 4 * ((y + h + w2) + (y + w2 + h)) + 4 * w2);
   EXPECT_DOUBLE_EQ(work.at("optimizer").bytes, 4 * (w1 + 20 + w2 + 5) * 5)
       << "g, w twice, v twice; once per step, not per micro-batch";
 }

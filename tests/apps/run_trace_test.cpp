@@ -198,6 +198,30 @@ TEST(OperationTimes, TakeAWaitOutOfTheLayerThatWaited) {
   EXPECT_EQ(found, expected);
 }
 
+// Updates in flight come last, whenever they were: StepClock adds them when the step is over.
+TEST(OperationTimes, UpdatesInFlightAreOneOptimizerAndNeverWaited) {
+  StepSpans spans;
+  spans.scopes = {{"forward", Lane::compute, 0, 0, 10},
+                  {"layer 0 Linear(4, 4)", Lane::compute, 1, 1, 9},
+                  {"backward_WITH_OVERLAP", Lane::compute, 0, 10, 30},
+                  {"optimizer bucket_0", Lane::optimizer, 0, 0.5, 6},
+                  {"optimizer 2.weight", Lane::optimizer, 0, 25, 27}};
+  spans.waits = {{1, 6}, {26, 28}};
+  std::map<std::string, double> found;
+  std::map<std::string, double> calls;
+  for (const OperationTime& operation : operation_times({{1, spans}})) {
+    found.emplace(operation.name, operation.ms);
+    calls.emplace(operation.name, operation.calls);
+  }
+  const std::map<std::string, double> expected{{"forward", 2},
+                                               {"forward Linear", 3},
+                                               {"backward", 18},
+                                               {"optimizer", 7.5},
+                                               {"waiting for gradients", 7}};
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ(calls["optimizer"], 2);
+}
+
 TEST(ClockOffset, LiesWithinItsErrorAndTheErrorIsSmall) {
   test::thread_world(3, [](dist::Communicator& comm) {
     const dist::ClockOffset offset = dist::measure_clock_offset(comm, 30);
