@@ -57,6 +57,7 @@ std::unique_ptr<nn::Sequential> make_mlp(const MlpShape& shape, std::uint64_t se
     // Two sequences per layer with or without bias: --no-bias starts from the same weights.
     options.first_sequence = static_cast<std::uint32_t>(2 * layer);
     options.device = device;
+    options.precision = shape.precision;
     model->append(std::make_unique<nn::Linear>(options));
   }
   return model;

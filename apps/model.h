@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "autograd/functions/linear.h"
 #include "autograd/variable.h"
 #include "core/device.h"
 #include "nn/loss.h"
@@ -18,6 +19,7 @@ namespace brigade::apps {
 struct MlpShape {
   std::vector<std::int64_t> widths;  ///< input, hidden layers, output
   bool bias = true;
+  autograd::Precision precision = autograd::Precision::full;
 
   /// "784-512-512-10"
   std::string description() const;

@@ -76,7 +76,7 @@ void declare_data(FlagTable& flags, Options& o, Program program) {
                "samples per rank and micro-batch (64)");
   if (program == Program::train_mlp) {
     flags.choice("--prefetch", o.prefetch, {"auto", "on", "off"},
-                 "read the next batch meanwhile: auto (GPU, or a core to spare) | on | off");
+                 "read ahead: auto (GPU, or a core to spare) | on | off (auto)");
     flags.count("--epochs", o.epochs, 1, "passes over the data (2)");
     flags.count("--steps", o.steps, 1, "optimizer steps; overrides --epochs");
   }
@@ -89,6 +89,8 @@ void declare_model(FlagTable& flags, Options& o, ShapeFlags& shape, Program prog
                "instead of --hidden: D Linear layers ...");
   flags.count("--width", shape.width, 1, "... this wide; the last of these flags wins");
   flags.toggle("--no-bias", "Linear layers without bias", [&o] { o.bias = false; });
+  flags.choice("--dtype", o.dtype, {"f32", "bf16"},
+               "what layers multiply: f32 | bf16; all else stays f32 (f32)");
   flags.choice("--loss", o.loss, {"mse", "cross_entropy"}, "mse | cross_entropy (mse)");
   flags.text("--init", "FILE", o.init, "start from these .safetensors weights");
   if (program == Program::train_mlp) {

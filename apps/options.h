@@ -54,6 +54,7 @@ struct Options {
   std::int64_t synthetic_in = 512;             // width of the synthetic data
   std::int64_t synthetic_out = 512;
   bool bias = true;
+  std::string dtype = "f32";
   std::string loss = "mse";
   std::string init;
   std::string save;

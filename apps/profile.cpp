@@ -36,12 +36,12 @@ double matrix(std::int64_t rows, std::int64_t cols) {
 
 }  // namespace
 
-MachineLimits measure_limits(Device device) {
+MachineLimits measure_limits(Device device, DType factors) {
   const std::int64_t side = device.is_cuda() ? 4096 : 768;
   const std::int64_t length = device.is_cuda() ? std::int64_t{1} << 26 : std::int64_t{1} << 24;
   MachineLimits limits;
   {
-    const Tensor a = Tensor::zeros({side, side}, DType::f32, device);
+    const Tensor a = Tensor::zeros({side, side}, factors, device);
     Tensor c = Tensor::empty({side, side}, DType::f32, device);
     const double seconds =
         fastest_seconds(device, [&] { ops::gemm(a, ops::Trans::yes, a, ops::Trans::no, {}, c); });

@@ -21,7 +21,7 @@ struct MachineLimits {
 
 /// Measures both, best of several, on `device` and this thread's number of CPU threads; takes some
 /// tenths of a second, and memory that it gives back.
-MachineLimits measure_limits(Device device);
+MachineLimits measure_limits(Device device, DType factors = DType::f32);
 
 /// What an operation cannot avoid in a step.
 struct OperationWork {

@@ -208,9 +208,10 @@ void print_first_screen(const Console& console, const RunInfo& info) {
       fmt::format("{}: {} training and {} test samples, {} -> {} {}", o.data,
                   grouped(info.train_size), grouped(info.test_size), info.shape.widths.front(),
                   info.shape.widths.back(), info.classes ? "classes" : "numbers"));
-  row("model", fmt::format("{}{}, {} parameters, {:.2f} MiB", info.shape.description(),
+  row("model", fmt::format("{}{}, {} parameters, {:.2f} MiB{}", info.shape.description(),
                            info.shape.bias ? "" : " without bias", grouped(info.parameters),
-                           mib(static_cast<std::size_t>(info.parameters) * sizeof(float))));
+                           mib(static_cast<std::size_t>(info.parameters) * sizeof(float)),
+                           o.dtype == "bf16" ? ", layers multiply bf16" : ""));
   row("training", fmt::format("{}, {}, seed {}", o.loss, optimizer_text(o), o.seed));
   row("batch", fmt::format("{} x {} x {} = {} global", g.batch, plural(g.accum, "micro-batch"),
                            plural(g.ranks, "rank"), g.global_batch()));

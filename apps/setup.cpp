@@ -48,7 +48,7 @@ Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
     place.comm->emulate_link(*options.emulated_link);
   }
   if (options.profile) {
-    place.limits = measure_limits(place.device);
+    place.limits = measure_limits(place.device, options.dtype == "bf16" ? DType::bf16 : DType::f32);
   }
   return place;
 }
@@ -93,6 +93,7 @@ void check_same_data(const DataSplits& data, dist::Communicator& comm) {
 
 MlpShape shape_of(const Options& options, const Dataset& data) {
   MlpShape shape;
+  shape.precision = options.dtype == "bf16" ? autograd::Precision::bf16 : autograd::Precision::full;
   shape.bias = options.bias;
   shape.widths.push_back(data.input_width());
   shape.widths.insert(shape.widths.end(), options.hidden.begin(), options.hidden.end());

@@ -39,6 +39,7 @@ Json config_json(const RunInfo& info) {
           {"test_samples", info.test_size},
           {"widths", info.shape.widths},
           {"bias", o.bias},
+          {"dtype", o.dtype},
           {"loss", o.loss},
           {"optimizer", o.optimizer},
           {"lr", o.lr},

@@ -12,7 +12,8 @@
 namespace brigade {
 
 /// f32 is what training uses. f64 exists for finite-difference checks, u8 and i64 for data and
-/// labels, f16 and bf16 for storage and for the wire (core/half.h).
+/// labels, f16 and bf16 for storage and for the wire (core/half.h), bf16 as factors of products
+/// that are added up in f32.
 enum class DType : std::uint8_t { f32, f64, u8, i64, f16, bf16 };
 
 std::size_t size_of(DType dtype);

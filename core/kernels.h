@@ -17,13 +17,14 @@ struct Scale {
 
 /// C = alpha op(A) op(B) + beta C, row-major and contiguous.
 ///   op(A): [m, k]   op(B): [k, n]   C: [m, n]
-template <class T>
+/// Factors are F, sums T: the same type, or bf16 and f32.
+template <class T, class F = T>
 struct GemmArgs {
   bool transpose_a = false;  ///< A is stored [k, m]
   bool transpose_b = false;  ///< B is stored [n, k]
   std::int64_t m = 0, n = 0, k = 0;
-  const T* a = nullptr;
-  const T* b = nullptr;
+  const F* a = nullptr;
+  const F* b = nullptr;
   T* c = nullptr;
   Scale scale;
 };
@@ -84,12 +85,12 @@ struct CpuKernels {
   template <class Narrow>
   static void widen(Stream& s, std::int64_t n, const Narrow* x, Scale scale, float* y);
 
-  template <class T>
-  static void gemm(Stream& s, const GemmArgs<T>& args);
+  template <class T, class F = T>
+  static void gemm(Stream& s, const GemmArgs<T, F>& args);
   /// y = activation(x Wᵀ + b).   x: [N, in]   w: [out, in]   b: [out] or null   y: [N, out]
-  template <class T>
-  static void linear(Stream& s, std::int64_t batch, std::int64_t in, std::int64_t out, const T* x,
-                     const T* w, const T* b, Activation activation, T* y);
+  template <class T, class F = T>
+  static void linear(Stream& s, std::int64_t batch, std::int64_t in, std::int64_t out, const F* x,
+                     const F* w, const T* b, Activation activation, T* y);
   /// sums[c] = Σ_r x[r, c], met by `scale`.   x: [rows, cols]
   template <class T>
   static void column_sum(Stream& s, std::int64_t rows, std::int64_t cols, const T* x, Scale scale,
@@ -179,11 +180,11 @@ struct CudaKernels {
   template <class Narrow>
   static void widen(Stream& s, std::int64_t n, const Narrow* x, Scale scale, float* y);
 
-  template <class T>
-  static void gemm(Stream& s, const GemmArgs<T>& args);
-  template <class T>
-  static void linear(Stream& s, std::int64_t batch, std::int64_t in, std::int64_t out, const T* x,
-                     const T* w, const T* b, Activation activation, T* y);
+  template <class T, class F = T>
+  static void gemm(Stream& s, const GemmArgs<T, F>& args);
+  template <class T, class F = T>
+  static void linear(Stream& s, std::int64_t batch, std::int64_t in, std::int64_t out, const F* x,
+                     const F* w, const T* b, Activation activation, T* y);
   template <class T>
   static void column_sum(Stream& s, std::int64_t rows, std::int64_t cols, const T* x, Scale scale,
                          T* sums);

@@ -1,6 +1,7 @@
 #include "core/ops.h"
 
 #include <initializer_list>
+#include <type_traits>
 
 #include "core/context.h"
 #include "core/dispatch.h"
@@ -64,6 +65,26 @@ void launch(const Tensor& like, Fn&& fn) {
   });
 }
 
+/// fn.operator()<K, T, F>(stream) for sums in T of products of factors in F.
+template <class Fn>
+void launch_product(const char* op, const Tensor& factor, const Tensor& sum, Fn&& fn) {
+  const bool mixed = factor.dtype() == DType::bf16;
+  const DType expected = mixed ? DType::f32 : factor.dtype();
+  BRIGADE_CHECK(sum.defined(), op, ": the result is undefined");
+  BRIGADE_CHECK(sum.dtype() == expected && sum.device() == factor.device(), op,
+                ": expected a result of dtype ", expected, " on ", factor.device(), ", got ",
+                sum.dtype(), " on ", sum.device());
+  launch(sum, [&]<class K, class T>(Stream& s) {
+    if constexpr (std::is_same_v<T, float>) {
+      if (mixed) {
+        fn.template operator()<K, float, BFloat16>(s);
+        return;
+      }
+    }
+    fn.template operator()<K, T, T>(s);
+  });
+}
+
 }  // namespace
 
 void fill(double value, Tensor& x) {
@@ -112,7 +133,7 @@ void widen(const Tensor& x, Scale scale, Tensor& y) {
 }
 
 void gemm(const Tensor& a, Trans trans_a, const Tensor& b, Trans trans_b, Scale scale, Tensor& c) {
-  check_alike("gemm", {{"a", a}, {"b", b}, {"c", c}});
+  check_alike("gemm", {{"a", a}, {"b", b}});
   check_matrix("gemm", "a", a);
   check_matrix("gemm", "b", b);
   const bool ta = trans_a == Trans::yes;
@@ -122,13 +143,13 @@ void gemm(const Tensor& a, Trans trans_a, const Tensor& b, Trans trans_b, Scale 
   const std::int64_t n = b.shape()[tb ? 0 : 1];
   check_shape("gemm", "b", b, tb ? Shape{n, k} : Shape{k, n});
   check_shape("gemm", "c", c, {m, n});
-  launch(a, [&]<class K, class T>(Stream& s) {
-    K::template gemm<T>(s, {ta, tb, m, n, k, a.data<T>(), b.data<T>(), c.data<T>(), scale});
+  launch_product("gemm", a, c, [&]<class K, class T, class F>(Stream& s) {
+    K::template gemm<T, F>(s, {ta, tb, m, n, k, a.data<F>(), b.data<F>(), c.data<T>(), scale});
   });
 }
 
 void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y, Activation activation) {
-  check_alike("linear", {{"x", x}, {"w", w}, {"y", y}});
+  check_alike("linear", {{"x", x}, {"w", w}});
   check_matrix("linear", "w", w);
   const std::int64_t out = w.shape()[0];
   const std::int64_t in = w.shape()[1];
@@ -137,13 +158,13 @@ void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y, Activa
   const std::int64_t batch = x.shape()[0];
   check_shape("linear", "y", y, {batch, out});
   if (b.defined()) {
-    check_alike("linear", {{"x", x}, {"b", b}});
+    check_alike("linear", {{"y", y}, {"b", b}});
     check_shape("linear", "b", b, {out});
   }
-  launch(x, [&]<class K, class T>(Stream& s) {
+  launch_product("linear", x, y, [&]<class K, class T, class F>(Stream& s) {
     const T* bias = b.defined() ? b.data<T>() : nullptr;
-    K::template linear<T>(s, batch, in, out, x.data<T>(), w.data<T>(), bias, activation,
-                          y.data<T>());
+    K::template linear<T, F>(s, batch, in, out, x.data<F>(), w.data<F>(), bias, activation,
+                             y.data<T>());
   });
 }
 

@@ -26,9 +26,11 @@ void narrow(const Tensor& x, Tensor& y);
 /// y = alpha x + beta y
 void widen(const Tensor& x, Scale scale, Tensor& y);
 
-/// c = alpha op(a) op(b) + beta c, 2-D
+/// c = alpha op(a) op(b) + beta c, 2-D. All of one dtype, or a and b bf16 and c f32: products added
+/// up in f32.
 void gemm(const Tensor& a, Trans trans_a, const Tensor& b, Trans trans_b, Scale scale, Tensor& c);
 /// y = activation(x wᵀ + b).   x: [N, in]   w: [out, in]   b: [out] or undefined   y: [N, out]
+/// All of one dtype, or x and w bf16, b and y f32.
 void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y,
             Activation activation = Activation::none);
 /// sums = column sums of x [rows, cols].   sums: [cols]

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "autograd/functions/linear.h"
 #include "core/ops.h"
 #include "core/random.h"
 
@@ -23,7 +22,7 @@ Variable uniform_parameter(const Linear::Options& options, const Shape& shape,
 
 }  // namespace
 
-Linear::Linear(const Options& options) {
+Linear::Linear(const Options& options) : precision_(options.precision) {
   BRIGADE_CHECK(options.in > 0 && options.out > 0, "Linear: expected positive features, got ",
                 options.in, " in, ", options.out, " out");
   weight_ = uniform_parameter(options, {options.out, options.in}, options.first_sequence);
@@ -33,11 +32,11 @@ Linear::Linear(const Options& options) {
 }
 
 Variable Linear::forward(const Variable& x) {
-  return autograd::linear(x, weight_, bias_);
+  return autograd::linear(x, weight_, bias_, precision_);
 }
 
 Variable Linear::forward_relu(const Variable& x) const {
-  return autograd::linear_relu(x, weight_, bias_);
+  return autograd::linear_relu(x, weight_, bias_, precision_);
 }
 
 void Linear::collect_parameters(const std::string& prefix,
@@ -52,7 +51,8 @@ void Linear::collect_parameters(const std::string& prefix,
 
 std::string Linear::description() const {
   return concat("Linear(", weight_.shape()[1], ", ", weight_.shape()[0],
-                bias_.defined() ? ")" : ", no bias)");
+                bias_.defined() ? "" : ", no bias",
+                precision_ == autograd::Precision::bf16 ? ", bf16)" : ")");
 }
 
 }  // namespace brigade::nn

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "autograd/functions/linear.h"
 #include "nn/module.h"
 
 namespace brigade::nn {
@@ -20,6 +21,7 @@ class Linear final : public Module {
     std::uint64_t seed = 0;
     std::uint32_t first_sequence = 0;
     Device device = kCpu;
+    autograd::Precision precision = autograd::Precision::full;
   };
   explicit Linear(const Options& options);
 
@@ -33,6 +35,7 @@ class Linear final : public Module {
  private:
   Variable weight_;
   Variable bias_;  // undefined without bias
+  autograd::Precision precision_;
 };
 
 }  // namespace brigade::nn

@@ -8,9 +8,20 @@ namespace {
 
 using ops::Trans;
 
+/// `x` as the layer multiplies it.
+Tensor factor(const Tensor& x, Precision precision) {
+  if (precision == Precision::full) {
+    return x;
+  }
+  Tensor rounded = Tensor::empty(x.shape(), DType::bf16, x.device());
+  ops::narrow(x, rounded);
+  return rounded;
+}
+
 class LinearNode final : public Node {
  public:
-  /// `y` is kept for its sign, the mask of the ReLU that made it; undefined without ReLU.
+  /// `x` and `w` as they were multiplied. `y` is kept for its sign, the mask of the ReLU that made
+  /// it; undefined without ReLU.
   LinearNode(Tensor x, Tensor w, Tensor y)
       : x_(std::move(x)), w_(std::move(w)), y_(std::move(y)), relu_(y_.defined()) {}
   const char* name() const override { return relu_ ? "linear_relu" : "linear"; }
@@ -28,9 +39,10 @@ class LinearNode final : public Node {
         ops::relu_backward(dy, y_, {}, dz);
       }
     }
+    const Tensor dzf = factor(dz, precision());
     // dW and db first: the all-reduce waits for them, while dx is waited for by this thread alone.
     grads.write(kWeight, [&](Tensor& dw, Scale scale) {
-      ops::gemm(dz, Trans::yes, x_, Trans::no, scale, dw);
+      ops::gemm(dzf, Trans::yes, x_, Trans::no, scale, dw);
     });
     if (bias) {
       grads.write(kBias, [&](Tensor& db, Scale scale) {
@@ -42,7 +54,7 @@ class LinearNode final : public Node {
       });
     }
     grads.write(kInput, [&](Tensor& dx, Scale scale) {
-      ops::gemm(dz, Trans::no, w_, Trans::no, scale, dx);
+      ops::gemm(dzf, Trans::no, w_, Trans::no, scale, dx);
     });
   }
 
@@ -53,6 +65,10 @@ class LinearNode final : public Node {
   }
 
  private:
+  Precision precision() const {
+    return x_.dtype() == DType::bf16 ? Precision::bf16 : Precision::full;
+  }
+
   static constexpr std::size_t kInput = 0;
   static constexpr std::size_t kWeight = 1;
   static constexpr std::size_t kBias = 2;
@@ -64,27 +80,29 @@ class LinearNode final : public Node {
 };
 
 Variable activated_linear(const Variable& x, const Variable& w, const Variable& b,
-                          Activation activation) {
+                          Activation activation, Precision precision) {
   const Tensor bias = b.defined() ? b.data() : Tensor();
   BRIGADE_CHECK(x.shape().rank() == 2 && w.shape().rank() == 2,
                 "linear: expected x [N, in] and w [out, in], got ", x.shape(), " and ", w.shape());
   Tensor y = Tensor::empty({x.shape()[0], w.shape()[0]}, x.data().dtype(), x.device());
-  ops::linear(x.data(), w.data(), bias, y, activation);
+  const Tensor xf = factor(x.data(), precision);
+  const Tensor wf = factor(w.data(), precision);
+  ops::linear(xf, wf, bias, y, activation);
   const Tensor mask = activation == Activation::relu ? y : Tensor();
   if (b.defined()) {
-    return record<LinearNode>(std::move(y), {x, w, b}, x.data(), w.data(), mask);
+    return record<LinearNode>(std::move(y), {x, w, b}, xf, wf, mask);
   }
-  return record<LinearNode>(std::move(y), {x, w}, x.data(), w.data(), mask);
+  return record<LinearNode>(std::move(y), {x, w}, xf, wf, mask);
 }
 
 }  // namespace
 
-Variable linear(const Variable& x, const Variable& w, const Variable& b) {
-  return activated_linear(x, w, b, Activation::none);
+Variable linear(const Variable& x, const Variable& w, const Variable& b, Precision precision) {
+  return activated_linear(x, w, b, Activation::none, precision);
 }
 
-Variable linear_relu(const Variable& x, const Variable& w, const Variable& b) {
-  return activated_linear(x, w, b, Activation::relu);
+Variable linear_relu(const Variable& x, const Variable& w, const Variable& b, Precision precision) {
+  return activated_linear(x, w, b, Activation::relu, precision);
 }
 
 }  // namespace brigade::autograd

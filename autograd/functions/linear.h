@@ -4,6 +4,12 @@
 
 namespace brigade::autograd {
 
+/// What a layer multiplies. `bf16`: x, W and dy are rounded to bf16 and their products added up in
+/// f32, while weights, activations and gradients stay f32 (mixed precision with f32 master weights,
+/// Micikevicius et al. 2018, section 3.1). bf16 has the exponents of f32, so no gradient is lost
+/// below its least number and the loss needs no scaling.
+enum class Precision : bool { full, bf16 };
+
 /// y = x Wᵀ + b, one sample per row.
 ///
 ///   x: [N, in]   w: [out, in]   b: [out] or undefined   y: [N, out]
@@ -12,10 +18,12 @@ namespace brigade::autograd {
 /// W's slice of a gradient bucket (dist/bucket.h) and the all-reduce needs no copy. Backward needs
 /// x (for dW) and W (for dx = dy W); both stay alive until then. db is the column sum of dy. Throws
 /// Error if x is not [N, in]. Enqueues on the compute stream; never waits for the device.
-Variable linear(const Variable& x, const Variable& w, const Variable& b);
+Variable linear(const Variable& x, const Variable& w, const Variable& b,
+                Precision precision = Precision::full);
 
 /// relu(linear(x, w, b)), with the same bits, as one node: bias and ReLU are one pass over y, and
 /// on the CPU backward masks dy and sums db in one pass. The output is the mask.
-Variable linear_relu(const Variable& x, const Variable& w, const Variable& b);
+Variable linear_relu(const Variable& x, const Variable& w, const Variable& b,
+                     Precision precision = Precision::full);
 
 }  // namespace brigade::autograd

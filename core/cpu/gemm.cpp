@@ -1,9 +1,11 @@
 #include <type_traits>
 
+#include "core/context.h"
 #include "core/cpu/blas_private.h"
 #include "core/cpu/onednn_private.h"
 #include "core/error.h"
 #include "core/kernels.h"
+#include "core/storage.h"
 
 namespace brigade {
 namespace {
@@ -14,18 +16,30 @@ int to_int(std::int64_t extent) {
   return static_cast<int>(extent);
 }
 
-}  // namespace
+/// `n` bf16 numbers as floats.
+class Widened {
+ public:
+  Widened(Stream& s, const BFloat16* x, std::int64_t n)
+      : floats_(Context::current().allocator(kCpu), static_cast<std::size_t>(n) * sizeof(float)) {
+    CpuKernels::widen(s, n, x, {}, data());
+  }
+  float* data() const { return reinterpret_cast<float*>(floats_.data()); }
+
+ private:
+  Storage floats_;
+};
 
 template <class T>
-void CpuKernels::gemm(Stream& s, const GemmArgs<T>& args) {
+void multiply(Stream& s, const GemmArgs<T>& args) {
   if (args.m == 0 || args.n == 0) {
     return;
   }
   if (args.k == 0) {  // an empty sum; BLAS libraries disagree on whether beta still applies
     if (args.scale.beta == 0.0) {
-      fill(s, args.m * args.n, T{0}, args.c);
+      CpuKernels::fill(s, args.m * args.n, T{0}, args.c);
     } else {
-      axpby(s, args.m * args.n, args.c, {.alpha = 0.0, .beta = args.scale.beta}, args.c);
+      CpuKernels::axpby(s, args.m * args.n, args.c, {.alpha = 0.0, .beta = args.scale.beta},
+                        args.c);
     }
     return;
   }
@@ -51,7 +65,24 @@ void CpuKernels::gemm(Stream& s, const GemmArgs<T>& args) {
   }
 }
 
+}  // namespace
+
+template <class T, class F>
+void CpuKernels::gemm(Stream& s, const GemmArgs<T, F>& args) {
+  if constexpr (std::is_same_v<F, BFloat16>) {
+    // No bf16 unit is asked for. The product of two bf16 numbers is exact in f32, so widening the
+    // factors gives what such a unit would, up to the order of additions.
+    const Widened a(s, args.a, args.m * args.k);
+    const Widened b(s, args.b, args.k * args.n);
+    multiply<float>(s, {args.transpose_a, args.transpose_b, args.m, args.n, args.k, a.data(),
+                        b.data(), args.c, args.scale});
+  } else {
+    multiply<T>(s, args);
+  }
+}
+
 template void CpuKernels::gemm(Stream&, const GemmArgs<float>&);
 template void CpuKernels::gemm(Stream&, const GemmArgs<double>&);
+template void CpuKernels::gemm(Stream&, const GemmArgs<float, BFloat16>&);
 
 }  // namespace brigade

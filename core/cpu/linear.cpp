@@ -46,11 +46,11 @@ void sum_columns(std::int64_t rows, std::int64_t cols, const Value& value, const
 
 }  // namespace
 
-template <class T>
+template <class T, class F>
 void CpuKernels::linear(Stream& s, std::int64_t batch, std::int64_t in, std::int64_t out,
-                        const T* x, const T* w, const T* b, Activation activation, T* y) {
+                        const F* x, const F* w, const T* b, Activation activation, T* y) {
   const bool rectify = activation == Activation::relu;
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (std::is_same_v<F, float>) {
     if (use_onednn() && batch > 0 && in > 0 && out > 0) {
       onednn::linear(batch, in, out, x, w, b, y);
       if (rectify) {
@@ -59,7 +59,7 @@ void CpuKernels::linear(Stream& s, std::int64_t batch, std::int64_t in, std::int
       return;
     }
   }
-  gemm<T>(
+  gemm<T, F>(
       s, {.transpose_b = true, .m = batch, .n = out, .k = in, .a = x, .b = w, .c = y, .scale = {}});
   if (b != nullptr) {
     add_bias(batch, out, b, rectify, y);
@@ -96,6 +96,8 @@ template void CpuKernels::linear(Stream&, std::int64_t, std::int64_t, std::int64
                                  const float*, const float*, Activation, float*);
 template void CpuKernels::linear(Stream&, std::int64_t, std::int64_t, std::int64_t, const double*,
                                  const double*, const double*, Activation, double*);
+template void CpuKernels::linear(Stream&, std::int64_t, std::int64_t, std::int64_t, const BFloat16*,
+                                 const BFloat16*, const float*, Activation, float*);
 template void CpuKernels::column_sum(Stream&, std::int64_t, std::int64_t, const float*, Scale,
                                      float*);
 template void CpuKernels::column_sum(Stream&, std::int64_t, std::int64_t, const double*, Scale,

@@ -50,8 +50,8 @@ cublasHandle_t blas_handle(const Stream& s) {
 
 /// cuBLAS is column-major. A row-major matrix read as column-major is its transpose, so it is asked
 /// for Cᵀ = op(B)ᵀ op(A)ᵀ: the operands swapped, their transposition flags kept.
-template <class T>
-void CudaKernels::gemm(Stream& s, const GemmArgs<T>& args) {
+template <class T, class F>
+void CudaKernels::gemm(Stream& s, const GemmArgs<T, F>& args) {
   const auto& [transpose_a, transpose_b, m, n, k, a, b, c, scale] = args;
   if (m == 0 || n == 0) {
     return;
@@ -71,7 +71,11 @@ void CudaKernels::gemm(Stream& s, const GemmArgs<T>& args) {
   const T alpha = static_cast<T>(scale.alpha);
   const T beta = static_cast<T>(scale.beta);
   cublasHandle_t handle = blas_handle(s);
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (std::is_same_v<F, BFloat16>) {
+    CUBLAS_CHECK(cublasGemmEx_64(handle, op_b, op_a, n, m, k, &alpha, b, CUDA_R_16BF, row_b, a,
+                                 CUDA_R_16BF, row_a, &beta, c, CUDA_R_32F, n, CUBLAS_COMPUTE_32F,
+                                 CUBLAS_GEMM_DEFAULT));
+  } else if constexpr (std::is_same_v<T, float>) {
     CUBLAS_CHECK(
         cublasSgemm_64(handle, op_b, op_a, n, m, k, &alpha, b, row_b, a, row_a, &beta, c, n));
   } else {
@@ -82,5 +86,6 @@ void CudaKernels::gemm(Stream& s, const GemmArgs<T>& args) {
 
 template void CudaKernels::gemm(Stream&, const GemmArgs<float>&);
 template void CudaKernels::gemm(Stream&, const GemmArgs<double>&);
+template void CudaKernels::gemm(Stream&, const GemmArgs<float, BFloat16>&);
 
 }  // namespace brigade

@@ -16,18 +16,18 @@ __global__ void add_bias_kernel(std::int64_t n, std::int64_t out, const T* b, bo
 
 /// One pass over y after the product. An epilogue of the GEMM would save it; y is [N, out] and W,
 /// which has to be read anyway, is [out, in].
-template <class T>
+template <class T, class F>
 void CudaKernels::linear(Stream& s, std::int64_t batch, std::int64_t in, std::int64_t out,
-                         const T* x, const T* w, const T* b, Activation activation, T* y) {
-  gemm<T>(s, {.transpose_a = false,
-              .transpose_b = true,
-              .m = batch,
-              .n = out,
-              .k = in,
-              .a = x,
-              .b = w,
-              .c = y,
-              .scale = {}});
+                         const F* x, const F* w, const T* b, Activation activation, T* y) {
+  gemm<T, F>(s, {.transpose_a = false,
+                 .transpose_b = true,
+                 .m = batch,
+                 .n = out,
+                 .k = in,
+                 .a = x,
+                 .b = w,
+                 .c = y,
+                 .scale = {}});
   const bool relu_too = activation == Activation::relu;
   if (b != nullptr) {
     cuda::launch(s, add_bias_kernel<T>, batch * out, out, b, relu_too, y);
@@ -40,5 +40,8 @@ template void CudaKernels::linear(Stream&, std::int64_t, std::int64_t, std::int6
                                   const float*, const float*, Activation, float*);
 template void CudaKernels::linear(Stream&, std::int64_t, std::int64_t, std::int64_t, const double*,
                                   const double*, const double*, Activation, double*);
+template void CudaKernels::linear(Stream&, std::int64_t, std::int64_t, std::int64_t,
+                                  const BFloat16*, const BFloat16*, const float*, Activation,
+                                  float*);
 
 }  // namespace brigade

@@ -58,6 +58,26 @@ TEST_F(Tf32OnGpu, RoundsFactorsOnlyWhereItIsAllowed) {
   EXPECT_FLOAT_EQ(product(false), 64.0F + 0x1p-6F) << "and not for ever";
 }
 
+using MixedPrecisionOnGpu = KernelTest<float>;
+
+TEST_F(MixedPrecisionOnGpu, ProductsOfBf16EqualTheCpus) {
+  const auto rounded = [](const Tensor& x) {
+    Tensor narrow = Tensor::empty(x.shape(), DType::bf16, x.device());
+    ops::narrow(x, narrow);
+    return narrow;
+  };
+  for (const auto [m, n, k] : {Sizes{1, 1, 1}, Sizes{3, 5, 7}, Sizes{64, 32, 128}}) {
+    expect_same({numbers({k, m}, 1), numbers({k, n}, 2), numbers({m, n}, 3)}, [&](Tensors& t) {
+      ops::gemm(rounded(t[0]), Trans::yes, rounded(t[1]), Trans::no, {.alpha = 0.5, .beta = 1.0},
+                t[2]);
+    });
+    expect_same({numbers({m, k}, 1), numbers({n, k}, 2), numbers({n}, 3), garbage({m, n})},
+                [&](Tensors& t) {
+                  ops::linear(rounded(t[0]), rounded(t[1]), t[2], t[3], Activation::relu);
+                });
+  }
+}
+
 TYPED_TEST(GemmOnGpu, OfEmptyMatricesTouchesNothingElse) {
   for (const auto [m, n, k] : {Sizes{0, 3, 2}, Sizes{3, 0, 2}, Sizes{3, 2, 0}}) {
     for (const double beta : {0.0, 0.5}) {

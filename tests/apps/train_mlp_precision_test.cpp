@@ -1,0 +1,45 @@
+// Runs the program under mpirun: --dtype bf16.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/support/program_run.h"
+#include "tests/support/temporary_directory.h"
+
+namespace brigade {
+namespace {
+
+class TrainMlpPrecision : public ::testing::Test {
+ protected:
+  nlohmann::json trained(const std::string& flags) const {
+    const test::Outcome outcome = test::run_program(
+        BRIGADE_TRAIN_MLP,
+        "--hidden 32 --epochs 4 --batch 32 --train-samples 512 --threads 1 --json " + flags, 2,
+        dir_.path());
+    EXPECT_EQ(outcome.exit_code, 0) << flags << '\n' << outcome.err;
+    return outcome.exit_code == 0 ? nlohmann::json::parse(outcome.out) : nlohmann::json();
+  }
+
+  TemporaryDirectory dir_;
+};
+
+TEST_F(TrainMlpPrecision, Bf16LearnsAlmostAsF32) {
+  const nlohmann::json full = trained("");
+  const nlohmann::json mixed = trained("--dtype bf16");
+  EXPECT_EQ(mixed["config"]["dtype"], "bf16");
+  EXPECT_NE(mixed["params_hash"], full["params_hash"]);
+  const double loss = full["test_loss"];
+  EXPECT_NEAR(mixed["test_loss"].get<double>(), loss, 0.02 * loss);
+}
+
+TEST_F(TrainMlpPrecision, Bf16EndsWithTheSameBitsInEveryMode) {
+  const nlohmann::json overlap = trained("--dtype bf16");
+  for (const std::string mode : {"naive", "flat", "per_param"}) {
+    EXPECT_EQ(trained("--dtype bf16 --mode " + mode)["params_hash"], overlap["params_hash"])
+        << mode;
+  }
+}
+
+}  // namespace
+}  // namespace brigade

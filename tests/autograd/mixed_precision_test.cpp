@@ -1,0 +1,123 @@
+#include <gmock/gmock.h>
+
+#include "autograd/engine.h"
+#include "autograd/functions/linear.h"
+#include "autograd/functions/mse_loss.h"
+#include "core/ops.h"
+#include "tests/support/expect_error.h"
+
+namespace brigade::autograd {
+namespace {
+
+using ops::Trans;
+
+Tensor numbers(const Shape& shape, std::uint32_t sequence) {
+  Tensor x = Tensor::empty(shape);
+  ops::uniform({.seed = 1, .sequence = sequence, .low = -1.0, .high = 1.0}, x);
+  return x;
+}
+
+Tensor narrow(const Tensor& x) {
+  Tensor y = Tensor::empty(x.shape(), DType::bf16);
+  ops::narrow(x, y);
+  return y;
+}
+
+/// x with the precision of bf16, in f32.
+Tensor rounded(const Tensor& x) {
+  Tensor y = Tensor::empty(x.shape());
+  ops::widen(narrow(x), {}, y);
+  return y;
+}
+
+std::vector<float> gradient(const Variable& variable) {
+  return variable.grad_state()->grad.to_vector<float>();
+}
+
+TEST(MixedPrecision, FactorsAreRoundedAndSumsAreNot) {
+  const Tensor a = numbers({5, 7}, 1);
+  const Tensor b = numbers({7, 3}, 2);
+  Tensor mixed = numbers({5, 3}, 3);
+  Tensor expected = mixed.clone();
+  ops::gemm(narrow(a), Trans::no, narrow(b), Trans::no, {.alpha = 0.5, .beta = 1.0}, mixed);
+  ops::gemm(rounded(a), Trans::no, rounded(b), Trans::no, {.alpha = 0.5, .beta = 1.0}, expected);
+  EXPECT_EQ(mixed.to_vector<float>(), expected.to_vector<float>());
+  EXPECT_NE(mixed.to_vector<float>(), rounded(mixed).to_vector<float>());
+}
+
+TEST(MixedPrecision, OfTransposedFactorsToo) {
+  const Tensor a = numbers({7, 5}, 1);
+  const Tensor b = numbers({3, 7}, 2);
+  Tensor mixed = Tensor::empty({5, 3});
+  Tensor expected = Tensor::empty({5, 3});
+  ops::gemm(narrow(a), Trans::yes, narrow(b), Trans::yes, {}, mixed);
+  ops::gemm(rounded(a), Trans::yes, rounded(b), Trans::yes, {}, expected);
+  EXPECT_EQ(mixed.to_vector<float>(), expected.to_vector<float>());
+}
+
+TEST(MixedPrecision, NeedsF32ForItsSums) {
+  const Tensor a = narrow(numbers({2, 2}, 1));
+  for (const DType wrong : {DType::bf16, DType::f64}) {
+    Tensor c = Tensor::empty({2, 2}, wrong);
+    EXPECT_ERROR_OF(Error, ops::gemm(a, Trans::no, a, Trans::no, {}, c),
+                    concat("gemm: expected a result of dtype f32 on cpu, got ", wrong, " on cpu"));
+  }
+}
+
+/// Every product that a layer makes: forward y = x Wᵀ, backward dW = dzᵀ x and dx = dz W. What is
+/// no product, the bias and its gradient, is not rounded.
+TEST(MixedPrecision, ALayerRoundsWhatItMultipliesAndNothingElse) {
+  const Tensor x = numbers({4, 6}, 1);
+  const Tensor w = numbers({3, 6}, 2);
+  const Tensor b = numbers({3}, 3);
+  const Tensor target = numbers({4, 3}, 4);
+  const std::vector<float> master = w.to_vector<float>();
+  for (const bool relu : {false, true}) {
+    const Variable input(x, true, "x");
+    const Variable weight(w, true, "w");
+    const Variable bias(b, true, "b");
+    const Variable y = relu ? linear_relu(input, weight, bias, Precision::bf16)
+                            : linear(input, weight, bias, Precision::bf16);
+    backward(mse_loss(y, target));
+
+    Tensor out = Tensor::empty({4, 3});
+    ops::linear(rounded(x), rounded(w), b, out, relu ? Activation::relu : Activation::none);
+    EXPECT_EQ(y.data().to_vector<float>(), out.to_vector<float>());
+    Tensor dz = Tensor::empty({4, 3});
+    const Tensor one = Tensor::from(std::vector<float>{1.0F}, {});
+    ops::mse_backward(out, target, one, {}, dz);
+    if (relu) {
+      const Tensor dy = dz.clone();
+      ops::relu_backward(dy, out, {}, dz);
+    }
+    Tensor dw = Tensor::empty({3, 6});
+    Tensor dx = Tensor::empty({4, 6});
+    Tensor db = Tensor::empty({3});
+    ops::gemm(rounded(dz), Trans::yes, rounded(x), Trans::no, {}, dw);
+    ops::gemm(rounded(dz), Trans::no, rounded(w), Trans::no, {}, dx);
+    ops::column_sum(dz, {}, db);
+    EXPECT_EQ(gradient(weight), dw.to_vector<float>()) << "relu " << relu;
+    EXPECT_EQ(gradient(input), dx.to_vector<float>()) << "relu " << relu;
+    EXPECT_EQ(gradient(bias), db.to_vector<float>()) << "relu " << relu;
+    EXPECT_EQ(weight.data().to_vector<float>(), master) << "it is not rounded itself";
+  }
+}
+
+TEST(MixedPrecision, ARoundedWeightIsThatOfItsForward) {
+  const Variable x(numbers({2, 3}, 1), true, "x");
+  const Variable w(numbers({2, 3}, 2), true, "w");
+  const Variable y = linear(x, w, Variable(), Precision::bf16);
+  const Tensor before = rounded(w.data());
+  Tensor moved = w.data();
+  ops::fill(7.0, moved);  // whoever changes a weight between forward and backward
+  backward(mse_loss(y, Tensor::zeros({2, 2})));
+  Tensor dz = Tensor::empty({2, 2});
+  ops::mse_backward(y.data(), Tensor::zeros({2, 2}), Tensor::from(std::vector<float>{1.0F}, {}), {},
+                    dz);
+  Tensor dx = Tensor::empty({2, 3});
+  ops::gemm(rounded(dz), Trans::no, before, Trans::no, {}, dx);
+  EXPECT_EQ(gradient(x), dx.to_vector<float>());
+}
+
+}  // namespace
+}  // namespace brigade::autograd
