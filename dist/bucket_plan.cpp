@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 
 #include "core/error.h"
 
@@ -146,11 +147,12 @@ std::string to_string(const BucketPolicy& policy) {
                 cap("last", policy.last_cap_bytes));
 }
 
-std::vector<std::size_t> reverse_registration(std::size_t parameters) {
-  std::vector<std::size_t> order(parameters);
-  for (std::size_t i = 0; i < parameters; ++i) {
-    order[i] = parameters - 1 - i;
-  }
+std::vector<std::size_t> expected_order(std::span<const PlanParameter> parameters) {
+  std::vector<std::size_t> order(parameters.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [parameters](std::size_t a, std::size_t b) {
+    return parameters[a].layer > parameters[b].layer;
+  });
   return order;
 }
 
@@ -174,10 +176,9 @@ BucketPlan assign_buckets(std::span<const PlanParameter> parameters,
 BucketPlan assign_buckets(std::span<const std::size_t> parameter_bytes, std::size_t cap_bytes) {
   std::vector<PlanParameter> parameters;
   for (const std::size_t bytes : parameter_bytes) {
-    parameters.push_back({.bytes = bytes});
+    parameters.push_back({.bytes = bytes, .layer = parameters.size()});
   }
-  return assign_buckets(parameters, reverse_registration(parameters.size()),
-                        {.cap_bytes = cap_bytes});
+  return assign_buckets(parameters, expected_order(parameters), {.cap_bytes = cap_bytes});
 }
 
 bool same_buckets(BucketPlan a, BucketPlan b) {

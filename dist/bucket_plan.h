@@ -20,7 +20,7 @@ using BucketPlan = std::vector<std::vector<std::size_t>>;
 struct PlanParameter {
   std::size_t bytes = 0;     ///< of its slice, padding included
   DType dtype = DType::f32;  ///< a bucket is one flat tensor, so it has one dtype
-  std::size_t layer = 0;     ///< equal for the parameters of one layer
+  std::size_t layer = 0;     ///< number of the parameter with which its layer begins
 };
 
 /// What makes a bucket.
@@ -50,9 +50,10 @@ struct BucketPolicy {
 std::string to_string(const BucketPolicy& policy);
 
 /// The order in which gradients are expected before anybody has seen a backward: the last
-/// registered parameter first, because backward reaches the last layer first. A guess; see
-/// ready_order.h.
-std::vector<std::size_t> reverse_registration(std::size_t parameters);
+/// registered layer first, because backward reaches it first, and in a layer the parameters as
+/// registered: autograd's linear writes the weight's gradient before the bias's. A guess, see
+/// ready_order.h; for a stack of layers it is right, and then nothing has to move.
+std::vector<std::size_t> expected_order(std::span<const PlanParameter> parameters);
 
 /// Assigns parameters to buckets, walking them in `order`.
 ///
@@ -74,7 +75,7 @@ std::vector<std::size_t> reverse_registration(std::size_t parameters);
 BucketPlan assign_buckets(std::span<const PlanParameter> parameters,
                           std::span<const std::size_t> order, const BucketPolicy& policy);
 
-/// The plain case: f32 parameters of these bytes, in reverse order of registration, up to one cap.
+/// The plain case: f32 parameters of these bytes, each a layer, up to one cap.
 BucketPlan assign_buckets(std::span<const std::size_t> parameter_bytes, std::size_t cap_bytes);
 
 /// Whether two plans put the same parameters into the same buckets, in the same order of buckets.

@@ -36,10 +36,11 @@ BucketPolicy bucket_policy(const DataParallelOptions& options) {
 
 BucketPlan plan_buckets(std::span<const autograd::Variable> parameters,
                         const DataParallelOptions& options) {
-  return options.plan.empty()
-             ? assign_buckets(plan_parameters(parameters), reverse_registration(parameters.size()),
-                              bucket_policy(options))
-             : options.plan;
+  if (!options.plan.empty()) {
+    return options.plan;
+  }
+  const std::vector<PlanParameter> planned = plan_parameters(parameters);
+  return assign_buckets(planned, expected_order(planned), bucket_policy(options));
 }
 
 DataParallel::DataParallel(std::vector<autograd::Variable> parameters, Communicator& comm,

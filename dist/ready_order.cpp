@@ -9,12 +9,13 @@ namespace brigade::dist {
 namespace {
 
 /// `seen`, and behind it whatever is missing.
-std::vector<std::size_t> completed(std::vector<std::size_t> seen, std::size_t parameters) {
-  std::vector<bool> known(parameters, false);
+std::vector<std::size_t> completed(std::vector<std::size_t> seen,
+                                   std::span<const PlanParameter> parameters) {
+  std::vector<bool> known(parameters.size(), false);
   for (const std::size_t i : seen) {
     known.at(i) = true;
   }
-  const std::vector<std::size_t> all = reverse_registration(parameters);
+  const std::vector<std::size_t> all = expected_order(parameters);
   std::copy_if(all.begin(), all.end(), std::back_inserter(seen),
                [&known](std::size_t i) { return !known[i]; });
   return seen;
@@ -34,9 +35,10 @@ std::optional<BucketPlan> ReadyOrder::decide(std::span<const autograd::Variable>
                                              const std::vector<Bucket>& current,
                                              Communicator& comm) {
   watching_ = false;
+  const std::vector<PlanParameter> planned = plan_parameters(parameters);
   const std::vector<std::size_t> order =
-      of_rank_zero(completed(std::exchange(seen_, {}), parameters.size()), comm);
-  BucketPlan plan = assign_buckets(plan_parameters(parameters), order, policy);
+      of_rank_zero(completed(std::exchange(seen_, {}), planned), comm);
+  BucketPlan plan = assign_buckets(planned, order, policy);
   BucketPlan before;
   for (const Bucket& bucket : current) {
     before.push_back(bucket.members);

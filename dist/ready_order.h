@@ -14,15 +14,14 @@ namespace brigade::dist {
 /// Watches the first backward that synchronises, and once: in which order do gradients really
 /// become ready?
 ///
-/// The first plan follows a guess, reverse registration. Where it is wrong a full bucket waits for
-/// one before it whose last gradient comes late, and the network idles. So after that backward all
+/// The first plan follows a guess, expected_order. Where it is wrong a full bucket waits for one
+/// before it whose last gradient comes late, and the network idles. So after that backward all
 /// ranks rebuild their buckets from the observed order (PyTorch DDP does the same). Ranks may have
 /// observed different orders, and collectives match by order alone: rank 0's counts.
 ///
-/// The guess is wrong even for a stack of Linear layers, a little: a layer registers weight, bias,
-/// but backward delivers the weight first (autograd/functions/linear.cpp), which the reverse puts
-/// last. It matters where a bucket ends between the two; inside a bucket the order is of no
-/// consequence, and nothing moves for it.
+/// For a stack of layers the guess is right. It is wrong where layers are registered in another
+/// order than they are used, and for parameters that are never reached. Inside a bucket the order
+/// is of no consequence, and nothing moves for it.
 class ReadyOrder {
  public:
   /// `wanted` false: never watches, and decide() is never due.
@@ -41,8 +40,8 @@ class ReadyOrder {
   bool due() const { return watching_; }
 
   /// The plan for the order that rank 0 has seen, or nothing if its buckets are those of
-  /// `current`. Parameters that rank 0 has not seen keep their place behind all others, in reverse
-  /// order of registration. Not due any more afterwards. Collective; blocks on the host, so no
+  /// `current`. Parameters that rank 0 has not seen go behind all others, in the expected
+  /// order. Not due any more afterwards. Collective; blocks on the host, so no
   /// collective may be in flight.
   std::optional<BucketPlan> decide(std::span<const autograd::Variable> parameters,
                                    const BucketPolicy& policy, const std::vector<Bucket>& current,

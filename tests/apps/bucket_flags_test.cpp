@@ -118,8 +118,8 @@ TEST(BucketContents, NameTheParametersOfEveryPiece) {
       {.bucket_bytes = 576, .bucket_by = dist::BucketBy::layer, .split_tensors = true});
   const auto contents = bucket_contents(parallel);
   EXPECT_EQ(contents.size(), 2U);
-  EXPECT_THAT(contents, Contains(Pair("bucket_0[1/2]", "0.bias, 0.weight")));
-  EXPECT_THAT(contents, Contains(Pair("bucket_0[2/2]", "0.weight")));
+  EXPECT_THAT(contents, Contains(Pair("bucket_0[1/2]", "0.weight")));
+  EXPECT_THAT(contents, Contains(Pair("bucket_0[2/2]", "0.weight, 0.bias")));
   const std::vector<BucketInfo> described = describe_buckets(parallel);
   ASSERT_EQ(described.size(), 1U);
   EXPECT_EQ(described[0].pieces, (std::vector<std::size_t>{512, 576}));

@@ -59,11 +59,11 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"SkipParamNoSync", "skip_param --mode no_sync --accum 2", 2, 1,
              "[rank 1] data parallel: 1 of 6 parameters got no gradient"},
         Case{"SwapBuckets", "swap_buckets", 2, 3,
-             "[rank 0] data parallel: the ranks disagree: rank 0 has 'bucket 0: 4.bias', rank 1 "
-             "has 'bucket 0: 0.weight'; start every rank with the same program and flags"},
+             "[rank 0] data parallel: the ranks disagree: rank 0 has 'bucket 0: 4.weight', rank 1 "
+             "has 'bucket 0: 0.bias'; start every rank with the same program and flags"},
         Case{"SwapBucketsPerParam", "swap_buckets:rank=2 --mode per_param", 3, 3,
-             "[rank 0] data parallel: the ranks disagree: rank 0 has 'bucket 0: 4.bias', rank 2 "
-             "has 'bucket 0: 0.weight'"},
+             "[rank 0] data parallel: the ranks disagree: rank 0 has 'bucket 0: 4.weight', rank 2 "
+             "has 'bucket 0: 0.bias'"},
         Case{"OtherSeed", "other_seed", 2, 3,
              "[rank 0] data parallel: parameter '0.weight' of rank 1 differs from rank 0's"},
         Case{"Nan", "nan", 2, 1,

@@ -69,7 +69,7 @@ TEST(Inject, OnlyTheChosenRankHasTheFault) {
 
     const auto options =
         FaultInjector(parsed("swap_buckets"), comm).synchronisation({.bucket_bytes = 64}, listed);
-    EXPECT_EQ(options.plan, chosen ? (dist::BucketPlan{{0}, {1}, {2}, {3}}) : dist::BucketPlan{});
+    EXPECT_EQ(options.plan, chosen ? (dist::BucketPlan{{1}, {0}, {3}, {2}}) : dist::BucketPlan{});
   });
 }
 

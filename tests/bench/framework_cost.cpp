@@ -88,7 +88,7 @@ dist::BucketPlan plan_of(std::size_t count, dist::BucketBy by) {
   for (std::size_t i = 0; i < count; ++i) {
     parameters[i] = {.bytes = dist::kSliceAlignment, .layer = i / 2 * 2};
   }
-  return dist::assign_buckets(parameters, dist::reverse_registration(count),
+  return dist::assign_buckets(parameters, dist::expected_order(parameters),
                               {.by = by, .cap_bytes = 400 * dist::kSliceAlignment});
 }
 

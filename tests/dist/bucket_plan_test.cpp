@@ -13,13 +13,22 @@ BucketPlan plan(const std::vector<std::size_t>& bytes, std::size_t cap) {
   return assign_buckets(bytes, cap);
 }
 
-/// f32 parameters of one layer, in reverse order of registration.
+/// f32 parameters, the last registered first.
 BucketPlan plan(const std::vector<std::size_t>& bytes, const BucketPolicy& policy) {
   std::vector<PlanParameter> parameters;
   for (const std::size_t one : bytes) {
-    parameters.push_back({.bytes = one});
+    parameters.push_back({.bytes = one, .layer = parameters.size()});
   }
-  return assign_buckets(parameters, reverse_registration(parameters.size()), policy);
+  return assign_buckets(parameters, expected_order(parameters), policy);
+}
+
+TEST(ExpectedOrder, IsTheLastLayerFirstAndItsWeightBeforeItsBias) {
+  std::vector<PlanParameter> parameters(6);
+  const std::size_t layers[] = {0, 0, 2, 3, 3, 0};  // the last one was registered late
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    parameters[i].layer = layers[i];
+  }
+  EXPECT_EQ(expected_order(parameters), (Order{3, 4, 2, 0, 1, 5}));
 }
 
 TEST(BucketsBySize, WalkParametersInReverse) {

@@ -175,7 +175,7 @@ TEST(DataParallel, RefusesRanksWithDifferentPolicies) {
   complaint({}, {.split_tensors = true}, "bytes, larger ones split, pieces of 26214400 bytes'");
   complaint({}, {.rebuild_buckets = false},
             "rank 0 has 'buckets rebuilt once', rank 1 has 'buckets never rebuilt'");
-  complaint({}, {.plan = {{1, 0}}}, "rank 1 has 'buckets never rebuilt'");
+  complaint({}, {.plan = {{0, 1}}}, "rank 1 has 'buckets never rebuilt'");
 }
 
 TEST(DataParallel, FollowsThePlanItIsGiven) {

@@ -46,7 +46,7 @@ TEST(ReadyOrder, RebuildsOnceFromTheFirstBackward) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 3, 2});
     const DataParallel parallel(wrong_way_round(*model), comm, {.bucket_bytes = 128});
-    EXPECT_EQ(buckets_of(parallel), "0.weight 0.bias | 2.weight 2.bias");
+    EXPECT_EQ(buckets_of(parallel), "0.bias 0.weight | 2.bias 2.weight");
     test::backward_once(*model, 2, 2);
     EXPECT_EQ(buckets_of(parallel), "2.weight 2.bias | 0.weight 0.bias");
     EXPECT_TRUE(parallel.rebuilt());
@@ -104,10 +104,19 @@ TEST(ReadyOrder, AfterAFailedRebuildThereIsNoWayOn) {
               ThrowsMessage<Error>(HasSubstr("into new buckets has failed")));
 }
 
+/// A model whose layers are in order, but each registers its bias before its weight.
+std::vector<autograd::Variable> biases_first(const nn::Module& model) {
+  std::vector<autograd::Variable> parameters = model.parameters();
+  for (std::size_t i = 0; i + 1 < parameters.size(); i += 2) {
+    std::swap(parameters[i], parameters[i + 1]);
+  }
+  return parameters;
+}
+
 TEST(ReadyOrder, MovesNothingForTheOrderInsideABucket) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({2, 3, 2});
-  const DataParallel parallel(model->parameters(), comm, {.bucket_bytes = 128});
+  const DataParallel parallel(biases_first(*model), comm, {.bucket_bytes = 128});
   const std::byte* place = parallel.buckets()[0].grads.bytes();
   test::backward_once(*model, 2, 2);
   EXPECT_EQ(buckets_of(parallel), "2.bias 2.weight | 0.bias 0.weight")
@@ -119,10 +128,24 @@ TEST(ReadyOrder, MovesNothingForTheOrderInsideABucket) {
 TEST(ReadyOrder, PutsALayersWeightBeforeItsBiasWhereABucketEndsBetweenThem) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({2, 3, 2});
-  const DataParallel parallel(model->parameters(), comm, {.mode = SyncMode::per_param});
+  const DataParallel parallel(biases_first(*model), comm, {.mode = SyncMode::per_param});
   EXPECT_EQ(buckets_of(parallel), "2.bias | 2.weight | 0.bias | 0.weight");
   test::backward_once(*model, 2, 2);
   EXPECT_EQ(buckets_of(parallel), "2.weight | 2.bias | 0.weight | 0.bias");
+}
+
+TEST(ReadyOrder, OfAStackOfLayersIsTheExpectedOne) {
+  SingleProcessCommunicator comm(kCpu);
+  for (const SyncMode mode : {SyncMode::per_param, SyncMode::overlap}) {
+    for (const std::size_t cap : {std::size_t{64}, std::size_t{192}, std::size_t{1} << 20U}) {
+      const auto model = test::make_mlp({2, 3, 3, 3, 2});
+      const DataParallel parallel(model->parameters(), comm, {.mode = mode, .bucket_bytes = cap});
+      const std::string before = buckets_of(parallel);
+      test::backward_once(*model, 2, 2);
+      EXPECT_EQ(buckets_of(parallel), before);
+      EXPECT_FALSE(parallel.rebuilt());
+    }
+  }
 }
 
 TEST(ReadyOrder, KeepsTheFirstPlanIfToldTo) {
@@ -131,7 +154,7 @@ TEST(ReadyOrder, KeepsTheFirstPlanIfToldTo) {
   const DataParallel kept(wrong_way_round(*model), comm,
                           {.bucket_bytes = 128, .rebuild_buckets = false});
   test::backward_once(*model, 2, 2);
-  EXPECT_EQ(buckets_of(kept), "0.weight 0.bias | 2.weight 2.bias");
+  EXPECT_EQ(buckets_of(kept), "0.bias 0.weight | 2.bias 2.weight");
 
   const auto other = test::make_mlp({2, 3, 2});
   const DataParallel given(other->parameters(), comm, {.plan = {{0, 1}, {2, 3}}});
@@ -157,9 +180,9 @@ TEST(ReadyOrder, RankZeroDecidesForAll) {
     const auto model = test::make_mlp({2, 3, 2});
     const std::vector<autograd::Variable> parameters = model->parameters();
     const BucketPolicy policy{.cap_bytes = 0};
+    const std::vector<PlanParameter> planned = plan_parameters(parameters);
     const std::vector<Bucket> current =
-        make_buckets(parameters, assign_buckets(plan_parameters(parameters),
-                                                reverse_registration(parameters.size()), policy));
+        make_buckets(parameters, assign_buckets(planned, expected_order(planned), policy));
     ReadyOrder order(true);
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       const auto shift = static_cast<std::size_t>(comm.rank());
