@@ -10,6 +10,7 @@
 #include "apps/run_loop.h"
 #include "apps/setup.h"
 #include "apps/timeline.h"
+#include "autograd/engine.h"
 #include "core/context.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"
@@ -82,8 +83,15 @@ void show_ring(const Console& console, const Options& options, const Workplace& 
   }
 }
 
-/// Memory is counted from here: what made the data is no part of the training's.
+/// Memory is counted from here: what made the data is no part of the training's, nor is the code
+/// that libraries load when they are first used, hence one step of a tiny network.
 ResidentPeak count_memory(Device device) {
+  {
+    const auto model = make_mlp({.widths = {8, 8, 8}}, /*seed=*/0, device);
+    const Tensor x = Tensor::zeros({4, 8}, DType::f32, device);
+    const auto loss = make_loss("mse");
+    autograd::backward((*loss)(model->forward(autograd::Variable(x)), x));
+  }
   CachingAllocator& allocator = *Context::current().allocator(device);
   allocator.trim();
   allocator.reset_peak();

@@ -1,3 +1,5 @@
+#include <malloc.h>
+
 #include <cstdlib>
 #include <cstring>
 
@@ -5,7 +7,16 @@
 
 namespace brigade {
 
+/// A large block comes from mmap and goes back to the system when it is given back. glibc would
+/// raise its limit for that to the largest block it has seen given back, and keep later ones in a
+/// heap full of holes: the parameters that move into buckets are such blocks, a third of a small
+/// model's memory. Whoever has set the limit before (mallopt, MALLOC_MMAP_THRESHOLD_) is overruled.
 void* CpuKernels::allocate(int /*device*/, std::size_t bytes, std::size_t alignment) {
+#ifdef M_MMAP_THRESHOLD
+  constexpr int kLarge = 128 << 10;  // glibc's own first choice
+  static const int fixed = mallopt(M_MMAP_THRESHOLD, kLarge);
+  static_cast<void>(fixed);
+#endif
   return std::aligned_alloc(alignment, bytes);
 }
 

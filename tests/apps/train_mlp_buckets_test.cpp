@@ -40,7 +40,6 @@ TEST_F(TrainMlpBuckets, ShowsTheBucketsAgainWhenTheyWereRebuilt) {
   const nlohmann::json after = nlohmann::json::parse(rebuilt.out);
   EXPECT_EQ(after["buckets_rebuilt"], true);
   EXPECT_EQ(after["buckets"][2]["parameters"], nlohmann::json({"0.weight"}));
-  EXPECT_TRUE(after["buckets"][0].contains("ready_ms"));
 
   const Outcome kept = run(flags + "--no-rebuild", 2);
   ASSERT_EQ(kept.exit_code, 0) << kept.err;
@@ -61,6 +60,7 @@ TEST_F(TrainMlpBuckets, SplitsABucketIntoCollectivesThatKeepTheirNames) {
   EXPECT_EQ(json["collectives_per_step"], 4);
   EXPECT_EQ(json["buckets"].size(), 2U);
   EXPECT_EQ(json["buckets"][1]["pieces"], 2);
+  EXPECT_GE(json["buckets"][1]["begin_ms"], json["buckets"][1]["ready_ms"]);
   EXPECT_LT(json["buckets"][1]["begin_ms"], json["buckets"][1]["end_ms"]);
   EXPECT_THAT(read(dir_ / "runs" / "1" / "timeline.html"), HasSubstr("bucket_1[1/2]: 0."));
 }
