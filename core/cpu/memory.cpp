@@ -12,11 +12,9 @@ namespace brigade {
 /// heap full of holes: the parameters that move into buckets are such blocks, a third of a small
 /// model's memory. Whoever has set the limit before (mallopt, MALLOC_MMAP_THRESHOLD_) is overruled.
 void* CpuKernels::allocate(int /*device*/, std::size_t bytes, std::size_t alignment) {
-#ifdef M_MMAP_THRESHOLD
   constexpr int kLarge = 128 << 10;  // glibc's own first choice
   static const int fixed = mallopt(M_MMAP_THRESHOLD, kLarge);
   static_cast<void>(fixed);
-#endif
   return std::aligned_alloc(alignment, bytes);
 }
 
