@@ -16,8 +16,8 @@ JAX step (jax_baseline.py). --alone leaves PyTorch out.
              gemm_share, all of it in one run)
   memory     growth of the process, Brigade's / PyTorch's (MiB): its highest resident set (VmHWM) less the resident set
              before the network is made, libraries imported, data loaded. Weights, gradients, activations, libraries'
-             workspaces; code touched for the first time too, but PyTorch has made a step of a tiny network before.
-             "-" where /proc does not tell
+             workspaces; both have made a step of a tiny network before, because libraries load much of their
+             code when they are first used. "-" where /proc does not tell
 
 --cpu-time, for a machine that does other work as well, times both by the CPU time of their thread; Brigade's step is
 then that of gemm_share, which trains the same layers without train_mlp around them.
