@@ -55,10 +55,10 @@ Device choose_device(const std::string& request, const RankInfo& info, Communica
 
 /// A communicator for tensors on `device`. `mpi`; `nccl`; CPU only: `shared` memory of one host;
 /// `hierarchical`, that within each host and the ring over sockets between them; `ring`, `halving`
-/// or `tree`, that algorithm over sockets. `auto` takes NCCL on GPUs, or `mpi`
-/// with a warning where NCCL fails on a rank; else the ring on several hosts and shared memory on
-/// one; one rank needs none and gets SingleProcessCommunicator. Prints one warning line on rank 0
-/// when ranks share a GPU. `nccl` only matters where NCCL is taken.
+/// or `tree`, that algorithm over sockets. `auto` takes NCCL on GPUs, or `mpi` with a warning
+/// where NCCL fails on a rank; else the ring on several hosts and shared memory on one; one rank
+/// needs none and gets SingleProcessCommunicator. Prints one warning line on rank 0 when ranks
+/// share a GPU. `nccl` only matters where NCCL is taken.
 /// UsageError for combinations that cannot work.
 std::unique_ptr<Communicator> make_communicator(const std::string& request, Device device,
                                                 const NcclOptions& nccl = {});

@@ -9,8 +9,9 @@ namespace brigade {
 
 /// A large block comes from mmap and goes back to the system when it is given back. glibc would
 /// raise its limit for that to the largest block it has seen given back, and keep later ones in a
-/// heap full of holes: the parameters that move into buckets are such blocks, a third of a small
-/// model's memory. Whoever has set the limit before (mallopt, MALLOC_MMAP_THRESHOLD_) is overruled.
+/// heap full of holes: the parameters that move into buckets are such blocks, and the holes were
+/// 7.5 of 36.5 MiB with 40 layers of 256 x 256. Whoever has set the limit before (mallopt,
+/// MALLOC_MMAP_THRESHOLD_) is overruled.
 void* CpuKernels::allocate(int /*device*/, std::size_t bytes, std::size_t alignment) {
   constexpr int kLarge = 128 << 10;  // glibc's own first choice
   static const int fixed = mallopt(M_MMAP_THRESHOLD, kLarge);
