@@ -56,6 +56,8 @@ std::vector<std::string> Options::agreement() const {
           flag("reduce", reduce),
           flag("profile", profile ? "on" : "off"),
           flag("tf32", tf32 ? "on" : "off"),
+          flag("replay", replay ? "on" : "off"),
+          flag("cuda-graph", cuda_graph ? "on" : "off"),
           flag("dtype", dtype),
           flag("nccl-max-ctas", nccl.max_ctas),
           flag("nccl-register", nccl.register_buckets ? "on" : "off"),

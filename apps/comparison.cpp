@@ -58,16 +58,15 @@ class Contestant {
   void take_turn(std::int64_t steps) {
     trainer_->step(done_++, Trainer::Timed::no);
     // Not counted either: the very first one may still have other buckets (dist/ready_order.h).
-    const std::uint64_t collectives = comm_.collectives();
-    const std::uint64_t bytes = comm_.bytes_reduced();
-    const std::uint64_t sent = comm_.bytes_sent();
+    const dist::Traffic before = comm_.traffic();
     for (std::int64_t i = 1; i < steps; ++i) {
       trainer_->step(done_++, Trainer::Timed::yes);
     }
     const auto counted = static_cast<double>(steps - 1);
-    collectives_per_step_ = static_cast<double>(comm_.collectives() - collectives) / counted;
-    bytes_per_step_ = static_cast<double>(comm_.bytes_reduced() - bytes) / counted;
-    bytes_sent_per_step_ = static_cast<double>(comm_.bytes_sent() - sent) / counted;
+    const dist::Traffic traffic = comm_.traffic() - before;
+    collectives_per_step_ = static_cast<double>(traffic.collectives) / counted;
+    bytes_per_step_ = static_cast<double>(traffic.bytes_reduced) / counted;
+    bytes_sent_per_step_ = static_cast<double>(traffic.bytes_sent) / counted;
     trainer_->take_losses();
   }
 
@@ -251,8 +250,7 @@ class Race {
     // It counts its own samples only.
     comparison_.ideal.timing.samples_per_second *= world().size();
     comparison_.timed_steps = static_cast<std::int64_t>(comparison_.ideal.timing.measured_steps);
-    comparison_.peak_memory_bytes =
-        Context::current().allocator(place_.device)->stats().peak_in_use;
+    comparison_.peak_memory_bytes = Context::current().memory_stats(place_.device).peak_in_use;
     for (const auto& contestant : contestants_) {
       comparison_.peak_memory_bytes += contestant->shared_bytes();
     }

@@ -62,7 +62,7 @@ MemoryUse measure_memory(const dist::DataParallel& data_parallel, const optim::O
     use.weights += parameter.requires_grad() ? 0 : parameter.data().nbytes();
   }
   use.optimizer_state = optimizer.state_bytes();
-  const MemoryStats stats = Context::current().allocator(device)->stats();
+  const MemoryStats stats = Context::current().memory_stats(device);
   use.peak = stats.peak_in_use + use.shared_with_peers;
   use.kept_for_reuse = stats.reserved - std::min(stats.reserved, stats.peak_in_use);
   use.activations_and_rest = use.peak - use.weights - use.gradients - use.optimizer_state;

@@ -116,7 +116,7 @@ void declare_link(FlagTable& flags, Options& o) {
               "all-reduce as slowly as over this link; CPU");
 }
 
-void declare_machine(FlagTable& flags, Options& o) {
+void declare_machine(FlagTable& flags, Options& o, Program program) {
   flags.group("Machine");
   flags.choice("--device", o.device, {"auto", "cpu", "cuda"}, "auto | cpu | cuda (auto)");
   flags.choice("--comm", o.comm,
@@ -124,6 +124,14 @@ void declare_machine(FlagTable& flags, Options& o) {
                "auto | mpi | shared | hierarchical | nccl, or over sockets ring | halving | tree");
   flags.toggle("--tf32", "matrix products on tensor cores, factors rounded to TF32; GPU",
                [&o] { o.tf32 = true; });
+  if (program == Program::train_mlp) {
+    flags.toggle("--replay", "record a step's kernels once, then repeat them; GPU: CUDA graphs",
+                 [&o] { o.replay = true; });
+    flags.toggle("--cuda-graph", "--replay, on a GPU or not at all", [&o] {
+      o.replay = true;
+      o.cuda_graph = true;
+    });
+  }
   flags.number("--threads", o.threads, std::int64_t{1}, std::int64_t{4096},
                "per rank (the cores it is bound to)");
   declare_link(flags, o);
@@ -183,7 +191,7 @@ void declare(FlagTable& flags, Options& o, ShapeFlags& shape, Program program) {
   declare_data(flags, o, program);
   declare_model(flags, o, shape, program);
   declare_optimizer(flags, o);
-  declare_machine(flags, o);
+  declare_machine(flags, o, program);
   if (!compares) {
     flags.toggle("--trace-ring", "first show a ring all-reduce, step by step",
                  [&o] { o.trace_ring = true; });

@@ -72,6 +72,8 @@ struct Options {
   bool trace_ring = false;
   bool profile = false;
   bool tf32 = false;
+  bool replay = false;
+  bool cuda_graph = false;  // replay, and only on a GPU
   dist::NcclOptions nccl;
   std::int64_t threads = 0;  // 0: the cores of this rank's binding
   std::optional<dist::LinkModel> emulated_link;

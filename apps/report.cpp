@@ -307,6 +307,13 @@ void print_result(const Console& console, const RunInfo& info, const RunResult& 
         t.median.comm, emulated_text(info), 100.0 * t.hidden_fraction, result.collectives_per_step,
         result.bytes_reduced_per_step / 0x1p20, sent_text(info, result)));
   }
+  if (info.options.replay) {
+    console.line(fmt::format("replayed {} of {} micro-batches{}", result.replays,
+                             info.steps * info.options.accum,
+                             info.device.is_cuda() ? " as CUDA graphs; collectives in these are "
+                                                     "not timed"
+                                                   : ""));
+  }
   print_execution_summary(console, info, result);
   warn_of_straggler(console, t);
   if (result.params_equal) {

@@ -76,6 +76,34 @@ void resolve_in_flight(const CLI::App& app, Options& o) {
   }
 }
 
+/// What a recording would leave out.
+void check_replay(const Options& o) {
+  if (!o.replay) {
+    return;
+  }
+  const std::string flag = o.cuda_graph ? "--cuda-graph" : "--replay";
+  if (o.cross_step) {
+    throw UsageError(flag +
+                     ": expected no --cross-step: a replayed layer would not wait for its "
+                     "weights to be updated; use --optimizer-overlap");
+  }
+  if (o.find_unused || o.static_graph) {
+    throw UsageError(concat(flag, ": expected no ",
+                            o.static_graph ? "--static-graph" : "--find-unused",
+                            ": a replay takes the same way every time and looks at no graph"));
+  }
+  if (o.trace || o.profile) {
+    throw UsageError(concat(flag, ": expected no ", o.trace ? "--trace" : "--profile",
+                            ": a replay does not pass the places that are timed; trace a run "
+                            "without ",
+                            flag));
+  }
+  if (o.inject) {
+    throw UsageError(concat(flag, ": expected no --inject, got ", o.inject->text,
+                            ": a replay calls no layer that could fail"));
+  }
+}
+
 }  // namespace
 
 void resolve_options(const CLI::App& app, Options& o) {
@@ -102,6 +130,7 @@ void resolve_options(const CLI::App& app, Options& o) {
         "--reduce deterministic: expected a --comm that can add in rank order, got hierarchical: "
         "it adds within the hosts first");
   }
+  check_replay(o);
   check_bucket_flags(o);
   check_hook_flag(o);
   if (o.lr == 0.0) {

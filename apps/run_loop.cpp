@@ -38,18 +38,14 @@ class RunLoop {
 
   RunResult run() {
     dist::Communicator& comm = parts_.data_parallel.communicator();
-    std::uint64_t collectives = comm.collectives();
-    std::uint64_t bytes = comm.bytes_reduced();
-    std::uint64_t sent = comm.bytes_sent();
+    dist::Traffic before = comm.traffic();
     for (std::int64_t step = 0; step < info_.steps; ++step) {
       trainer_.step(step);
       if (step == 0) {
         follow_rebuild();
       }
       if (step == 0 && info_.steps > 1) {  // counted are the steps whose buckets are the final ones
-        collectives = comm.collectives();
-        bytes = comm.bytes_reduced();
-        sent = comm.bytes_sent();
+        before = comm.traffic();
       }
       samples_ += trainer_.history().samples().back();
       const bool test = is_test_due(step + 1);
@@ -58,9 +54,10 @@ class RunLoop {
       }
     }
     const auto steps = static_cast<double>(std::max<std::int64_t>(info_.steps - 1, 1));
-    result_.collectives_per_step = static_cast<double>(comm.collectives() - collectives) / steps;
-    result_.bytes_reduced_per_step = static_cast<double>(comm.bytes_reduced() - bytes) / steps;
-    result_.bytes_sent_per_step = static_cast<double>(comm.bytes_sent() - sent) / steps;
+    const dist::Traffic traffic = comm.traffic() - before;
+    result_.collectives_per_step = static_cast<double>(traffic.collectives) / steps;
+    result_.bytes_reduced_per_step = static_cast<double>(traffic.bytes_reduced) / steps;
+    result_.bytes_sent_per_step = static_cast<double>(traffic.bytes_sent) / steps;
     result_.seconds = seconds_since(begin_);
     result_.samples_per_second_overall = samples_ / (result_.seconds - test_seconds_);
     result_.timing =
@@ -73,7 +70,10 @@ class RunLoop {
   void record() {
     const StepRecorder& recorder = trainer_.recorder();
     result_.recorded_steps = recorder.steps().size();
-    result_.operations = operation_times(recorder.steps());
+    result_.replays = trainer_.replays();
+    if (!info_.options.replay) {  // a replay does not pass the places that note operations
+      result_.operations = operation_times(recorder.steps());
+    }
     if (info_.options.trace) {
       result_.trace = {.title = concat(info_.options.mode, ", ", info_.ranks.size, " ranks"),
                        .device = info_.device_name,

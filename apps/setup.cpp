@@ -14,6 +14,29 @@
 
 namespace brigade::apps {
 
+namespace {
+
+/// What a CUDA graph cannot hold, and a list of calls on the CPU can.
+void check_cuda_graph(const Options& o, const dist::Communicator& comm) {
+  std::string obstacle;
+  if (o.mode == "naive") {
+    obstacle = "--mode naive waits for the GPU in every step";
+  } else if (o.optimizer_overlap) {
+    obstacle = "with --optimizer-overlap it would hold the optimizer, whose numbers change";
+  } else if (o.comm_hook != "none") {
+    obstacle = concat("--comm-hook ", o.comm_hook, " keeps state on the host");
+  } else if (comm.size() > 1 && !comm.description().starts_with("NCCL ")) {
+    obstacle = "gradients travel through " + comm.description() + ", which waits for the GPU";
+  }
+  if (!obstacle.empty()) {
+    throw UsageError(concat(o.cuda_graph ? "--cuda-graph" : "--replay",
+                            ": expected a step that a CUDA graph can hold, but ", obstacle,
+                            "; leave one of them out"));
+  }
+}
+
+}  // namespace
+
 Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
                          const Console& console) {
   const auto control = dist::make_communicator("mpi", kCpu);
@@ -40,6 +63,13 @@ Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
   note = unused_nccl_flags(options.nccl, place.comm->description());
   if (!note.empty()) {
     console.warn(note);
+  }
+  if (options.cuda_graph && !place.device.is_cuda()) {
+    throw UsageError(concat("--cuda-graph: expected a GPU, but this run is on ", place.device,
+                            "; --replay repeats recorded kernels on a CPU"));
+  }
+  if (options.replay && place.device.is_cuda()) {
+    check_cuda_graph(options, *place.comm);
   }
   if (options.reduce == "deterministic" && !place.comm->sums_in_rank_order()) {
     place.comm->use(std::make_unique<dist::OrderedAllReduce>());

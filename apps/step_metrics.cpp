@@ -115,7 +115,7 @@ void StepClock::backward_done() {
 }
 void StepClock::mark() {
   if (recording_) {
-    memory_.push_back(Context::current().allocator(device_)->stats().in_use);
+    memory_.push_back(Context::current().memory_stats(device_).in_use);
   }
   marks_.push_back(stream_.record(Timing::on));
 }

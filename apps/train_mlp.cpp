@@ -152,7 +152,8 @@ int train(const Options& options, const dist::RankInfo& ranks) {
                                 .never_sync = options.never_syncs(),
                                 .clip_norm = options.clip_norm,
                                 .in_flight = options.in_flight(),
-                                .prefetch = info.prefetches ? Prefetch::on : Prefetch::off},
+                                .prefetch = info.prefetches ? Prefetch::on : Prefetch::off,
+                                .replay = options.replay},
                                *data.test, {console, metrics ? &*metrics : nullptr});
   compare_ranks(result, data_parallel);
   result.memory = largest_of_ranks(

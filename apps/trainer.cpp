@@ -59,6 +59,12 @@ Trainer::Trainer(const TrainerParts& parts)
                        const dist::Bucket& bucket) { return optimizer.update_of(bucket.data); }},
         *parts.in_flight);
   }
+  if (parts.replay) {
+    replay_.emplace(parts.data_parallel.parameters(), parts.device);
+    if (parts.device.is_cuda()) {
+      comm_.set_timing(false);  // an event inside a CUDA graph has no time one could ask for
+    }
+  }
 }
 
 bool Trainer::crosses_steps() const {
@@ -114,10 +120,9 @@ void Trainer::run_micro_batches(const std::vector<Batch>& batches, double sample
     const double seed = static_cast<double>(batches[micro].size()) * comm_.size() / samples;
     if (parts_.never_sync || (parts_.deferred_sync && micro + 1 < batches.size())) {
       const auto scope = parts_.data_parallel.no_sync();
-      run_micro_batch(batches[micro], seed, "backward_COMPUTE_ONLY");
+      run_micro_batch(batches[micro], {micro, seed, /*synchronizes=*/false});
     } else {
-      run_micro_batch(batches[micro], seed,
-                      parts_.overlaps ? "backward_WITH_OVERLAP" : "backward_COMPUTE_ONLY");
+      run_micro_batch(batches[micro], {micro, seed, /*synchronizes=*/true});
     }
   }
 }
@@ -132,20 +137,49 @@ autograd::Variable Trainer::forward(const Batch& batch) {
   return parts_.loss(prediction, batch.targets);
 }
 
-void Trainer::run_micro_batch(const Batch& batch, double seed, const char* backward_name) {
+void Trainer::run_micro_batch(const Batch& batch, const MicroBatch& micro) {
+  const char* backward_name =
+      micro.synchronizes && parts_.overlaps ? "backward_WITH_OVERLAP" : "backward_COMPUTE_ONLY";
   if (batch.size() == 0) {
     clock_.forward_done();
     const TraceScope trace(backward_name);
     parts_.data_parallel.mirror_backward();
     micro_losses_.emplace_back();
+  } else if (replay_ && batch.size() == parts_.sampler.geometry().batch) {
+    replay(batch, micro);
   } else {
-    const autograd::Variable loss = forward(batch);
-    clock_.forward_done();
-    const TraceScope trace(backward_name);
-    autograd::backward(loss, {.seed = seed});
-    micro_losses_.push_back(loss.data());
+    compute(batch, micro, backward_name);
   }
   clock_.backward_done();
+}
+
+void Trainer::compute(const Batch& batch, const MicroBatch& micro, const char* backward_name) {
+  const autograd::Variable loss = forward(batch);
+  clock_.forward_done();
+  const TraceScope trace(backward_name);
+  autograd::backward(loss, {.seed = micro.seed});
+  micro_losses_.push_back(loss.data());
+}
+
+void Trainer::replay(const Batch& batch, const MicroBatch& micro) {
+  const autograd::Replay::Key key{.inputs = batch.inputs.bytes(),
+                                  .targets = batch.targets.bytes(),
+                                  .samples = batch.size(),
+                                  .micro_batch = micro.index,
+                                  .seed = micro.seed,
+                                  .synchronizes = micro.synchronizes};
+  micro_losses_.push_back(replay_->forward(key, [&] { return forward(batch); }));
+  clock_.forward_done();
+  const dist::Traffic before = comm_.traffic();
+  replay_->backward();
+  if (parts_.device.is_cuda() && micro.synchronizes) {
+    const dist::Traffic added = comm_.traffic() - before;
+    if (added.collectives > 0) {
+      recorded_traffic_ = added;
+    } else {
+      comm_.count_again(recorded_traffic_);  // the graph has repeated what nobody asked for again
+    }
+  }
 }
 
 void Trainer::update(const std::vector<Batch>& batches) {

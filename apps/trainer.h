@@ -9,6 +9,7 @@
 #include "apps/step_metrics.h"
 #include "apps/step_recorder.h"
 #include "apps/timing_summary.h"
+#include "autograd/replay.h"
 #include "dist/data_parallel.h"
 #include "dist/sampler.h"
 #include "nn/loss.h"
@@ -34,6 +35,7 @@ struct TrainerParts {
   /// Buckets are updated as their gradients arrive, instead of by a step after backward.
   std::optional<dist::UpdateDeadline> in_flight = {};
   Prefetch prefetch = Prefetch::off;
+  bool replay = false;  ///< full micro-batches repeat what was recorded (autograd/replay.h)
 };
 
 /// Executes optimizer steps, one after the other, and keeps what they cost.
@@ -62,6 +64,8 @@ class Trainer {
 
   const TimingHistory& history() const { return history_; }
   const StepRecorder& recorder() const { return recorder_; }
+  /// Micro-batches that were repeated from a recording.
+  std::size_t replays() const { return replay_ ? replay_->replays() : 0; }
 
  private:
   const std::vector<Batch>& load(std::int64_t step);
@@ -69,7 +73,15 @@ class Trainer {
   void start_together();
   autograd::Variable forward(const Batch& batch);
   void run_micro_batches(const std::vector<Batch>& batches, double samples);
-  void run_micro_batch(const Batch& batch, double seed, const char* backward_name);
+  /// What tells one micro-batch of a step from another.
+  struct MicroBatch {
+    std::size_t index;
+    double seed;
+    bool synchronizes;
+  };
+  void run_micro_batch(const Batch& batch, const MicroBatch& micro);
+  void compute(const Batch& batch, const MicroBatch& micro, const char* backward_name);
+  void replay(const Batch& batch, const MicroBatch& micro);
   void update(const std::vector<Batch>& batches);
   void add_losses(const std::vector<Batch>& batches);
   void flush_losses();
@@ -79,6 +91,8 @@ class Trainer {
   BatchLoader loader_;
   StepClock clock_;
   StepRecorder recorder_;
+  std::optional<autograd::Replay> replay_;
+  dist::Traffic recorded_traffic_;  // of a micro-batch that synchronises, in a CUDA graph
   TimingHistory history_;
   std::int64_t next_step_ = 0;
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/context.h"
 #include "core/error.h"
 #include "core/ops.h"
+#include "core/recording.h"
 
 namespace brigade::autograd {
 namespace {
@@ -51,6 +53,10 @@ void leaf_finished(GradState& leaf) {
   }
   // By their numbers, which grow: a listener may detach itself or others, and one that is attached
   // now hears of the next gradient.
+  Stream& stream = compute_stream(leaf.device);
+  if (stream.recording()) {  // into_grad() has set it; its listeners may ask in a replay, too
+    stream.run([&leaf] { leaf.filled = true; });
+  }
   const std::size_t end = leaf.next_hook_id;
   std::size_t next_id = 0;
   for (;;) {
@@ -60,7 +66,9 @@ void leaf_finished(GradState& leaf) {
       return;
     }
     next_id = next->id + 1;
-    next->listener->on_grad_ready(next->index);
+    repeatable(stream, [listener = next->listener, index = next->index] {
+      listener->on_grad_ready(index);
+    });
   }
 }
 

@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "autograd/accumulate_grad.h"
+#include "core/context.h"
 #include "core/error.h"
 #include "core/ops.h"
+#include "core/recording.h"
 #include "core/trace.h"
 
 namespace brigade::autograd {
@@ -50,10 +52,11 @@ void backward(const Variable& root, BackwardOptions options) {
 //   4. Of the ready values, the one whose node was recorded last is taken, and its node computes
 //      the gradients of its inputs from it. Again from 3.
 void Engine::run(GradState& root, const BackwardOptions& options) {
+  Stream& stream = compute_stream(root.device);
   try {
     discover(root);
     for (GradListener* listener : listeners_) {
-      listener->on_backward_begin();
+      repeatable(stream, [listener] { listener->on_backward_begin(); });
     }
 
     root.pending = 1;  // the seed is the root's one contribution
@@ -69,11 +72,11 @@ void Engine::run(GradState& root, const BackwardOptions& options) {
       ready_.pop_back();
       run_node(*next, options.retain_graph);
       for (GradListener* listener : listeners_) {
-        listener->on_node_end();
+        repeatable(stream, [listener] { listener->on_node_end(); });
       }
     }
     for (GradListener* listener : listeners_) {
-      listener->on_backward_end();
+      repeatable(stream, [listener] { listener->on_backward_end(); });
     }
   } catch (...) {
     for (GradListener* listener : listeners_) {

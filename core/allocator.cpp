@@ -25,7 +25,8 @@ void* CachingAllocator::allocate(std::size_t bytes) {
   void* block = nullptr;
   if (blocks.empty()) {
     block = obtain(size);
-    if (block == nullptr) {  // what is kept for reuse has other sizes; the system can join them
+    if (block == nullptr && shortage_ == Shortage::give_back_unused) {
+      // What is kept for reuse has other sizes; the system can join them.
       give_back_unused();
       block = obtain(size);
     }

@@ -31,7 +31,11 @@ class CachingAllocator {
  public:
   static constexpr std::size_t kAlignment = 256;
 
-  explicit CachingAllocator(Device device) : device_(device) {}
+  /// What to do when the device has no more memory. A Recording's blocks must stay, free or not.
+  enum class Shortage : bool { give_back_unused, fail };
+
+  explicit CachingAllocator(Device device, Shortage shortage = Shortage::give_back_unused)
+      : device_(device), shortage_(shortage) {}
   ~CachingAllocator();
   CachingAllocator(const CachingAllocator&) = delete;
   CachingAllocator& operator=(const CachingAllocator&) = delete;
@@ -59,6 +63,7 @@ class CachingAllocator {
   void give_back_unused() noexcept;
 
   Device device_;
+  Shortage shortage_;
   mutable std::mutex mutex_;
   std::map<std::size_t, std::vector<void*>> free_;
   MemoryStats stats_;

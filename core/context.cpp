@@ -29,6 +29,7 @@ Context::PerDevice& Context::at(Device device) {
   BRIGADE_CHECK(entry.stream, "context: ", device, " asked of a build without CUDA");
   entry.in_use = entry.stream.get();
   entry.allocator = std::make_shared<CachingAllocator>(device);
+  entry.reserved = std::make_shared<CachingAllocator>(device, CachingAllocator::Shortage::fail);
   return entry;
 }
 
@@ -38,6 +39,27 @@ Stream& Context::compute_stream(Device device) {
 
 const std::shared_ptr<CachingAllocator>& Context::allocator(Device device) {
   return at(device).allocator;
+}
+
+MemoryStats Context::memory_stats(Device device) {
+  MemoryStats sum = at(device).allocator->stats();
+  const MemoryStats reserved = at(device).reserved->stats();
+  sum.system_allocations += reserved.system_allocations;
+  sum.in_use += reserved.in_use;
+  sum.peak_in_use += reserved.peak_in_use;
+  sum.reserved += reserved.reserved;
+  sum.zero_fills += reserved.zero_fills;
+  return sum;
+}
+
+UseReservedMemory::UseReservedMemory(Device device) : device_(device) {
+  Context::PerDevice& place = Context::current().at(device);
+  std::swap(place.allocator, place.reserved);
+}
+
+UseReservedMemory::~UseReservedMemory() {
+  Context::PerDevice& place = Context::current().at(device_);
+  std::swap(place.allocator, place.reserved);
 }
 
 UseStream::UseStream(Stream& stream)

@@ -26,6 +26,9 @@ class Context {
   /// ended.
   const std::shared_ptr<CachingAllocator>& allocator(Device device);
 
+  /// What this rank's tensors on `device` take, what a UseReservedMemory has set aside included.
+  MemoryStats memory_stats(Device device);
+
   /// Whether matrix products of f32 tensors on this thread's GPU may round their factors to TF32
   /// (10 bits of mantissa) for its tensor cores; false, as at first: true f32 arithmetic.
   bool tf32() const { return tf32_; }
@@ -37,10 +40,12 @@ class Context {
 
  private:
   friend class UseStream;
+  friend class UseReservedMemory;
   struct PerDevice {
     std::unique_ptr<Stream> stream;
     Stream* in_use = nullptr;  // `stream`, or what a UseStream has put in its place
     std::shared_ptr<CachingAllocator> allocator;
+    std::shared_ptr<CachingAllocator> reserved;  // the other one of the two
   };
   PerDevice& at(Device device);
 
@@ -64,6 +69,21 @@ class [[nodiscard]] UseStream {
  private:
   Device device_;
   Stream* before_;
+};
+
+/// While it lives, this thread's tensors on `device` get memory that is never given to others, so
+/// that what is recorded in here (core/recording.h) can be replayed later. Blocks freed in here
+/// serve the next allocation in here: of what a replay has written, the next one leaves only the
+/// tensors that are still held.
+class [[nodiscard]] UseReservedMemory {
+ public:
+  explicit UseReservedMemory(Device device);
+  ~UseReservedMemory();
+  UseReservedMemory(const UseReservedMemory&) = delete;
+  UseReservedMemory& operator=(const UseReservedMemory&) = delete;
+
+ private:
+  Device device_;
 };
 
 /// Short for Context::current().compute_stream(device).

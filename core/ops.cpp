@@ -5,6 +5,7 @@
 
 #include "core/context.h"
 #include "core/dispatch.h"
+#include "core/recording.h"
 
 namespace brigade::ops {
 namespace {
@@ -89,7 +90,7 @@ void launch_product(const char* op, const Tensor& factor, const Tensor& sum, Fn&
 
 void fill(double value, Tensor& x) {
   launch(x, [&]<class K, class T>(Stream& s) {
-    K::template fill<T>(s, x.numel(), static_cast<T>(value), x.data<T>());
+    call(s, K::template fill<T>, x.numel(), static_cast<T>(value), x.data<T>());
   });
 }
 
@@ -97,7 +98,7 @@ void axpby(const Tensor& x, Scale scale, Tensor& y) {
   check_alike("axpby", {{"x", x}, {"y", y}});
   check_shape("axpby", "y", y, x.shape());
   launch(x, [&]<class K, class T>(Stream& s) {
-    K::axpby(s, x.numel(), x.data<T>(), scale, y.data<T>());
+    call(s, K::template axpby<T>, x.numel(), x.data<T>(), scale, y.data<T>());
   });
 }
 
@@ -106,19 +107,22 @@ void add(const Tensor& a, const Tensor& b, Tensor& y) {
   check_shape("add", "b", b, a.shape());
   check_shape("add", "y", y, a.shape());
   launch(a, [&]<class K, class T>(Stream& s) {
-    K::add(s, a.numel(), a.data<T>(), b.data<T>(), y.data<T>());
+    call(s, K::template add<T>, a.numel(), a.data<T>(), b.data<T>(), y.data<T>());
   });
 }
 
 void uniform(UniformArgs args, Tensor& x) {
-  launch(x, [&]<class K, class T>(Stream& s) { K::uniform(s, x.numel(), args, x.data<T>()); });
+  launch(x, [&]<class K, class T>(Stream& s) {
+    call(s, K::template uniform<T>, x.numel(), args, x.data<T>());
+  });
 }
 
 void narrow(const Tensor& x, Tensor& y) {
   check_conversion("narrow", x, y);
   dispatch_half(y.dtype(), [&]<class Narrow>() {
     dispatch(x.device(), [&]<class K>(K) {
-      K::narrow(compute_stream(x.device()), x.numel(), x.data<float>(), y.data<Narrow>());
+      call(compute_stream(x.device()), K::template narrow<Narrow>, x.numel(), x.data<float>(),
+           y.data<Narrow>());
     });
   });
 }
@@ -127,7 +131,8 @@ void widen(const Tensor& x, Scale scale, Tensor& y) {
   check_conversion("widen", x, y);
   dispatch_half(x.dtype(), [&]<class Narrow>() {
     dispatch(x.device(), [&]<class K>(K) {
-      K::widen(compute_stream(x.device()), x.numel(), x.data<Narrow>(), scale, y.data<float>());
+      call(compute_stream(x.device()), K::template widen<Narrow>, x.numel(), x.data<Narrow>(),
+           scale, y.data<float>());
     });
   });
 }
@@ -144,7 +149,8 @@ void gemm(const Tensor& a, Trans trans_a, const Tensor& b, Trans trans_b, Scale 
   check_shape("gemm", "b", b, tb ? Shape{n, k} : Shape{k, n});
   check_shape("gemm", "c", c, {m, n});
   launch_product("gemm", a, c, [&]<class K, class T, class F>(Stream& s) {
-    K::template gemm<T, F>(s, {ta, tb, m, n, k, a.data<F>(), b.data<F>(), c.data<T>(), scale});
+    call(s, K::template gemm<T, F>,
+         {ta, tb, m, n, k, a.data<F>(), b.data<F>(), c.data<T>(), scale});
   });
 }
 
@@ -163,8 +169,8 @@ void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y, Activa
   }
   launch_product("linear", x, y, [&]<class K, class T, class F>(Stream& s) {
     const T* bias = b.defined() ? b.data<T>() : nullptr;
-    K::template linear<T, F>(s, batch, in, out, x.data<F>(), w.data<F>(), bias, activation,
-                             y.data<T>());
+    call(s, K::template linear<T, F>, batch, in, out, x.data<F>(), w.data<F>(), bias, activation,
+         y.data<T>());
   });
 }
 
@@ -173,7 +179,8 @@ void column_sum(const Tensor& x, Scale scale, Tensor& sums) {
   check_matrix("column_sum", "x", x);
   check_shape("column_sum", "sums", sums, {x.shape()[1]});
   launch(x, [&]<class K, class T>(Stream& s) {
-    K::column_sum(s, x.shape()[0], x.shape()[1], x.data<T>(), scale, sums.data<T>());
+    call(s, K::template column_sum<T>, x.shape()[0], x.shape()[1], x.data<T>(), scale,
+         sums.data<T>());
   });
 }
 
@@ -182,14 +189,16 @@ void orthonormalize(Tensor& x) {
   BRIGADE_CHECK(x.shape()[0] <= x.shape()[1],
                 "orthonormalize: expected no more rows than columns, ", "got ", x.shape());
   launch(x, [&]<class K, class T>(Stream& s) {
-    K::orthonormalize(s, x.shape()[0], x.shape()[1], x.data<T>());
+    call(s, K::template orthonormalize<T>, x.shape()[0], x.shape()[1], x.data<T>());
   });
 }
 
 void relu(const Tensor& x, Tensor& y) {
   check_alike("relu", {{"x", x}, {"y", y}});
   check_shape("relu", "y", y, x.shape());
-  launch(x, [&]<class K, class T>(Stream& s) { K::relu(s, x.numel(), x.data<T>(), y.data<T>()); });
+  launch(x, [&]<class K, class T>(Stream& s) {
+    call(s, K::template relu<T>, x.numel(), x.data<T>(), y.data<T>());
+  });
 }
 
 void relu_backward(const Tensor& dy, const Tensor& y, Scale scale, Tensor& dx) {
@@ -197,7 +206,8 @@ void relu_backward(const Tensor& dy, const Tensor& y, Scale scale, Tensor& dx) {
   check_shape("relu_backward", "dy", dy, y.shape());
   check_shape("relu_backward", "dx", dx, y.shape());
   launch(y, [&]<class K, class T>(Stream& s) {
-    K::relu_backward(s, y.numel(), dy.data<T>(), y.data<T>(), scale, dx.data<T>());
+    call(s, K::template relu_backward<T>, y.numel(), dy.data<T>(), y.data<T>(), scale,
+         dx.data<T>());
   });
 }
 
@@ -208,8 +218,8 @@ void relu_bias_backward(const Tensor& dy, const Tensor& y, Tensor& dz, Tensor& d
   check_shape("relu_bias_backward", "dz", dz, dy.shape());
   check_shape("relu_bias_backward", "db", db, {dy.shape()[1]});
   launch(y, [&]<class K, class T>(Stream& s) {
-    K::relu_bias_backward(s, y.shape()[0], y.shape()[1], dy.data<T>(), y.data<T>(), dz.data<T>(),
-                          db.data<T>());
+    call(s, K::template relu_bias_backward<T>, y.shape()[0], y.shape()[1], dy.data<T>(),
+         y.data<T>(), dz.data<T>(), db.data<T>());
   });
 }
 
@@ -218,7 +228,7 @@ void mse(const Tensor& x, const Tensor& target, Tensor& loss) {
   check_shape("mse_loss", "target", target, x.shape());
   check_shape("mse_loss", "loss", loss, {});
   launch(x, [&]<class K, class T>(Stream& s) {
-    K::mse(s, x.numel(), x.data<T>(), target.data<T>(), loss.data<T>());
+    call(s, K::template mse<T>, x.numel(), x.data<T>(), target.data<T>(), loss.data<T>());
   });
 }
 
@@ -227,8 +237,8 @@ void mse_backward(const Tensor& x, const Tensor& target, const Tensor& dloss, Sc
   check_alike("mse_loss", {{"x", x}, {"target", target}, {"dloss", dloss}, {"dx", dx}});
   check_shape("mse_loss", "dx", dx, x.shape());
   launch(x, [&]<class K, class T>(Stream& s) {
-    K::mse_backward(s, x.numel(), x.data<T>(), target.data<T>(), dloss.data<T>(), scale,
-                    dx.data<T>());
+    call(s, K::template mse_backward<T>, x.numel(), x.data<T>(), target.data<T>(), dloss.data<T>(),
+         scale, dx.data<T>());
   });
 }
 
@@ -239,8 +249,8 @@ void cross_entropy(const Tensor& x, const Tensor& labels, Tensor& softmax, Tenso
   check_shape("cross_entropy", "softmax", softmax, x.shape());
   check_shape("cross_entropy", "loss", loss, {});
   launch(x, [&]<class K, class T>(Stream& s) {
-    K::cross_entropy(s, x.shape()[0], x.shape()[1], x.data<T>(), labels.data<std::int64_t>(),
-                     softmax.data<T>(), loss.data<T>());
+    call(s, K::template cross_entropy<T>, x.shape()[0], x.shape()[1], x.data<T>(),
+         labels.data<std::int64_t>(), softmax.data<T>(), loss.data<T>());
   });
 }
 
@@ -249,8 +259,8 @@ void cross_entropy_backward(const Tensor& softmax, const Tensor& labels, const T
   check_alike("cross_entropy", {{"softmax", softmax}, {"dloss", dloss}, {"dx", dx}});
   check_shape("cross_entropy", "dx", dx, softmax.shape());
   launch(softmax, [&]<class K, class T>(Stream& s) {
-    K::cross_entropy_backward(s, softmax.shape()[0], softmax.shape()[1], softmax.data<T>(),
-                              labels.data<std::int64_t>(), dloss.data<T>(), scale, dx.data<T>());
+    call(s, K::template cross_entropy_backward<T>, softmax.shape()[0], softmax.shape()[1],
+         softmax.data<T>(), labels.data<std::int64_t>(), dloss.data<T>(), scale, dx.data<T>());
   });
 }
 
@@ -258,7 +268,8 @@ void one_hot(const Tensor& labels, Tensor& y) {
   check_matrix("one_hot", "y", y);
   check_labels("one_hot", y, labels);
   launch(y, [&]<class K, class T>(Stream& s) {
-    K::one_hot(s, y.shape()[0], y.shape()[1], labels.data<std::int64_t>(), y.data<T>());
+    call(s, K::template one_hot<T>, y.shape()[0], y.shape()[1], labels.data<std::int64_t>(),
+         y.data<T>());
   });
 }
 
@@ -267,8 +278,8 @@ void count_correct(const Tensor& x, const Tensor& labels, Tensor& correct) {
   check_labels("count_correct", x, labels);
   check_shape("count_correct", "correct", correct, {});
   launch(x, [&]<class K, class T>(Stream& s) {
-    K::count_correct(s, x.shape()[0], x.shape()[1], x.data<T>(), labels.data<std::int64_t>(),
-                     correct.data<std::int64_t>());
+    call(s, K::template count_correct<T>, x.shape()[0], x.shape()[1], x.data<T>(),
+         labels.data<std::int64_t>(), correct.data<std::int64_t>());
   });
 }
 
@@ -280,8 +291,8 @@ void sgd(SgdArgs args, const Tensor& g, Tensor& w, Tensor& velocity) {
     check_shape("sgd", "velocity", velocity, w.shape());
   }
   launch(w, [&]<class K, class T>(Stream& s) {
-    K::sgd(s, w.numel(), args, g.data<T>(), w.data<T>(),
-           velocity.defined() ? velocity.data<T>() : nullptr);
+    call(s, K::template sgd<T>, w.numel(), args, g.data<T>(), w.data<T>(),
+         velocity.defined() ? velocity.data<T>() : nullptr);
   });
 }
 
@@ -291,21 +302,22 @@ void adam(AdamArgs args, const Tensor& g, Tensor& w, Tensor& m, Tensor& v) {
   check_shape("adam", "m", m, w.shape());
   check_shape("adam", "v", v, w.shape());
   launch(w, [&]<class K, class T>(Stream& s) {
-    K::adam(s, w.numel(), args, g.data<T>(), w.data<T>(), m.data<T>(), v.data<T>());
+    call(s, K::template adam<T>, w.numel(), args, g.data<T>(), w.data<T>(), m.data<T>(),
+         v.data<T>());
   });
 }
 
 void add_squares(const Tensor& x, Tensor& sum) {
   check_scalar_f64("add_squares", "sum", sum, x.device());
   launch(x, [&]<class K, class T>(Stream& s) {
-    K::add_squares(s, x.numel(), x.data<T>(), sum.data<double>());
+    call(s, K::template add_squares<T>, x.numel(), x.data<T>(), sum.data<double>());
   });
 }
 
 void clip(const Tensor& squares, double max_norm, Tensor& x) {
   check_scalar_f64("clip", "squares", squares, x.device());
   launch(x, [&]<class K, class T>(Stream& s) {
-    K::clip(s, x.numel(), squares.data<double>(), max_norm, x.data<T>());
+    call(s, K::template clip<T>, x.numel(), squares.data<double>(), max_norm, x.data<T>());
   });
 }
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "core/device.h"
 
@@ -87,6 +88,14 @@ class Stream {
   /// work that polls (an MPI request) need not be polite to the thread that computes.
   virtual bool someone_waits() const { return false; }
 
+  /// From now on run() also keeps its work in `calls`; null: no longer. For record()
+  /// (core/recording.h), and for streams whose work is done on the calling thread.
+  void keep_calls(std::vector<std::function<void()>>* calls) { calls_ = calls; }
+  bool recording() const { return calls_ != nullptr; }
+
+ protected:
+  std::vector<std::function<void()>>* calls_ = nullptr;
+
  private:
   Device device_;
 };
@@ -96,7 +105,7 @@ class Stream {
 class InlineStream final : public Stream {
  public:
   InlineStream() : Stream(kCpu) {}
-  void run(std::function<void()> work) override { work(); }
+  void run(std::function<void()> work) override;
   Event record(Timing timing) override;
   void wait(const Event& event) override { event.synchronize(); }
   using Stream::record;

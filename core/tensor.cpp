@@ -2,6 +2,7 @@
 
 #include "core/context.h"
 #include "core/dispatch.h"
+#include "core/recording.h"
 #include "core/recycle.h"
 
 namespace brigade {
@@ -116,14 +117,15 @@ void Tensor::copy_from(const Tensor& source) const {
     } else if (to_host) {
       K::copy_to_host(stream, bytes(), source.bytes(), nbytes());
     } else {
-      K::copy(stream, bytes(), source.bytes(), nbytes());
+      call(stream, K::copy, bytes(), source.bytes(), nbytes());
     }
   });
 }
 
 void Tensor::zero() const {
   Context::current().allocator(device())->note_zero_fill();
-  dispatch(device(), [&]<class K>(K) { K::zero(compute_stream(device()), bytes(), nbytes()); });
+  dispatch(device(),
+           [&]<class K>(K) { call(compute_stream(device()), K::zero, bytes(), nbytes()); });
 }
 
 // Waits for the device: the values must be there when it returns.

@@ -27,7 +27,7 @@ void Collectives::sum(const Tensor& tensor) {
   do_sum(tensor);
   if (bytes_sent() == before) {  // no exchange has counted, so a library did it
     const auto ranks = static_cast<std::uint64_t>(size_);
-    bytes_sent_.fetch_add(2 * (ranks - 1) * tensor.nbytes() / ranks, std::memory_order_relaxed);
+    count_sent(2 * (ranks - 1) * tensor.nbytes() / ranks);
   }
 }
 
@@ -53,7 +53,7 @@ void Collectives::do_reporting_exchange(std::span<const Message> outgoing,
 
 void Collectives::count(std::span<const Message> outgoing) {
   for (const Message& message : outgoing) {
-    bytes_sent_.fetch_add(message.tensor.nbytes(), std::memory_order_relaxed);
+    count_sent(message.tensor.nbytes());
   }
 }
 

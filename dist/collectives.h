@@ -86,6 +86,8 @@ class Collectives {
   virtual void do_reduce_scatter(const Tensor& tensor);
   virtual void do_all_gather(const Tensor& tensor);
 
+  void count_sent(std::uint64_t bytes) { bytes_sent_.fetch_add(bytes, std::memory_order_relaxed); }
+
  private:
   void count(std::span<const Message> outgoing);
 

@@ -23,6 +23,12 @@ void Communicator::emulate_link(const LinkModel& link) {
   link_ = link;
 }
 
+void Communicator::count_again(const Traffic& repeated) {
+  collectives_ += repeated.collectives;
+  bytes_reduced_ += repeated.bytes_reduced;
+  count_sent(repeated.bytes_sent);
+}
+
 void Communicator::abandon() noexcept {
   if (algorithm_) {
     algorithm_->abandon();

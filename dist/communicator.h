@@ -34,6 +34,18 @@ struct WaitRecord {
   Event end;
 };
 
+/// What a communicator has done, counted from some moment on.
+struct Traffic {
+  std::uint64_t collectives = 0;
+  std::uint64_t bytes_reduced = 0;  ///< handed to them
+  std::uint64_t bytes_sent = 0;     ///< by this rank
+
+  Traffic operator-(const Traffic& before) const {
+    return {collectives - before.collectives, bytes_reduced - before.bytes_reduced,
+            bytes_sent - before.bytes_sent};
+  }
+};
+
 /// An asynchronous collective in flight. A cheap handle.
 class Work {
  public:
@@ -130,6 +142,9 @@ class Communicator : protected Collectives {
   /// Number of collectives started and of bytes handed to them so far.
   std::uint64_t collectives() const { return collectives_; }
   std::uint64_t bytes_reduced() const { return bytes_reduced_; }
+  Traffic traffic() const { return {collectives_, bytes_reduced_, bytes_sent()}; }
+  /// A CUDA graph has done this once more, without a call of enqueue().
+  void count_again(const Traffic& repeated);
 
   bool timed() const { return timing_ == Timing::on; }
   /// While on, enqueue and wait note their times; take_* hand them out and forget them.

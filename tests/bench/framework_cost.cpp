@@ -47,27 +47,49 @@ dist::DataParallelOptions in_buckets_of_400() {
 }  // namespace
 
 EngineChain::EngineChain(std::size_t nodes)
-    : parameters_(small_parameters(nodes, {})), x_(Tensor::zeros({}), /*requires_grad=*/true) {
+    : parameters_(small_parameters(nodes, {})),
+      x_(Tensor::zeros({}), /*requires_grad=*/true),
+      replay_(parameters_, kCpu) {
   for (std::size_t i = 0; i < nodes; ++i) {
     handles_.push_back(parameters_[i].attach_listener(listener_, i));
   }
 }
 
-void EngineChain::run() {
+autograd::Variable EngineChain::end() const {
   autograd::Variable y = x_;
   for (const autograd::Variable& parameter : parameters_) {
     y = autograd::record<IdleNode>(Tensor::empty({}), {y, parameter});
   }
-  autograd::backward(y);
+  return y;
+}
+
+void EngineChain::run() {
+  autograd::backward(end());
+}
+
+void EngineChain::replay() {
+  replay_.forward({.inputs = x_.data().bytes()}, [this] { return end(); });
+  replay_.backward();
 }
 
 NarrowNetwork::NarrowNetwork(std::size_t layers)
     : model_(test::make_mlp(std::vector<std::int64_t>(layers + 1, 1))),
       x_(Tensor::zeros({1, 1})),
-      target_(Tensor::zeros({1, 1})) {}
+      target_(Tensor::zeros({1, 1})),
+      replay_(model_->parameters(), kCpu) {}
+
+autograd::Variable NarrowNetwork::loss() {
+  return autograd::mse_loss(model_->forward(autograd::Variable(x_)), target_);
+}
 
 void NarrowNetwork::run() {
-  autograd::backward(autograd::mse_loss(model_->forward(autograd::Variable(x_)), target_));
+  autograd::backward(loss());
+}
+
+void NarrowNetwork::replay() {
+  replay_.forward({.inputs = x_.bytes(), .targets = target_.bytes(), .samples = 1},
+                  [this] { return loss(); });
+  replay_.backward();
 }
 
 WrappedParameters::WrappedParameters(std::size_t count)

@@ -54,6 +54,15 @@ TEST(FrameworkCost, EngineIsLinearInTheNumberOfNodes) {
   EXPECT_GT(large.callbacks(), 0U);
 }
 
+TEST(FrameworkCost, ReplayIsLinearInTheNumberOfNodesAndCheaperThanTheEngine) {
+  EngineChain small(kSmall);
+  EngineChain large(kLarge);
+  const Growth growth = median_growth([&] { small.replay(); }, [&] { large.replay(); });
+  expect_linear("replay", growth, kMostGrowthOfLittle);
+  EXPECT_EQ(large.callbacks() % kLarge, 0U);
+  EXPECT_LT(growth.small, ns_per_node(kSmall, [&] { small.run(); }));
+}
+
 TEST(FrameworkCost, NarrowNetworkIsLinearInItsDepth) {
   NarrowNetwork small(10);
   NarrowNetwork large(1000);

@@ -1,0 +1,68 @@
+// Runs the program under mpirun: --replay.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/support/program_run.h"
+#include "tests/support/temporary_directory.h"
+
+namespace brigade {
+namespace {
+
+using testing::HasSubstr;
+
+class TrainMlpReplay : public ::testing::Test {
+ protected:
+  test::Outcome run(const std::string& flags) const {
+    return test::run_program(BRIGADE_TRAIN_MLP,
+                             "--hidden 32,24 --threads 1 --json --batch 16 --train-samples 600 "
+                             "--epochs 3 " +
+                                 flags,
+                             2, dir_.path());
+  }
+  nlohmann::json trained(const std::string& flags) const {
+    const test::Outcome outcome = run(flags);
+    EXPECT_EQ(outcome.exit_code, 0) << flags << '\n' << outcome.err;
+    return outcome.exit_code == 0 ? nlohmann::json::parse(outcome.out) : nlohmann::json();
+  }
+
+  TemporaryDirectory dir_;
+};
+
+TEST_F(TrainMlpReplay, EndsWithTheSameBitsAsWithout) {
+  // 600 samples in batches of 32: every epoch ends with a smaller one, which is not replayed.
+  for (const std::string flags :
+       {"", "--mode naive", "--mode per_param --prefetch on", "--mode no_sync --accum 3",
+        "--accum 2 --mode flat", "--optimizer adamw --optimizer-overlap", "--dtype bf16",
+        "--loss cross_entropy --clip-norm 1", "--sync never", "--comm-hook powersgd:rank=2"}) {
+    SCOPED_TRACE(flags);
+    const nlohmann::json dynamic = trained(flags);
+    const nlohmann::json replayed = trained(flags + std::string(" --replay"));
+    EXPECT_EQ(replayed["params_hash"], dynamic["params_hash"]);
+    EXPECT_EQ(replayed["loss_last"], dynamic["loss_last"]);
+    EXPECT_EQ(replayed["collectives_per_step"], dynamic["collectives_per_step"]);
+    EXPECT_EQ(replayed["config"]["replay"], true);
+    EXPECT_EQ(dynamic["replayed_micro_batches"], 0);
+    EXPECT_GT(replayed["replayed_micro_batches"], 10);
+  }
+}
+
+TEST_F(TrainMlpReplay, RefusesWhatAReplayWouldLeaveOut) {
+  for (const std::string flags : {"--cross-step", "--find-unused", "--static-graph", "--trace",
+                                  "--profile", "--inject nan:rank=1"}) {
+    const test::Outcome outcome = run(flags + " --replay");
+    EXPECT_EQ(outcome.exit_code, 2) << flags;
+    EXPECT_THAT(outcome.err,
+                HasSubstr("--replay: expected no " + flags.substr(0, flags.find(' '))));
+  }
+}
+
+TEST_F(TrainMlpReplay, ACudaGraphNeedsAGpu) {
+  const test::Outcome outcome = run("--device cpu --cuda-graph");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("--cuda-graph: expected a GPU, but this run is on cpu"));
+}
+
+}  // namespace
+}  // namespace brigade

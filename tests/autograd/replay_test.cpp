@@ -1,0 +1,188 @@
+#include "autograd/replay.h"
+
+#include <gmock/gmock.h>
+
+#include <optional>
+
+#include "autograd/functions/mse_loss.h"
+#include "core/context.h"
+#include "core/ops.h"
+#include "optim/sgd.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/small_model.h"
+
+namespace brigade::autograd {
+namespace {
+
+constexpr std::int64_t kRows = 5;
+constexpr std::int64_t kIn = 4;
+constexpr std::int64_t kOut = 3;
+
+/// A small network that trains on new data in every step, in two sets of buffers by turns, as a
+/// prefetching loader gives them.
+class Training {
+ public:
+  explicit Training(bool replays)
+      : model_(test::make_mlp({kIn, 8, 8, kOut})),
+        optimizer_(model_->parameters(), {.lr = 0.1, .momentum = 0.9}) {
+    if (replays) {
+      replay_.emplace(model_->parameters(), kCpu);
+    }
+    for (int i = 0; i < 2; ++i) {
+      inputs_.push_back(Tensor::empty({kRows, kIn}));
+      targets_.push_back(Tensor::empty({kRows, kOut}));
+    }
+  }
+
+  /// Returns the loss.
+  double step(double seed = 1.0) {
+    const std::size_t set = static_cast<std::size_t>(steps_) % 2;
+    inputs_[set].copy_from(test::data_rows(steps_ * kRows, kRows, kIn, 3));
+    targets_[set].copy_from(test::data_rows(steps_ * kRows, kRows, kOut, 4));
+    ++steps_;
+    optimizer_.zero_grad();
+    const auto forward = [&] {
+      return mse_loss(model_->forward(Variable(inputs_[set])), targets_[set]);
+    };
+    double loss = 0.0;
+    if (replay_) {
+      const Tensor value = replay_->forward({.inputs = inputs_[set].bytes(),
+                                             .targets = targets_[set].bytes(),
+                                             .samples = kRows,
+                                             .seed = seed},
+                                            forward);
+      replay_->backward();
+      loss = value.item();
+    } else {
+      const Variable value = forward();
+      backward(value, {.seed = seed});
+      loss = value.data().item();
+    }
+    optimizer_.step();
+    return loss;
+  }
+
+  std::vector<float> weights() const { return values_of(model_->parameters()); }
+  std::vector<Variable> parameters() const { return model_->parameters(); }
+  std::size_t replays() const { return replay_->replays(); }
+
+ private:
+  std::unique_ptr<nn::Sequential> model_;
+  optim::SGD optimizer_;
+  std::optional<Replay> replay_;
+  std::vector<Tensor> inputs_, targets_;
+  std::int64_t steps_ = 0;
+};
+
+constexpr std::size_t kUnreplayed = 4;  // a rehearsal and a recording for each set of buffers
+
+TEST(Replay, EveryStepEndsWithTheBitsOfOneThatBuildsItsGraph) {
+  Training dynamic(false);
+  Training replayed(true);
+  for (int step = 0; step < 12; ++step) {
+    ASSERT_EQ(replayed.step(), dynamic.step()) << "step " << step;
+    ASSERT_EQ(replayed.weights(), dynamic.weights()) << "step " << step;
+  }
+  EXPECT_EQ(replayed.replays(), 12 - kUnreplayed);
+}
+
+TEST(Replay, ABackwardWithAnotherSeedIsAnother) {
+  Training dynamic(false);
+  Training replayed(true);
+  for (int step = 0; step < 12; ++step) {
+    const double seed = step % 5 == 4 ? 0.5 : 1.0;
+    replayed.step(seed);
+    dynamic.step(seed);
+    ASSERT_EQ(replayed.weights(), dynamic.weights()) << "step " << step;
+  }
+  EXPECT_EQ(replayed.replays(), 10 - kUnreplayed);
+}
+
+TEST(Replay, AMovedGradientIsRecordedAgain) {
+  Training dynamic(false);
+  Training replayed(true);
+  for (int step = 0; step < 12; ++step) {
+    if (step == 6) {
+      const Variable weight = replayed.parameters().front();
+      weight.move_grad_to(Tensor::empty(weight.shape()));
+    }
+    replayed.step();
+    dynamic.step();
+    ASSERT_EQ(replayed.weights(), dynamic.weights()) << "step " << step;
+  }
+  EXPECT_EQ(replayed.replays(), 12 - 2 * kUnreplayed);
+}
+
+TEST(Replay, LeavesMemoryAloneThatOthersHaveBeenGivenSince) {
+  Training replayed(true);
+  for (std::size_t step = 0; step < kUnreplayed; ++step) {
+    replayed.step();
+  }
+  // As large as the activations, so an allocator would give these their memory.
+  std::vector<Tensor> others;
+  for (const std::int64_t columns : {std::int64_t{8}, kOut, kIn}) {
+    for (int i = 0; i < 8; ++i) {
+      others.push_back(Tensor::empty({kRows, columns}));
+      ops::fill(7.0, others.back());
+    }
+  }
+  replayed.step();
+  ASSERT_EQ(replayed.replays(), 1U);
+  for (const Tensor& other : others) {
+    EXPECT_THAT(other.to_vector<float>(), testing::Each(7.0F));
+  }
+}
+
+TEST(Replay, TakesNoMemory) {
+  Training replayed(true);
+  for (std::size_t step = 0; step < kUnreplayed; ++step) {
+    replayed.step();
+  }
+  const MemoryStats before = Context::current().memory_stats(kCpu);
+  replayed.step();
+  const MemoryStats after = Context::current().memory_stats(kCpu);
+  EXPECT_EQ(after.system_allocations, before.system_allocations);
+  EXPECT_EQ(after.in_use, before.in_use);
+}
+
+TEST(Replay, RefusesAHookItWouldNotCall) {
+  Training replayed(true);
+  const Variable weight = replayed.parameters().front();
+  const HookHandle hook = weight.add_hook([](const Tensor& /*grad*/) { return Tensor(); });
+  replayed.step();
+  replayed.step();
+  EXPECT_ERROR(replayed.step(),
+               "replay: parameter '0.weight' has a hook, which a replay would not call; remove it, "
+               "or do not replay");
+}
+
+TEST(Replay, AskedForABackwardWithoutAForwardIsAnError) {
+  Replay replay({}, kCpu);
+  EXPECT_ERROR(replay.backward(), "replay: backward without a forward before it");
+}
+
+TEST(Recording, RepeatsKernelsAndHostCodeInTheirOrder) {
+  Stream& stream = compute_stream(kCpu);
+  Tensor x = Tensor::zeros({2});
+  const Tensor one = Tensor::from(std::vector<float>{1, 1}, {2});
+  std::vector<double> seen;
+  const auto recording = record(kCpu, [&] {
+    ops::add(x, one, x);
+    // What host code runs in turn belongs to it: twice in all, not three times.
+    repeatable(stream, [&] {
+      ops::axpby(x, {.alpha = 2.0}, x);
+      seen.push_back(x.to_vector<float>().front());
+    });
+  });
+  EXPECT_THAT(seen, testing::ElementsAre(2));
+  recording->replay();
+  EXPECT_THAT(seen, testing::ElementsAre(2, 6));
+}
+
+TEST(Recording, EndsWithAnExceptionToo) {
+  EXPECT_ERROR(record(kCpu, [] { throw Error("no"); }), "no");
+  EXPECT_FALSE(compute_stream(kCpu).recording());
+}
+
+}  // namespace
+}  // namespace brigade::autograd
