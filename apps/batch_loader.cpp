@@ -26,7 +26,10 @@ BatchLoader::BatchLoader(const Dataset& data, dist::DistributedSampler& sampler,
       device_(device),
       prefetch_(prefetch),
       buffers_(prefetch == Prefetch::on ? 2 : 1) {
-  const std::int64_t samples = sampler.geometry().batch * sampler.geometry().accum;
+  std::int64_t samples = 0;  // of the first step; no other has more
+  for (std::int64_t micro = 0; micro < sampler.geometry().accum; ++micro) {
+    samples += std::ssize(sampler.micro_batch(0, micro));
+  }
   for (Buffers& buffers : buffers_) {
     buffers.device = allocate_batch(data, samples, device);
     buffers.host = device.is_cuda() ? allocate_pinned(data, samples) : buffers.device;
@@ -47,7 +50,7 @@ BatchLoader::~BatchLoader() {
     try {
       copies_->synchronize();  // the buffers go back to the allocator now
     } catch (const Error&) {
-      // The device has failed, and an exception that says so is already on its way.
+      // The device has failed: whoever asks it next hears of it.
     }
   }
 }
@@ -87,9 +90,10 @@ void BatchLoader::fill(Buffers& buffers, std::int64_t step, const Event& device_
   }
   std::optional<UseStream> use;
   if (copies_) {
-    buffers.copied.synchronize_in_background();  // the last copy out of the pinned memory
-    copies_->wait(device_is_free);
     use.emplace(*copies_);
+    buffers.copied.synchronize_in_background();  // the last copy out of the pinned memory
+    copies_->run(
+        [&] { copies_->wait(device_is_free); });  // on its GPU, which is new to this thread
   }
   buffers.batches.clear();
   std::int64_t row = 0;

@@ -54,7 +54,7 @@ class BatchLoader {
   Prefetch prefetch_;
   std::vector<Buffers> buffers_;
   std::int64_t started_ = -1;       // the last step of which reading has begun
-  std::unique_ptr<Stream> copies_;  // null: copies are the compute stream's work
+  std::unique_ptr<Stream> copies_;  // null on the CPU: nothing to copy
   std::unique_ptr<Stream> reader_;  // last: its thread uses everything above
 };
 

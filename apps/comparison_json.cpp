@@ -63,6 +63,7 @@ std::string comparison_json(const ComparisonInfo& info, const Comparison& result
             {"libraries", info.libraries},
             {"widths", info.shape.widths},
             {"parameters", info.parameters},
+            {"dtype", info.options.dtype},
             {"batch", info.options.batch},
             {"accum", info.options.accum},
             {"bucket_mb", info.options.bucket_mb},

@@ -14,7 +14,8 @@ namespace brigade::apps {
 /// What the device reaches in this process: the roof under which Williams, Waterman & Patterson
 /// ("Roofline", 2009, Comm. ACM 52) put every program.
 struct MachineLimits {
-  /// f32 matrix product, n x n x n, so large that memory does not matter; TF32's with --tf32.
+  /// Matrix product, n x n x n, so large that memory does not matter; of f32, with --tf32 of TF32,
+  /// with --dtype bf16 of bf16.
   double gflops = 0.0;
   double gbps = 0.0;  ///< y += a x over far more than the caches hold; three numbers per element
 };

@@ -98,7 +98,10 @@ void check_replay(const Options& o) {
                             "without ",
                             flag));
   }
-  if (o.inject) {
+  const bool in_forward =
+      o.inject && (o.inject->kind == FaultKind::slow || o.inject->kind == FaultKind::nan ||
+                   o.inject->kind == FaultKind::kill);
+  if (in_forward) {
     throw UsageError(concat(flag, ": expected no --inject, got ", o.inject->text,
                             ": a replay calls no layer that could fail"));
   }

@@ -14,28 +14,21 @@
 
 namespace brigade::apps {
 
-namespace {
-
-/// What a CUDA graph cannot hold, and a list of calls on the CPU can.
-void check_cuda_graph(const Options& o, const dist::Communicator& comm) {
-  std::string obstacle;
-  if (o.mode == "naive") {
-    obstacle = "--mode naive waits for the GPU in every step";
-  } else if (o.optimizer_overlap) {
-    obstacle = "with --optimizer-overlap it would hold the optimizer, whose numbers change";
-  } else if (o.comm_hook != "none") {
-    obstacle = concat("--comm-hook ", o.comm_hook, " keeps state on the host");
-  } else if (comm.size() > 1 && !comm.description().starts_with("NCCL ")) {
-    obstacle = "gradients travel through " + comm.description() + ", which waits for the GPU";
+std::string cuda_graph_obstacle(const Options& options, const std::string& comm) {
+  if (options.mode == "naive") {
+    return "--mode naive waits for the GPU in every step";
   }
-  if (!obstacle.empty()) {
-    throw UsageError(concat(o.cuda_graph ? "--cuda-graph" : "--replay",
-                            ": expected a step that a CUDA graph can hold, but ", obstacle,
-                            "; leave one of them out"));
+  if (options.optimizer_overlap) {
+    return "with --optimizer-overlap it would hold the optimizer, whose numbers change";
   }
+  if (options.comm_hook != "none") {
+    return concat("--comm-hook ", options.comm_hook, " keeps state on the host");
+  }
+  if (!comm.starts_with("NCCL ") && !comm.starts_with("none ")) {
+    return concat("gradients travel through ", comm, ", which waits for the GPU");
+  }
+  return {};
 }
-
-}  // namespace
 
 Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
                          const Console& console) {
@@ -50,6 +43,11 @@ Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
   if (options.tf32 && !place.device.is_cuda()) {
     throw UsageError(
         concat("--tf32: expected a GPU, but this run is on ", place.device, "; leave it out"));
+  }
+  if (options.tf32 && options.dtype == "bf16") {
+    throw UsageError(
+        "--tf32 and --dtype bf16: expected one of them: both say to what layers round before they "
+        "multiply");
   }
   Context::current().set_tf32(options.tf32);
   const bool nccl = place.device.is_cuda() && options.comm != "mpi" && dist::nccl_available();
@@ -68,8 +66,11 @@ Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
     throw UsageError(concat("--cuda-graph: expected a GPU, but this run is on ", place.device,
                             "; --replay repeats recorded kernels on a CPU"));
   }
-  if (options.replay && place.device.is_cuda()) {
-    check_cuda_graph(options, *place.comm);
+  const std::string obstacle = cuda_graph_obstacle(options, place.comm->description());
+  if (options.replay && place.device.is_cuda() && !obstacle.empty()) {
+    throw UsageError(concat(options.cuda_graph ? "--cuda-graph" : "--replay",
+                            ": expected a step that a CUDA graph can hold, but ", obstacle,
+                            "; leave one of them out"));
   }
   if (options.reduce == "deterministic" && !place.comm->sums_in_rank_order()) {
     place.comm->use(std::make_unique<dist::OrderedAllReduce>());
@@ -96,6 +97,11 @@ std::string unused_nccl_flags(const dist::NcclOptions& flags, const std::string&
 std::string libraries_of(const Options& options, Device device) {
   return concat(device.is_cuda() ? cuda_info().runtime : blas_description(),
                 options.tf32 ? ", TF32" : "");
+}
+
+bool prefetches(const Options& options, Device device, std::int64_t threads, std::int64_t cores) {
+  const bool worth_it = device.is_cuda() || cores > threads;
+  return options.prefetch == "on" || (options.prefetch == "auto" && worth_it);
 }
 
 DataSplits load_data(const Options& options, std::int64_t global_batch) {
@@ -201,10 +207,7 @@ RunInfo describe_run(const Options& options, const dist::RankInfo& ranks, const 
   info.libraries = libraries_of(options, device);
   info.comm = data_parallel.communicator().description();
   info.threads = threads_of(options, ranks);
-  // Without a core of its own the reading thread would only take the computation's.
-  info.prefetches =
-      options.prefetch == "on" ||
-      (options.prefetch == "auto" && (device.is_cuda() || ranks.threads > info.threads));
+  info.prefetches = prefetches(options, device, info.threads, ranks.threads);
   info.train_size = data.train->size();
   info.test_size = data.test->size();
   info.classes = data.train->classes();

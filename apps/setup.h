@@ -27,6 +27,10 @@ struct Workplace {
 Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
                          const Console& console);
 
+/// Why a CUDA graph cannot hold a step of this run; empty if it can. `comm`: the communicator's
+/// description.
+std::string cuda_graph_obstacle(const Options& options, const std::string& comm);
+
 /// What to say where NCCL's flags are given and gradients travel otherwise, because `auto` has
 /// fallen back to MPI or there is one rank; empty where there is nothing to say. `comm`: the
 /// communicator's description.
@@ -34,6 +38,11 @@ std::string unused_nccl_flags(const dist::NcclOptions& flags, const std::string&
 
 /// What computes on `device`, for people: "CUDA 12.8, TF32".
 std::string libraries_of(const Options& options, Device device);
+
+/// Whether batches are read a step ahead: --prefetch, which by itself asks for a GPU or for more
+/// cores (`cores`) than computing threads, because without a core of its own the reading thread
+/// would only take the computation's.
+bool prefetches(const Options& options, Device device, std::int64_t threads, std::int64_t cores);
 
 /// Synthetic data has 8192 training samples, or one global batch if that is more.
 DataSplits load_data(const Options& options, std::int64_t global_batch);

@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "core/serialize.h"
 #include "dist/ring_trace.h"
+#include "optim/sgd.h"
 
 namespace brigade::apps {
 
@@ -91,6 +92,7 @@ ResidentPeak count_memory(Device device) {
     const Tensor x = Tensor::zeros({4, 8}, DType::f32, device);
     const auto loss = make_loss("mse");
     autograd::backward((*loss)(model->forward(autograd::Variable(x)), x));
+    optim::SGD(model->parameters(), {.lr = 0.01}).step();
   }
   CachingAllocator& allocator = *Context::current().allocator(device);
   allocator.trim();

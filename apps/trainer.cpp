@@ -50,7 +50,8 @@ Trainer::Trainer(const TrainerParts& parts)
       comm_(parts.data_parallel.communicator()),
       loader_(parts.data, parts.sampler, parts.device, parts.prefetch),
       clock_(parts.device, comm_),
-      recorder_(parts.trace, clock_, comm_),
+      // A replay passes none of the places that are recorded.
+      recorder_(parts.replay ? TraceSchedule{.skip = 0, .steps = 0} : parts.trace, clock_, comm_),
       device_losses_(Tensor::zeros({kLossWindow}, DType::f32, parts.device)) {
   if (parts.in_flight) {
     parts.data_parallel.update_in_flight(
@@ -76,6 +77,7 @@ void Trainer::step(std::int64_t step, Timed timed) {
   const std::vector<Batch>& batches = load(step);
   const std::int64_t in_epoch = step % parts_.sampler.steps_per_epoch();
   const auto samples = static_cast<double>(parts_.sampler.global_samples(in_epoch));
+  full_step_ = parts_.sampler.global_samples(in_epoch) == parts_.sampler.geometry().global_batch();
   parts_.optimizer.zero_grad();
   start_together();
 
@@ -120,9 +122,9 @@ void Trainer::run_micro_batches(const std::vector<Batch>& batches, double sample
     const double seed = static_cast<double>(batches[micro].size()) * comm_.size() / samples;
     if (parts_.never_sync || (parts_.deferred_sync && micro + 1 < batches.size())) {
       const auto scope = parts_.data_parallel.no_sync();
-      run_micro_batch(batches[micro], {micro, seed, /*synchronizes=*/false});
+      run_micro_batch(batches[micro], {seed, /*synchronizes=*/false});
     } else {
-      run_micro_batch(batches[micro], {micro, seed, /*synchronizes=*/true});
+      run_micro_batch(batches[micro], {seed, /*synchronizes=*/true});
     }
   }
 }
@@ -145,7 +147,7 @@ void Trainer::run_micro_batch(const Batch& batch, const MicroBatch& micro) {
     const TraceScope trace(backward_name);
     parts_.data_parallel.mirror_backward();
     micro_losses_.emplace_back();
-  } else if (replay_ && batch.size() == parts_.sampler.geometry().batch) {
+  } else if (replay_ && full_step_) {
     replay(batch, micro);
   } else {
     compute(batch, micro, backward_name);
@@ -165,7 +167,6 @@ void Trainer::replay(const Batch& batch, const MicroBatch& micro) {
   const autograd::Replay::Key key{.inputs = batch.inputs.bytes(),
                                   .targets = batch.targets.bytes(),
                                   .samples = batch.size(),
-                                  .micro_batch = micro.index,
                                   .seed = micro.seed,
                                   .synchronizes = micro.synchronizes};
   micro_losses_.push_back(replay_->forward(key, [&] { return forward(batch); }));

@@ -35,7 +35,7 @@ struct TrainerParts {
   /// Buckets are updated as their gradients arrive, instead of by a step after backward.
   std::optional<dist::UpdateDeadline> in_flight = {};
   Prefetch prefetch = Prefetch::off;
-  bool replay = false;  ///< full micro-batches repeat what was recorded (autograd/replay.h)
+  bool replay = false;  ///< full steps repeat what was recorded (autograd/replay.h)
 };
 
 /// Executes optimizer steps, one after the other, and keeps what they cost.
@@ -75,7 +75,6 @@ class Trainer {
   void run_micro_batches(const std::vector<Batch>& batches, double samples);
   /// What tells one micro-batch of a step from another.
   struct MicroBatch {
-    std::size_t index;
     double seed;
     bool synchronizes;
   };
@@ -95,6 +94,7 @@ class Trainer {
   dist::Traffic recorded_traffic_;  // of a micro-batch that synchronises, in a CUDA graph
   TimingHistory history_;
   std::int64_t next_step_ = 0;
+  bool full_step_ = true;  // every rank has full micro-batches
 
   std::vector<Tensor> micro_losses_;  // of the current step
   // Summed losses stay on the device until somebody asks, because fetching one makes the host wait.

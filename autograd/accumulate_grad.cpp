@@ -51,12 +51,12 @@ void leaf_finished(GradState& leaf) {
     Engine::Destination destination = into_grad(leaf);
     ops::axpby(seen, destination.scale, destination.place);
   }
-  // By their numbers, which grow: a listener may detach itself or others, and one that is attached
-  // now hears of the next gradient.
   Stream& stream = compute_stream(leaf.device);
   if (stream.recording()) {  // into_grad() has set it; its listeners may ask in a replay, too
     stream.run([&leaf] { leaf.filled = true; });
   }
+  // By their numbers, which grow: a listener may detach itself or others, and one that is attached
+  // now hears of the next gradient.
   const std::size_t end = leaf.next_hook_id;
   std::size_t next_id = 0;
   for (;;) {

@@ -7,88 +7,125 @@
 #include "core/error.h"
 
 namespace brigade::autograd {
-namespace {
 
-/// Visits of a key. The rehearsal takes from the system whatever the step needs (memory, library
-/// handles), which on a GPU may not happen while a graph is captured.
-constexpr int kRehearsal = 1;
-constexpr int kRecording = 2;
+Replay::Replay(std::vector<Variable> parameters, Device device)
+    : parameters_(std::move(parameters)),
+      device_(device),
+      memory_(Context::current().make_reserved_memory(device)) {}
 
-}  // namespace
-
-Replay::Entry& Replay::entry_of(const Key& key) {
-  std::size_t moves = 0;
+void Replay::forget_if_changed() {
+  std::vector<Layout> layouts;
+  layouts.reserve(parameters_.size());
   for (const Variable& parameter : parameters_) {
-    moves += parameter.grad_state()->moves;
+    const GradState& state = *parameter.grad_state();
+    const std::size_t hooks = state.hooks ? state.hooks->list.size() : 0;
+    BRIGADE_CHECK(hooks == 0, "replay: parameter '", parameter.name(),
+                  "' has a hook, which a replay would not call; remove it, or do not replay");
+    layouts.push_back({.moves = state.moves,
+                       .attached = state.next_hook_id,
+                       .listeners = state.listeners.size(),
+                       .frozen = state.frozen,
+                       .leaf_scale = state.leaf_scale});
   }
-  if (moves != std::exchange(moves_, moves)) {
+  if (layouts != std::exchange(layouts_, layouts)) {
     entries_.clear();
   }
-  const auto found = std::find_if(entries_.begin(), entries_.end(),
-                                  [&](const auto& entry) { return entry->key == key; });
+}
+
+Replay::Entry& Replay::entry_of(const Key& key) {
+  std::vector<Before> before;
+  before.reserve(parameters_.size());
+  for (const Variable& parameter : parameters_) {
+    parameter.wait_until_readable();  // a replayed layer would not
+    const GradState& state = *parameter.grad_state();
+    before.push_back({.filled = state.filled, .synchronized = state.synchronized});
+  }
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
+    return entry->key == key && entry->before == before;
+  });
   if (found != entries_.end()) {
     return **found;
   }
   entries_.push_back(std::make_unique<Entry>());
   entries_.back()->key = key;
+  entries_.back()->before = std::move(before);
   return *entries_.back();
 }
 
+// The rehearsal takes from the system whatever the step needs, memory and library handles, which on
+// a GPU may not happen while a graph is captured. Between two steps all of `memory_` is free: the
+// loss is copied out of it, so no step finds less there than its rehearsal did.
 Tensor Replay::forward(const Key& key, const std::function<Variable()>& compute) {
-  current_ = &entry_of(key);
-  Entry& entry = *current_;
-  ++entry.visits;
-  if (entry.visits > kRecording) {
-    ++replays_;
+  current_ = nullptr;
+  forget_if_changed();
+  Entry& entry = entry_of(key);
+  if (entry.forward && entry.backward) {
     entry.forward->replay();
-    return entry.value;
+    ++replays_;
+  } else if (entry.rehearsed) {
+    const UseReservedMemory reserved(memory_);
+    entry.forward = record(device_, [&] {
+      entry.loss = compute();
+      entry.value.copy_from(entry.loss.data());
+    });
+  } else {
+    {
+      const UseReservedMemory reserved(memory_);
+      entry.loss = compute();
+    }
+    entry.value = entry.loss.data().clone();
   }
-  const UseReservedMemory reserved(device_);
-  if (entry.visits == kRehearsal) {
-    entry.loss = compute();
-    return entry.loss.data();
-  }
-  for (const Variable& parameter : parameters_) {
-    const auto& hooks = parameter.grad_state()->hooks;
-    BRIGADE_CHECK(!hooks || hooks->list.empty(), "replay: parameter '", parameter.name(),
-                  "' has a hook, which a replay would not call; remove it, or do not replay");
-  }
-  entry.forward = record(device_, [&] { entry.loss = compute(); });
-  entry.value = entry.loss.data();
+  current_ = &entry;
   return entry.value;
 }
 
 void Replay::backward() {
   BRIGADE_CHECK(current_ != nullptr, "replay: backward without a forward before it");
   Entry& entry = *std::exchange(current_, nullptr);
-  if (entry.visits > kRecording) {
-    entry.backward->replay();
-    mark_gradients(entry);
+  if (entry.forward && entry.backward) {
+    replay_backward(entry);
     return;
   }
-  const UseReservedMemory reserved(device_);
+  const UseReservedMemory reserved(memory_);
   const Variable loss = std::exchange(entry.loss, Variable());
   const auto run = [&] { autograd::backward(loss, {.seed = entry.key.seed}); };
-  if (entry.visits == kRehearsal) {
-    run();
-  } else {
+  const bool records = std::exchange(entry.rehearsed, false);
+  if (records) {
     entry.backward = record(device_, run);
-    note_gradients(entry);
+    entry.synchronized.clear();
+    for (const Variable& parameter : parameters_) {
+      entry.synchronized.push_back(parameter.grad_state()->synchronized);
+    }
+  } else {
+    run();
   }
+  entry.rehearsed = true;
 }
 
-void Replay::note_gradients(Entry& entry) const {
-  for (const Variable& parameter : parameters_) {
-    entry.synchronized.push_back(parameter.grad_state()->synchronized);
+void Replay::replay_backward(const Entry& entry) const {
+  try {
+    entry.backward->replay();
+  } catch (...) {
+    tell_listeners_of_failure();
+    throw;
   }
-}
-
-/// What backward has left in the gradients' states beside the numbers.
-void Replay::mark_gradients(const Entry& entry) const {
+  // What backward leaves in the gradients' states beside the numbers.
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     GradState& state = *parameters_[i].grad_state();
     state.filled = true;
     state.synchronized = entry.synchronized[i];
+  }
+}
+
+void Replay::tell_listeners_of_failure() const {
+  std::vector<GradListener*> told;
+  for (const Variable& parameter : parameters_) {
+    for (const GradState::Listener& entry : parameter.grad_state()->listeners) {
+      if (std::find(told.begin(), told.end(), entry.listener) == told.end()) {
+        told.push_back(entry.listener);
+        entry.listener->on_backward_abort();
+      }
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "autograd/engine.h"
+#include "core/allocator.h"
 #include "core/recording.h"
 
 namespace brigade::autograd {
@@ -16,29 +17,31 @@ namespace brigade::autograd {
 /// a GPU the step becomes two launches (CUDA graphs). Same kernels on the same numbers, hence the
 /// same bits.
 ///
-/// Not recorded is what reads Variables on the host: TraceScopes, UpdateDeadline::next_read,
-/// hooks on parameters (an error), a graph that looks different every time.
+/// What was recorded is forgotten when a parameter gets other memory, is frozen, or gets or loses a
+/// hook or listener. Not seen, and left out by a replay: TraceScopes, hooks of what is no
+/// parameter, a forward that computes something else each time. On a GPU listeners hear nothing of
+/// a replay; their collectives are part of the graph, so all ranks must replay the same steps.
+///
+/// Goes before the listeners (dist::DataParallel) and communicators of what it has recorded. An
+/// exception leaves the step to be rehearsed again, and has told the listeners (on_backward_abort).
 class Replay {
  public:
-  /// What must be as it was for a recording to fit: the memory of inputs and targets, and every
-  /// number that goes into a kernel.
+  /// What must be as it was for a recording to fit, beside the parameters' own state: the memory of
+  /// inputs and targets, and what goes into kernels as a number.
   struct Key {
     const std::byte* inputs = nullptr;
     const std::byte* targets = nullptr;
     std::int64_t samples = 0;
-    std::size_t micro_batch = 0;  ///< the first overwrites gradients, the others add
-    double seed = 1.0;            ///< BackwardOptions::seed
-    bool synchronizes = true;     ///< not inside no_sync()
+    double seed = 1.0;         ///< BackwardOptions::seed
+    bool synchronizes = true;  ///< not inside no_sync()
     bool operator==(const Key&) const = default;
   };
 
-  /// `parameters`: all that backward reaches, on `device`. When one of them gets other memory, what
-  /// was recorded is forgotten.
-  Replay(std::vector<Variable> parameters, Device device)
-      : parameters_(std::move(parameters)), device_(device) {}
+  /// `parameters`: all that backward reaches, on `device`.
+  Replay(std::vector<Variable> parameters, Device device);
 
-  /// The loss that `compute` returns, or its successor in the same memory: good until the next
-  /// forward() with this key.
+  /// The loss that `compute` returns, in memory that is good until the next forward() with this
+  /// key. Error when a parameter has a hook, which a replay would not call.
   Tensor forward(const Key& key, const std::function<Variable()>& compute);
 
   /// Backward of the last forward().
@@ -48,24 +51,40 @@ class Replay {
   std::size_t replays() const { return replays_; }
 
  private:
+  /// What a recording has of a parameter beside its numbers.
+  struct Layout {
+    std::size_t moves, attached, listeners;
+    bool frozen;
+    double leaf_scale;
+    bool operator==(const Layout&) const = default;
+  };
+  /// Whether a gradient holds a value, and whether that is the ranks' average: what decides whether
+  /// backward overwrites it, adds to it, or shrinks it first (GradState).
+  struct Before {
+    bool filled, synchronized;
+    bool operator==(const Before&) const = default;
+  };
   struct Entry {
     Key key;
-    int visits = 0;
+    std::vector<Before> before;  // per parameter
+    bool rehearsed = false;
     Variable loss;  // with its graph, until backward
-    Tensor value;   // of the loss, once recorded
+    Tensor value;   // of the loss
     std::unique_ptr<Recording> forward, backward;
     std::vector<bool> synchronized;  // per parameter, after backward
   };
 
   Entry& entry_of(const Key& key);
-  void note_gradients(Entry& entry) const;
-  void mark_gradients(const Entry& entry) const;
+  void forget_if_changed();
+  void replay_backward(const Entry& entry) const;
+  void tell_listeners_of_failure() const;
 
   std::vector<Variable> parameters_;
   Device device_;
+  std::shared_ptr<CachingAllocator> memory_;  // of everything that forward and backward allocate
+  std::vector<Layout> layouts_;
   std::vector<std::unique_ptr<Entry>> entries_;
   Entry* current_ = nullptr;
-  std::size_t moves_ = 0;
   std::size_t replays_ = 0;
 };
 

@@ -84,10 +84,13 @@ class Variable {
   /// The values. If something still writes to them (await_before_read), this thread's compute
   /// stream waits for it first.
   const Tensor& data() const {
+    wait_until_readable();
+    return state_->data;
+  }
+  void wait_until_readable() const {
     if (state_->before_read) {
       std::exchange(state_->before_read, nullptr)();
     }
-    return state_->data;
   }
   const Shape& shape() const { return state_->data.shape(); }
   Device device() const { return state_->data.device(); }

@@ -51,7 +51,9 @@ void* CachingAllocator::obtain(std::size_t size) const {
 void CachingAllocator::give_back_unused() noexcept {
   for (auto& [size, blocks] : free_) {
     for (void* block : blocks) {
-      dispatch(device_, [&, block]<class K>(K) { K::deallocate(device_.index, block); });
+      dispatch(device_, [this, block, bytes = size]<class K>(K) {
+        K::deallocate(device_.index, block, bytes);
+      });
       stats_.reserved -= size;
     }
     blocks.clear();
@@ -72,7 +74,9 @@ void CachingAllocator::release(void* block, std::size_t bytes) noexcept {
 
 void CachingAllocator::trim() {
   const std::lock_guard lock(mutex_);
-  give_back_unused();
+  if (shortage_ == Shortage::give_back_unused) {
+    give_back_unused();
+  }
 }
 
 void CachingAllocator::reset_peak() {

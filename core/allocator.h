@@ -31,7 +31,8 @@ class CachingAllocator {
  public:
   static constexpr std::size_t kAlignment = 256;
 
-  /// What to do when the device has no more memory. A Recording's blocks must stay, free or not.
+  /// What to do when the device has no more memory. With `fail` blocks stay as long as the
+  /// allocator, whether in use or not: a Recording uses them again.
   enum class Shortage : bool { give_back_unused, fail };
 
   explicit CachingAllocator(Device device, Shortage shortage = Shortage::give_back_unused)
@@ -45,7 +46,8 @@ class CachingAllocator {
   void* allocate(std::size_t bytes);
   void release(void* block, std::size_t bytes) noexcept;
 
-  /// Gives what waits for reuse back to the system: between two phases whose sizes differ.
+  /// Gives what waits for reuse back to the system, unless it must stay (Shortage): between two
+  /// phases whose sizes differ.
   void trim();
 
   /// From now on peak_in_use is the peak since this call.

@@ -29,7 +29,6 @@ Context::PerDevice& Context::at(Device device) {
   BRIGADE_CHECK(entry.stream, "context: ", device, " asked of a build without CUDA");
   entry.in_use = entry.stream.get();
   entry.allocator = std::make_shared<CachingAllocator>(device);
-  entry.reserved = std::make_shared<CachingAllocator>(device, CachingAllocator::Shortage::fail);
   return entry;
 }
 
@@ -41,25 +40,34 @@ const std::shared_ptr<CachingAllocator>& Context::allocator(Device device) {
   return at(device).allocator;
 }
 
+std::shared_ptr<CachingAllocator> Context::make_reserved_memory(Device device) {
+  auto memory = std::make_shared<CachingAllocator>(device, CachingAllocator::Shortage::fail);
+  at(device).reserved.push_back(memory);
+  return memory;
+}
+
 MemoryStats Context::memory_stats(Device device) {
-  MemoryStats sum = at(device).allocator->stats();
-  const MemoryStats reserved = at(device).reserved->stats();
-  sum.system_allocations += reserved.system_allocations;
-  sum.in_use += reserved.in_use;
-  sum.peak_in_use += reserved.peak_in_use;
-  sum.reserved += reserved.reserved;
-  sum.zero_fills += reserved.zero_fills;
+  PerDevice& place = at(device);
+  std::erase_if(place.reserved, [](const auto& memory) { return memory.expired(); });
+  MemoryStats sum = place.allocator->stats();
+  for (const auto& memory : place.reserved) {
+    const MemoryStats reserved = memory.lock()->stats();
+    sum.system_allocations += reserved.system_allocations;
+    sum.in_use += reserved.in_use;
+    sum.peak_in_use += reserved.peak_in_use;
+    sum.reserved += reserved.reserved;
+    sum.zero_fills += reserved.zero_fills;
+  }
   return sum;
 }
 
-UseReservedMemory::UseReservedMemory(Device device) : device_(device) {
-  Context::PerDevice& place = Context::current().at(device);
-  std::swap(place.allocator, place.reserved);
+UseReservedMemory::UseReservedMemory(std::shared_ptr<CachingAllocator> memory)
+    : other_(std::move(memory)) {
+  std::swap(Context::current().at(other_->device()).allocator, other_);
 }
 
 UseReservedMemory::~UseReservedMemory() {
-  Context::PerDevice& place = Context::current().at(device_);
-  std::swap(place.allocator, place.reserved);
+  std::swap(Context::current().at(other_->device()).allocator, other_);
 }
 
 UseStream::UseStream(Stream& stream)

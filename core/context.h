@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "core/allocator.h"
 #include "core/stream.h"
@@ -26,7 +27,12 @@ class Context {
   /// ended.
   const std::shared_ptr<CachingAllocator>& allocator(Device device);
 
-  /// What this rank's tensors on `device` take, what a UseReservedMemory has set aside included.
+  /// A further allocator of this thread, for UseReservedMemory. It gives nothing back to the system
+  /// before it goes itself.
+  std::shared_ptr<CachingAllocator> make_reserved_memory(Device device);
+
+  /// What this thread's tensors on `device` take, in reserved memory too. The peak is the sum of
+  /// the allocators' peaks, which need not have been at the same time.
   MemoryStats memory_stats(Device device);
 
   /// Whether matrix products of f32 tensors on this thread's GPU may round their factors to TF32
@@ -45,7 +51,7 @@ class Context {
     std::unique_ptr<Stream> stream;
     Stream* in_use = nullptr;  // `stream`, or what a UseStream has put in its place
     std::shared_ptr<CachingAllocator> allocator;
-    std::shared_ptr<CachingAllocator> reserved;  // the other one of the two
+    std::vector<std::weak_ptr<CachingAllocator>> reserved;
   };
   PerDevice& at(Device device);
 
@@ -71,19 +77,17 @@ class [[nodiscard]] UseStream {
   Stream* before_;
 };
 
-/// While it lives, this thread's tensors on `device` get memory that is never given to others, so
-/// that what is recorded in here (core/recording.h) can be replayed later. Blocks freed in here
-/// serve the next allocation in here: of what a replay has written, the next one leaves only the
-/// tensors that are still held.
+/// While it lives, this thread's tensors on its device come from `memory` (make_reserved_memory):
+/// nobody else is given that, so what is recorded meanwhile can be replayed later. Not nested.
 class [[nodiscard]] UseReservedMemory {
  public:
-  explicit UseReservedMemory(Device device);
+  explicit UseReservedMemory(std::shared_ptr<CachingAllocator> memory);
   ~UseReservedMemory();
   UseReservedMemory(const UseReservedMemory&) = delete;
   UseReservedMemory& operator=(const UseReservedMemory&) = delete;
 
  private:
-  Device device_;
+  std::shared_ptr<CachingAllocator> other_;  // memory that is not in use now: theirs, then ours
 };
 
 /// Short for Context::current().compute_stream(device).

@@ -58,8 +58,10 @@ struct UniformArgs {
 /// the checked front. Every kernel runs on `s`, which for this set is the calling thread. T is
 /// float or double.
 struct CpuKernels {
+  /// Null when there is no memory. `alignment`: at most that of a page.
   static void* allocate(int device, std::size_t bytes, std::size_t alignment);
-  static void deallocate(int device, void* block);
+  /// `bytes` as it was allocated with.
+  static void deallocate(int device, void* block, std::size_t bytes);
   static void zero(Stream& s, void* dst, std::size_t bytes);
   static void copy(Stream& s, void* dst, const void* src, std::size_t bytes);
   static void copy_from_host(Stream& s, void* dst, const void* src, std::size_t bytes);
@@ -160,7 +162,7 @@ struct CpuKernels {
 /// against it (core/dispatch.h).
 struct CudaKernels {
   static void* allocate(int device, std::size_t bytes, std::size_t alignment);
-  static void deallocate(int device, void* block);
+  static void deallocate(int device, void* block, std::size_t bytes);
   static void zero(Stream& s, void* dst, std::size_t bytes);
   static void copy(Stream& s, void* dst, const void* src, std::size_t bytes);
   static void copy_from_host(Stream& s, void* dst, const void* src, std::size_t bytes);

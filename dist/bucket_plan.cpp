@@ -112,16 +112,17 @@ BucketPlan by_group(std::span<const PlanParameter> parameters, std::span<const s
 BucketPlan cut(std::span<const PlanParameter> parameters, std::span<const std::size_t> order,
                const BucketPolicy& policy) {
   std::vector<std::size_t> group(parameters.size());
-  for (std::size_t i = 0; i < group.size(); ++i) {
-    group[i] = policy.by == BucketBy::layer ? parameters[i].layer : i;
-  }
   switch (policy.by) {
     case BucketBy::size:
       return by_size(parameters, order, policy);
     case BucketBy::groups:
       return by_group(parameters, order, equal_groups(parameters, order, policy.groups));
     case BucketBy::layer:
+      std::transform(parameters.begin(), parameters.end(), group.begin(),
+                     [](const PlanParameter& parameter) { return parameter.layer; });
+      break;
     case BucketBy::parameter:
+      std::iota(group.begin(), group.end(), std::size_t{0});
       break;
   }
   return by_group(parameters, order, group);

@@ -20,7 +20,8 @@ using BucketPlan = std::vector<std::vector<std::size_t>>;
 struct PlanParameter {
   std::size_t bytes = 0;     ///< of its slice, padding included
   DType dtype = DType::f32;  ///< a bucket is one flat tensor, so it has one dtype
-  std::size_t layer = 0;     ///< number of the parameter with which its layer begins
+  /// Number of the parameter with which its layer begins; alike for all means one layer.
+  std::size_t layer = 0;
 };
 
 /// What makes a bucket.

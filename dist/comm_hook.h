@@ -22,7 +22,9 @@ class CommHook {
 
   /// Told the buckets before the first of them is reduced, and again should they change: the place
   /// to allocate, so that no step has to. Forgets what it knew of earlier buckets: when they are
-  /// rebuilt after the first step, what that one step left out is lost. On the rank's own thread.
+  /// rebuilt after the first step, what that one step left out is lost. With no buckets at all: let
+  /// go of every gradient, because they are about to be allocated or moved. On the rank's own
+  /// thread.
   /// Error or UsageError for buckets that the hook cannot serve.
   virtual void prepare(std::span<const autograd::Variable> /*parameters*/,
                        std::span<const Bucket> /*buckets*/, Communicator& /*comm*/) {}

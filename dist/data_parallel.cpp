@@ -146,7 +146,7 @@ void DataParallel::begin(UnusedParameters::Pass pass) {
   syncing_ = no_sync_depth_ == 0;
   for (const autograd::Variable& parameter : parameters_) {
     // The last step's update may still be reading the gradients that this backward overwrites.
-    static_cast<void>(parameter.data());
+    parameter.wait_until_readable();
     // A gradient that is already the average will be summed over the ranks once more, together with
     // what this backward adds. Shrunk by 1 / ranks it comes out of that sum as it was. The factor
     // is the beta of the next dW GEMM, so it costs nothing.
@@ -225,7 +225,7 @@ void DataParallel::rebuild_buckets() {
   // The host is about to block in a broadcast and to allocate. On a GPU that ranks share neither
   // may happen while a collective is in flight; this once, the host waits for the device.
   for (const autograd::Variable& parameter : parameters_) {
-    static_cast<void>(parameter.data());  // updates in flight read and write the old buckets
+    parameter.wait_until_readable();  // updates in flight read and write the old buckets
   }
   compute_stream(parameters_.front().device()).synchronize();
   std::optional<BucketPlan> plan =

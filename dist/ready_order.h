@@ -19,9 +19,10 @@ namespace brigade::dist {
 /// ranks rebuild their buckets from the observed order (PyTorch DDP does the same). Ranks may have
 /// observed different orders, and collectives match by order alone: rank 0's counts.
 ///
-/// For a stack of layers the guess is right. It is wrong where layers are registered in another
-/// order than they are used, and for parameters that are never reached. Inside a bucket the order
-/// is of no consequence, and nothing moves for it.
+/// For a stack of layers whose parameters are named as modules name them, "2.weight", the guess is
+/// right. It is wrong where layers are registered in another order than they are used, and for
+/// parameters that are never reached. Inside a bucket the order is of no consequence, and nothing
+/// moves for it.
 class ReadyOrder {
  public:
   /// `wanted` false: never watches, and decide() is never due.
@@ -41,8 +42,9 @@ class ReadyOrder {
 
   /// The plan for the order that rank 0 has seen, or nothing if its buckets are those of
   /// `current`. Parameters that rank 0 has not seen go behind all others, in the expected
-  /// order. Not due any more afterwards. Collective; blocks on the host, so no
-  /// collective may be in flight.
+  /// order. Not due any more afterwards, unless rank 0 has seen nothing because it had no samples
+  /// (DataParallel::mirror_backward). Collective; blocks on the host, so no collective may be in
+  /// flight.
   std::optional<BucketPlan> decide(std::span<const autograd::Variable> parameters,
                                    const BucketPolicy& policy, const std::vector<Bucket>& current,
                                    Communicator& comm);

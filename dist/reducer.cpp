@@ -7,7 +7,7 @@
 namespace brigade::dist {
 
 // One backward, from the Reducer's point of view. Backward reaches the last layer first, so bucket
-// 0 holds the last parameters (bucket.h) and is full first:
+// 0 holds the last layers (expected_order in bucket_plan.h) and is full first:
 //
 //   compute   | dW3 db3 | dx3 | dW2 db2 | dx2 | dW1 db1 |          wait | optimizer
 //   ready              ^b0                 ^b1         ^b2

@@ -34,7 +34,8 @@ class Reducer final : public GradSync {
 
   /// Forgets a backward that failed. Buckets already launched stay in flight, because waiting for a
   /// rank that failed as well would hang. From then on the ranks' collectives no longer match, and
-  /// every later backward is refused.
+  /// every later backward is refused. If this rank had launched nothing, it cannot know whether
+  /// others have: who goes on after an error must make sure that all ranks have failed alike.
   void reset() noexcept override;
 
  private:

@@ -29,7 +29,7 @@ UpdateInFlight::~UpdateInFlight() {
       continue;
     }
     try {
-      static_cast<void>(parameter.data());
+      parameter.wait_until_readable();
     } catch (const std::exception& error) {
       std::fprintf(stderr, "[rank %d] %s\n", comm_.rank(), error.what());
     }

@@ -14,9 +14,10 @@ from pathlib import Path
 # the labs and the failures to learn from. To 17500 with the complete dist layer: our own all-reduces next to the
 # libraries', compression, unused parameters, uneven data, the optimizer and the next forward in flight. To 19000
 # with sockets and shared memory as carriers of their own, and bench_all_reduce. To 21000 with speed: two GEMM
-# libraries on the CPU, fused and vectorised kernels, recycled graph nodes, and the account of memory.
+# libraries on the CPU, fused and vectorised kernels, recycled graph nodes, and the account of memory. To 21400 with
+# recorded steps, CUDA graphs and cuBLASLt's epilogues.
 # Raising it is a decision: write the reason here.
-BUDGET = 21000
+BUDGET = 21400
 
 ROOMS = ["core", "autograd", "nn", "optim", "dist", "apps"]
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}

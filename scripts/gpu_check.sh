@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# gpu_check.sh [RESULT.json]: everything that needs a GPU, in under 8 minutes, as one JSON.
+# gpu_check.sh [RESULT.json]: everything that needs a GPU, in under 9 minutes, as one JSON.
 #
 # Builds preset cuda-release for this machine's GPU; runs the tests of label gpu; trains with every mode on 2 ranks that
-# share one GPU; runs compute-sanitizer; times training against PyTorch eager where python3 has torch.
+# share one GPU; runs compute-sanitizer; times training, with CUDA graphs and without, against PyTorch eager,
+# torch.compile and PyTorch's CUDA graphs where python3 has torch.
 # RESULT.json is tests/gpu_results/<date>-<gpu>.json by default. Exit codes: 0 all passed, 1 something failed, 77 no GPU.
 #
 # Environment: BRIGADE_DEBS=DIR   .deb files of scripts/ompi-prefix.sh, for a machine without mpirun and apt
-#              BRIGADE_LIMIT=480  seconds for everything
+#              BRIGADE_LIMIT=540  seconds for everything
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
@@ -17,7 +18,7 @@ esac
 
 preset=cuda-release
 bin=$root/build/$preset/bin
-limit=${BRIGADE_LIMIT:-480}
+limit=${BRIGADE_LIMIT:-540}
 failed=no
 
 gpu_query() {
@@ -62,7 +63,8 @@ part() {
   left=$((limit - SECONDS))
   if [ "$left" -lt 5 ]; then
     printf '%s\tno time left\t0\t%s\n' "$name" "$*" >>"$work/parts.tsv"
-    echo "gpu_check: $name: no time left" && failed=yes
+    echo "gpu_check: $name: no time left"
+    [[ $name == bench-* ]] || failed=yes # speed comes last, in order of interest
     return
   fi
   timeout --kill-after=5 $((seconds < left ? seconds : left)) "$@" >"$work/$name.out" 2>"$work/$name.err" || rc=$?
@@ -107,9 +109,10 @@ check_modes() {
       --device cuda --data synthetic --hidden "512,512" --steps 60 --bucket-mb 0.5 --out "$work/run-$mode" --json
   done
   local flags=(--device cuda --data synthetic --hidden "512,512" --steps 60 --bucket-mb 0.5 --json)
-  for mode in optimizer-overlap cross-step; do
+  for mode in optimizer-overlap cross-step cuda-graph; do
     part "mode-$mode" 45 mpirun -np 2 --bind-to none "$bin/train_mlp" "--$mode" "${flags[@]}" --out "$work/run-$mode"
   done
+  part mode-bf16 45 mpirun -np 2 --bind-to none "$bin/train_mlp" --dtype bf16 "${flags[@]}" --out "$work/run-bf16"
   # Registered buckets exist only where each rank has a GPU of its own: one rank, here.
   part mode-nccl-register 45 mpirun -np 1 --bind-to none "$bin/train_mlp" --comm nccl --nccl-register --nccl-max-ctas 4 \
     "${flags[@]}" --out "$work/run-nccl-register"
@@ -130,19 +133,27 @@ check_sanitizer() {
     --gtest_filter='GemmOnGpu/0.ColumnSum*:LossesOnGpu/0.Mse*:LossesOnGpu/0.CrossEntropyEquals*'
 }
 
-# bench NAME BATCH DEPTH WIDTH: alternately ours and PyTorch's, twice, so that both see the same clocks.
+# bench NAME BATCH DEPTH WIDTH [flags of both]: alternately ours and PyTorch's, twice, so that both see the same clocks.
+# torch.compile has one turn, where COMPILE is yes: it compiles for longer than all else takes.
 bench() {
   local name=$1 batch=$2 depth=$3 width=$4 widths round
+  shift 4
   widths=$(printf "$width,%.0s" $(seq "$depth"))$width
+  local ours=("$bin/train_mlp" --device cuda --data synthetic --train-samples $((4 * batch)) --depth "$depth"
+    --width "$width" --batch "$batch" --lr 0.01 --steps 50 --warmup 10 --eval-every 0 --json "$@")
+  local theirs=(python3 "$root/scripts/torch_baseline.py" --widths "$widths" --batch "$batch" --steps 40
+    --warmup 10 "$@")
   for round in 1 2; do
-    part "bench-$name-brigade-$round" 60 "$bin/train_mlp" --device cuda --data synthetic --train-samples $((4 * batch)) \
-      --depth "$depth" --width "$width" --no-bias --batch "$batch" --lr 0.01 --steps 50 --warmup 10 --eval-every 0 \
-      --out "$work/bench-$name-$round" --json
+    part "bench-$name-brigade-$round" 60 "${ours[@]}" --out "$work/bench-$name-$round"
+    part "bench-$name-brigade-graph-$round" 60 "${ours[@]}" --cuda-graph --out "$work/bench-$name-graph-$round"
     if [ "$has_torch" = yes ]; then
-      part "bench-$name-torch-$round" 60 python3 "$root/scripts/torch_baseline.py" --widths "$widths" --batch "$batch" \
-        --no-bias --steps 40 --warmup 10
+      part "bench-$name-torch-$round" 60 "${theirs[@]}"
+      part "bench-$name-torch-graph-$round" 60 "${theirs[@]}" --cuda-graph
     fi
   done
+  if [ "$has_torch" = yes ] && [ "${COMPILE:-no}" = yes ]; then
+    part "bench-$name-torch-compile-1" 90 "${theirs[@]}" --compile
+  fi
 }
 
 check_speed() {
@@ -152,9 +163,11 @@ check_speed() {
   else
     skip_part bench-torch "python3 has no torch with CUDA"
   fi
-  bench 40x4096 64 40 4096
-  bench 8x4096 1024 8 4096
-  bench 8x1024 128 8 1024
+  COMPILE=yes bench 40x4096x64-tf32 64 40 4096 --no-bias --tf32
+  COMPILE=yes bench 40x256x64 64 40 256
+  bench 40x4096x64 64 40 4096 --no-bias
+  bench 40x4096x1024-tf32 1024 40 4096 --tf32
+  bench 40x4096x4096-tf32 4096 40 4096 --tf32
 }
 
 write_result() {
@@ -163,6 +176,7 @@ write_result() {
 import json
 import os
 import pathlib
+import statistics
 import sys
 
 work = pathlib.Path(sys.argv[1])
@@ -193,7 +207,8 @@ for line in (work / "parts.tsv").read_text().splitlines():
         entry["output_tail"] = (text(part, ".out") + text(part, ".err"))[-3000:]
     parts[part] = entry
 
-modes = {m: parts.get(f"mode-{m}", {}).get("result") for m in ("naive", "flat", "per_param", "overlap")}
+modes = {m: parts.get(f"mode-{m}", {}).get("result")
+         for m in ("naive", "flat", "per_param", "overlap", "cuda-graph")}
 comms = {m: (r or {}).get("comm") for m, r in modes.items()}
 # no_sync adds its micro-batches up in another order and rounds differently: it is not among those compared.
 hashes = {m: (r or {}).get("params_hash") for m, r in modes.items() if m != "no_sync"}
@@ -201,16 +216,20 @@ same_weights = None not in hashes.values() and len(set(hashes.values())) == 1
 all_nccl = all("NCCL" in (comm or "") for comm in comms.values())
 
 
-def fastest(bench, who):
+def median(bench, who):
     steps = [parts.get(f"bench-{bench}-{who}-{i}", {}).get("result", {}).get("step_ms") for i in (1, 2)]
-    return min((s for s in steps if s), default=None)
+    steps = [s for s in steps if s]
+    return statistics.median(steps) if steps else None
 
 
 speed = {}
-for bench in ("40x4096", "8x4096", "8x1024"):
-    ours, torch = fastest(bench, "brigade"), fastest(bench, "torch")
-    speed[bench] = {"brigade_step_ms": ours, "torch_step_ms": torch,
-                    "torch_over_brigade": torch / ours if ours and torch else None}
+for bench in sorted({part.split("-brigade")[0].removeprefix("bench-") for part in parts if "-brigade" in part}):
+    who = ("brigade", "brigade-graph", "torch", "torch-graph", "torch-compile")
+    speed[bench] = {f"{one}_step_ms": median(bench, one) for one in who}
+    for ours, theirs in (("brigade", "torch"), ("brigade-graph", "torch-graph"), ("brigade-graph", "torch-compile"),
+                         ("brigade-graph", "torch")):
+        a, b = speed[bench][f"{ours}_step_ms"], speed[bench][f"{theirs}_step_ms"]
+        speed[bench][f"{ours}_over_{theirs}"] = a / b if a and b else None
 
 report = {
     "gpu": {"name": name, "driver": driver, "memory_mib": int(memory) if memory.isdigit() else None, "compute_capability": capability},
@@ -252,8 +271,8 @@ check_build
 if [ -x "$bin/train_mlp" ] && [ -x "$bin/brigade_gpu_tests" ]; then
   check_tests
   check_modes
-  check_speed
   check_sanitizer
+  check_speed
 fi
 write_result
 [ "$failed" = no ]

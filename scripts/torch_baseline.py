@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""torch_baseline.py --widths 512,512,10 [...]: times PyTorch eager on a Linear+ReLU network, one GPU or CPU.
+"""torch_baseline.py --widths 512,512,10 [...]: times PyTorch on a Linear+ReLU network, one GPU or CPU.
 
-The counterpart of `train_mlp --json`: same layers, loss, optimizer and batch, float32 without TF32. With WORLD_SIZE
-above 1 in the environment (and RANK, MASTER_ADDR, MASTER_PORT) it is one rank of DistributedDataParallel over gloo.
+The counterpart of `train_mlp --json`: same layers, loss, optimizer and batch, float32, eager unless told otherwise.
+With WORLD_SIZE above 1 in the environment (and RANK, MASTER_ADDR, MASTER_PORT) it is one rank of DistributedDataParallel over gloo.
 Rank 0 prints one JSON object; step_ms is the median time from the start of forward, which all ranks begin together,
 to the end of the optimizer on the slowest rank.
 """
@@ -28,8 +28,13 @@ def parse():
     parser.add_argument("--warmup", type=int, default=10)
     parser.add_argument("--cpu-time", action="store_true", help="time by what this thread computed, not by the clock")
     parser.add_argument("--compile", action="store_true", help="torch.compile the network")
+    parser.add_argument("--cuda-graph", action="store_true", help="the whole step as one CUDA graph; one rank")
+    parser.add_argument("--tf32", action="store_true", help="products may round their factors to TF32")
     parser.add_argument("--bucket-mb", type=float, default=25.0, help="bucket_cap_mb of DistributedDataParallel")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.cuda_graph and (args.device != "cuda" or int(os.environ.get("WORLD_SIZE", "1")) > 1):
+        parser.error("--cuda-graph: expected one rank on --device cuda")
+    return args
 
 
 def build(torch, widths, bias):
@@ -89,11 +94,25 @@ def touch_code(torch, device):
     torch.optim.SGD(model.parameters(), lr=0.01).step()
 
 
+def captured(torch, step):
+    """`step` as a CUDA graph, after the warm-up on a stream of its own that capturing needs."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
+
+
 def main():
     args = parse()
     import torch
 
-    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = args.tf32
     torch.set_num_threads(args.threads)
     start = timer(torch, args.device, time.thread_time if args.cpu_time else time.perf_counter)
     touch_code(torch, args.device)
@@ -113,16 +132,22 @@ def main():
     loss_function = torch.nn.MSELoss()
     x = torch.rand(args.batch, widths[0], device=args.device)
     target = torch.rand(args.batch, widths[-1], device=args.device)
-    times = []
-    for step in range(args.warmup + args.steps):
-        if ranks > 1:
-            torch.distributed.barrier()
-        elapsed = start()
+
+    def train():
         loss = loss_function(model(x), target)
         loss.backward()
         optimizer.step()
         # On a CPU PyTorch is 10 % faster when it keeps the gradients' memory, against its default.
         optimizer.zero_grad(set_to_none=args.device == "cuda")
+
+    if args.cuda_graph:
+        train = captured(torch, train)
+    times = []
+    for step in range(args.warmup + args.steps):
+        if ranks > 1:
+            torch.distributed.barrier()
+        elapsed = start()
+        train()
         taken = elapsed()
         if step >= args.warmup:
             times.append(taken)

@@ -71,7 +71,7 @@ template <class T, class F>
 void CpuKernels::gemm(Stream& s, const GemmArgs<T, F>& args) {
   if constexpr (std::is_same_v<F, BFloat16>) {
     // No bf16 unit is asked for. The product of two bf16 numbers is exact in f32, so widening the
-    // factors gives what such a unit would, up to the order of additions.
+    // factors gives what such a unit would, up to the order and rounding of its additions.
     const Widened a(s, args.a, args.m * args.k);
     const Widened b(s, args.b, args.k * args.n);
     multiply<float>(s, {args.transpose_a, args.transpose_b, args.m, args.n, args.k, a.data(),

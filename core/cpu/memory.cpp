@@ -1,4 +1,4 @@
-#include <malloc.h>
+#include <sys/mman.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -6,21 +6,30 @@
 #include "core/kernels.h"
 
 namespace brigade {
+namespace {
 
-/// A large block comes from mmap and goes back to the system when it is given back. glibc would
-/// raise its limit for that to the largest block it has seen given back, and keep later ones in a
-/// heap full of holes: the parameters that move into buckets are such blocks, and the holes were
-/// 7.5 of 36.5 MiB with 40 layers of 256 x 256. Whoever has set the limit before (mallopt,
-/// MALLOC_MMAP_THRESHOLD_) is overruled.
+/// From this size on a block is mapped by itself and goes back to the system when it is given back.
+/// malloc would put most of them into a heap full of holes, because it raises its own limit for
+/// that with every block it has seen freed: the parameters that move into buckets are such blocks,
+/// and the holes were 7.5 of 36.5 MiB with 40 layers of 256 x 256.
+constexpr std::size_t kMapped = 128 << 10;
+
+}  // namespace
+
 void* CpuKernels::allocate(int /*device*/, std::size_t bytes, std::size_t alignment) {
-  constexpr int kLarge = 128 << 10;  // glibc's own first choice
-  static const int fixed = mallopt(M_MMAP_THRESHOLD, kLarge);
-  static_cast<void>(fixed);
-  return std::aligned_alloc(alignment, bytes);
+  if (bytes < kMapped) {
+    return std::aligned_alloc(alignment, bytes);
+  }
+  void* block = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return block == MAP_FAILED ? nullptr : block;
 }
 
-void CpuKernels::deallocate(int /*device*/, void* block) {
-  std::free(block);
+void CpuKernels::deallocate(int /*device*/, void* block, std::size_t bytes) {
+  if (bytes < kMapped) {
+    std::free(block);
+  } else {
+    static_cast<void>(munmap(block, bytes));
+  }
 }
 
 void CpuKernels::zero(Stream& /*s*/, void* dst, std::size_t bytes) {

@@ -89,7 +89,7 @@ void multiply(std::int64_t batch, std::int64_t in, std::int64_t out, const float
   }
   kernel.product.execute(kernels.stream(), kernel.arguments);
 } catch (const dnnl::error& error) {
-  throw Error(concat("linear: oneDNN refuses x [", batch, ", ", in, "], w [", out, ", ", in,
+  throw Error(concat("matrix product: oneDNN refuses x [", batch, ", ", in, "], w [", out, ", ", in,
                      "]: ", error.what()));
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/context.h"
+#include "core/cuda/blas_workspace.h"
 #include "core/cuda/launch.h"
 #include "core/kernels.h"
 
@@ -29,11 +30,12 @@ class BlasHandles {
     cublasHandle_t& handle = handles_[{s.device().index, stream}];
     if (handle == nullptr) {
       CUBLAS_CHECK(cublasCreate(&handle));
+      CUBLAS_CHECK(cublasSetStream(handle, stream));
+      CUBLAS_CHECK(cublasSetWorkspace(handle, cuda::blas_workspace(s), cuda::kBlasWorkspace));
     }
     const bool tf32 = Context::current().tf32();
     CUBLAS_CHECK(
         cublasSetMathMode(handle, tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH));
-    CUBLAS_CHECK(cublasSetStream(handle, stream));
     return handle;
   }
 

@@ -1,3 +1,6 @@
+#include <type_traits>
+
+#include "core/cuda/fused_linear.h"
 #include "core/cuda/kernel.cuh"
 
 namespace brigade {
@@ -14,11 +17,23 @@ __global__ void add_bias_kernel(std::int64_t n, std::int64_t out, const T* b, bo
 
 }  // namespace
 
-/// One pass over y after the product. An epilogue of the GEMM would save it; y is [N, out] and W,
-/// which has to be read anyway, is [out, in].
+/// One kernel where cuBLASLt has it, else the product and one pass over y.
 template <class T, class F>
 void CudaKernels::linear(Stream& s, std::int64_t batch, std::int64_t in, std::int64_t out,
                          const F* x, const F* w, const T* b, Activation activation, T* y) {
+  if constexpr (std::is_same_v<T, float>) {
+    const cuda::LinearArgs<F> args{.batch = batch,
+                                   .in = in,
+                                   .out = out,
+                                   .x = x,
+                                   .w = w,
+                                   .b = b,
+                                   .activation = activation,
+                                   .y = y};
+    if (b != nullptr && cuda::fused_linear(s, args)) {
+      return;
+    }
+  }
   gemm<T, F>(s, {.transpose_a = false,
                  .transpose_b = true,
                  .m = batch,

@@ -10,7 +10,14 @@ Tensor empty_pinned(const Shape& shape, DType dtype) {
   const std::size_t bytes = static_cast<std::size_t>(shape.numel()) * size_of(dtype);
   void* memory = nullptr;
   // Portable: pinned for every GPU, not only the one that happens to be current.
-  CUDA_CHECK(cudaHostAlloc(&memory, std::max<std::size_t>(bytes, 1), cudaHostAllocPortable));
+  const cudaError_t status =
+      cudaHostAlloc(&memory, std::max<std::size_t>(bytes, 1), cudaHostAllocPortable);
+  if (status == cudaErrorMemoryAllocation) {
+    static_cast<void>(cudaGetLastError());
+    throw Error(concat("pinned memory: asked for ", bytes,
+                       " bytes, which this host has not left; use a smaller --batch"));
+  }
+  CUDA_CHECK(status);
   const std::shared_ptr<void> owner(memory,
                                     [](void* pinned) { static_cast<void>(cudaFreeHost(pinned)); });
   return Tensor::over(owner, static_cast<std::byte*>(memory), shape, dtype);

@@ -87,8 +87,12 @@ TEST_P(BatchLoading, AllocatesNothingAfterItsConstruction) {
   BatchLoader loader(data, sampler, kCpu, GetParam());
   const auto allocator = Context::current().allocator(kCpu);
   const MemoryStats before = allocator->stats();
+  std::vector<const std::byte*> places;
   for (std::int64_t step = 0; step < 9; ++step) {
-    loader.load(step);
+    places.push_back(loader.load(step)[0].inputs.bytes());
+    if (step >= 2) {
+      EXPECT_EQ(places.back(), places[places.size() - 3]) << "also on the loader's own thread";
+    }
   }
   EXPECT_EQ(allocator->stats().system_allocations, before.system_allocations);
   EXPECT_EQ(allocator->stats().in_use, before.in_use);

@@ -29,5 +29,34 @@ TEST(Setup, SaysThatNcclFlagsDoNothingWithoutNccl) {
   EXPECT_EQ(unused_nccl_flags({.max_ctas = 4}, "NCCL 2.28.9"), "");
 }
 
+TEST(Setup, SaysWhyACudaGraphCannotHoldAStep) {
+  const std::string nccl = "NCCL 2.28.9";
+  EXPECT_EQ(cuda_graph_obstacle({}, nccl), "");
+  EXPECT_EQ(cuda_graph_obstacle({}, "none (one rank)"), "");
+  const std::string staged = "MPI (Open MPI 4.1.4), staged through host memory";
+  EXPECT_THAT(cuda_graph_obstacle({}, staged), HasSubstr(staged + ", which waits for the GPU"));
+  Options options;
+  options.mode = "naive";
+  EXPECT_THAT(cuda_graph_obstacle(options, nccl), HasSubstr("--mode naive"));
+  options = {};
+  options.optimizer_overlap = true;
+  EXPECT_THAT(cuda_graph_obstacle(options, nccl), HasSubstr("--optimizer-overlap"));
+  options = {};
+  options.comm_hook = "powersgd:rank=2";
+  EXPECT_THAT(cuda_graph_obstacle(options, nccl), HasSubstr("--comm-hook powersgd:rank=2"));
+}
+
+TEST(Setup, ReadsAheadOnAGpuOrWithACoreToSpare) {
+  constexpr Device kGpu{DeviceType::cuda, 0};
+  Options options;
+  EXPECT_FALSE(prefetches(options, kCpu, /*threads=*/1, /*cores=*/1));
+  EXPECT_TRUE(prefetches(options, kCpu, 1, 2));
+  EXPECT_TRUE(prefetches(options, kGpu, 1, 1));
+  options.prefetch = "on";
+  EXPECT_TRUE(prefetches(options, kCpu, 1, 1));
+  options.prefetch = "off";
+  EXPECT_FALSE(prefetches(options, kGpu, 1, 2));
+}
+
 }  // namespace
 }  // namespace brigade::apps

@@ -71,6 +71,50 @@ TEST(CrossEntropy, DoesNotOverflowForLargeLogits) {
   EXPECT_EQ(loss.item(), 2000.0);
 }
 
+TEST(CrossEntropy, SoftmaxIsExactToAFewUnitsInTheLastPlace) {
+  // Every distance from the largest logit, in a width that is no multiple of a vector's.
+  constexpr std::int64_t kClasses = 1003;
+  std::vector<float> logits;
+  double total = 0.0;
+  for (std::int64_t i = 0; i < kClasses; ++i) {
+    logits.push_back(5.0F - 0.0797F * static_cast<float>(i));
+    total += std::exp(static_cast<double>(logits.back()) - 5.0);
+  }
+  Tensor softmax = Tensor::empty({1, kClasses});
+  Tensor loss = Tensor::empty({});
+  ops::cross_entropy(f32(logits, {1, kClasses}), labels({1}), softmax, loss);
+  const std::vector<float> found = values(softmax);
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    const double distance = static_cast<double>(logits[i] - 5.0F);
+    const double expected = std::exp(distance) / total;
+    EXPECT_NEAR(found[i], expected, 4e-7 * expected) << "e^" << distance;
+  }
+}
+
+TEST(CrossEntropy, GivesNothingToWhatIsTooFarFromTheLargest) {
+  Tensor softmax = Tensor::empty({1, 3});
+  Tensor loss = Tensor::empty({});
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  ops::cross_entropy(f32({0, -200, -kInfinity}, {1, 3}), labels({0}), softmax, loss);
+  EXPECT_THAT(values(softmax), ElementsAre(1, 0, 0));
+  ops::cross_entropy(f32({0, -86.9F, -87.1F}, {1, 3}), labels({0}), softmax, loss);
+  const auto least = static_cast<float>(std::exp(static_cast<double>(-86.9F)));
+  EXPECT_THAT(values(softmax), ElementsAre(1, FloatNear(least, 1e-6F * least), 0));
+}
+
+TEST(CrossEntropy, PassesNaNOn) {
+  for (std::int64_t classes : {1, 3, 8, 21}) {
+    for (std::int64_t at = 0; at < classes; ++at) {
+      std::vector<float> logits(static_cast<std::size_t>(classes), 1.0F);
+      logits[static_cast<std::size_t>(at)] = kNaN;
+      Tensor softmax = Tensor::empty({1, classes});
+      Tensor loss = Tensor::empty({});
+      ops::cross_entropy(f32(logits, {1, classes}), labels({0}), softmax, loss);
+      EXPECT_TRUE(std::isnan(loss.item())) << at << " of " << classes;
+    }
+  }
+}
+
 TEST(CrossEntropy, IsZeroWithoutSamples) {
   Tensor softmax = Tensor::empty({0, 4});
   Tensor loss = f32({kNaN}, {});

@@ -64,7 +64,6 @@ Outcome train(const Training& how, bool replays) {
       replay->forward({.inputs = x.bytes(),
                        .targets = target.bytes(),
                        .samples = 5,
-                       .micro_batch = static_cast<std::size_t>(micro),
                        .seed = 0.5,
                        .synchronizes = synchronizes},
                       forward);

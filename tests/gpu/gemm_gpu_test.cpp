@@ -106,6 +106,15 @@ TYPED_TEST(GemmOnGpu, LinearEqualsTheCpuWithAndWithoutBias) {
   }
 }
 
+TYPED_TEST(GemmOnGpu, ANaNAmongTheWeightsPassesTheReLU) {
+  const Tensor x = this->numbers({32, 64}, 1);
+  const Tensor w = this->numbers({48, 64}, 2);
+  w.template data<TypeParam>()[5] = static_cast<TypeParam>(std::nan(""));
+  const Tensor b = this->numbers({48}, 3);
+  this->expect_same({x, w, b, this->garbage({32, 48})},
+                    [](Tensors& t) { ops::linear(t[0], t[1], t[2], t[3], Activation::relu); });
+}
+
 TYPED_TEST(GemmOnGpu, FloatProductsAreNotRoundedToTf32) {
   // 1 + 2^-20 needs 21 bits; TF32 keeps 11. Large enough for cuBLAS to take its tensor-core kernels
   // if it may; times the identity, every element is a sum with one term that is not 0.

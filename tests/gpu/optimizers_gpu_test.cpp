@@ -20,6 +20,14 @@ TYPED_TEST(OptimizersOnGpu, SgdEqualsTheCpu) {
   }
 }
 
+TYPED_TEST(OptimizersOnGpu, SgdTakesMemoryThatIsNotAlignedToSixteenBytes) {
+  this->expect_same({this->numbers({1000}, 1), this->numbers({1000}, 2)}, [](Tensors& t) {
+    Tensor none;
+    Tensor w = t[1].flat_view(1, {999});
+    ops::sgd({.lr = 0.1, .weight_decay = 0.01}, t[0].flat_view(1, {999}), w, none);
+  });
+}
+
 TYPED_TEST(OptimizersOnGpu, SgdWithMomentumEqualsTheCpuOverThreeSteps) {
   for (const std::int64_t n : kSizes) {
     for (const bool nesterov : {false, true}) {

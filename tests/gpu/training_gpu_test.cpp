@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "autograd/engine.h"
+#include "autograd/replay.h"
 #include "core/context.h"
 #include "nn/cross_entropy_loss.h"
 #include "nn/linear.h"
@@ -118,6 +119,39 @@ TEST_F(TrainingOnGpu, WeightsAfterTwentyStepsEqualTheCpu) {
               1e-4)
         << cpu[i].name();
   }
+}
+
+TEST_F(TrainingOnGpu, ACudaGraphEndsWithTheBitsOfSingleLaunches) {
+  constexpr int kSteps = 12;
+  const auto weights_after = [](bool replays) {
+    nn::Sequential model = make_mlp(kGpu);
+    const nn::CrossEntropyLoss loss;
+    optim::Adam optimizer(model.parameters(), {});
+    autograd::Replay replay(model.parameters(), kGpu);
+    // Two sets of buffers by turns, as a prefetching loader gives them.
+    const std::vector<Tensor> inputs{make_batch().to(kGpu), make_batch().to(kGpu)};
+    const Tensor labels = make_labels().to(kGpu);
+    std::vector<double> losses;
+    for (int step = 0; step < kSteps; ++step) {
+      const Tensor& x = inputs[static_cast<std::size_t>(step) % inputs.size()];
+      const auto forward = [&] { return loss(model.forward(Variable(x)), labels); };
+      optimizer.zero_grad();
+      if (replays) {
+        const Tensor value = replay.forward(
+            {.inputs = x.bytes(), .targets = labels.bytes(), .samples = kBatch}, forward);
+        replay.backward();
+        losses.push_back(value.item());
+      } else {
+        const Variable value = forward();
+        autograd::backward(value);
+        losses.push_back(value.data().item());
+      }
+      optimizer.step();
+    }
+    EXPECT_EQ(replay.replays(), replays ? kSteps - 4 : 0);
+    return std::pair(autograd::values_of(model.parameters()), losses);
+  };
+  EXPECT_EQ(weights_after(true), weights_after(false));
 }
 
 TEST_F(TrainingOnGpu, ASteadyStepAllocatesNothing) {
