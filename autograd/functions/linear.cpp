@@ -13,6 +13,7 @@ Tensor factor(const Tensor& x, Precision precision) {
   if (precision == Precision::full) {
     return x;
   }
+  BRIGADE_CHECK(x.dtype() == DType::f32, "linear: expected f32 to round to bf16, got ", x.dtype());
   Tensor rounded = Tensor::empty(x.shape(), DType::bf16, x.device());
   ops::narrow(x, rounded);
   return rounded;

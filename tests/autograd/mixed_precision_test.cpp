@@ -1,5 +1,8 @@
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <limits>
+
 #include "autograd/engine.h"
 #include "autograd/functions/linear.h"
 #include "autograd/functions/mse_loss.h"
@@ -62,6 +65,47 @@ TEST(MixedPrecision, NeedsF32ForItsSums) {
     EXPECT_ERROR_OF(Error, ops::gemm(a, Trans::no, a, Trans::no, {}, c),
                     concat("gemm: expected a result of dtype f32 on cpu, got ", wrong, " on cpu"));
   }
+}
+
+TEST(MixedPrecision, AddsToAnEarlierGradientInF32) {
+  const Tensor x = numbers({4, 6}, 1);
+  const Tensor target = numbers({4, 3}, 4);
+  const Variable weight(numbers({3, 6}, 2), true, "w");
+  const auto backward_once = [&] {
+    backward(mse_loss(linear(Variable(x), weight, Variable(), Precision::bf16), target));
+  };
+  backward_once();
+  std::vector<float> expected = gradient(weight);
+  for (float& value : expected) {
+    value += value;
+  }
+  backward_once();
+  EXPECT_EQ(gradient(weight), expected);
+}
+
+TEST(MixedPrecision, PassesNaNAndInfinityOn) {
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    const Tensor x = numbers({4, 6}, 1);
+    x.data<float>()[7] = bad;
+    const Variable weight(numbers({3, 6}, 2), true, "w");
+    const Variable y = linear(Variable(x), weight, Variable(), Precision::bf16);
+    EXPECT_FALSE(std::isfinite(y.data().to_vector<float>()[3]));
+    EXPECT_TRUE(std::isfinite(y.data().to_vector<float>()[0])) << "the row above";
+  }
+}
+
+TEST(MixedPrecision, TakesAnEmptyBatch) {
+  const Variable weight(numbers({3, 6}, 2), true, "w");
+  const Variable y = linear(Variable(Tensor::empty({0, 6})), weight, Variable(), Precision::bf16);
+  EXPECT_EQ(y.shape(), (Shape{0, 3}));
+}
+
+TEST(MixedPrecision, RoundsNothingButF32) {
+  const Variable x(Tensor::empty({2, 6}, DType::f64));
+  const Variable weight(Tensor::empty({3, 6}, DType::f64), true, "w");
+  EXPECT_ERROR(linear(x, weight, Variable(), Precision::bf16),
+               "linear: expected f32 to round to bf16, got f64");
 }
 
 /// Every product that a layer makes: forward y = x Wᵀ, backward dW = dzᵀ x and dx = dz W. What is

@@ -126,8 +126,8 @@ TEST(BucketsByParameter, HoldOneEach) {
 TEST(Buckets, NeverMixDtypes) {
   const std::vector<PlanParameter> mixed{{.bytes = 10, .dtype = DType::f32, .layer = 0},
                                          {.bytes = 10, .dtype = DType::f64, .layer = 0},
-                                         {.bytes = 10, .dtype = DType::f32, .layer = 1},
-                                         {.bytes = 10, .dtype = DType::f64, .layer = 1}};
+                                         {.bytes = 10, .dtype = DType::f32, .layer = 2},
+                                         {.bytes = 10, .dtype = DType::f64, .layer = 2}};
   const Order order{3, 2, 1, 0};
   EXPECT_EQ(assign_buckets(mixed, order, {.cap_bytes = 100}), (BucketPlan{{3, 1}, {2, 0}}))
       << "one open bucket per dtype: the f64 one is full a parameter earlier";

@@ -56,6 +56,22 @@ TEST(ReadyOrder, RebuildsOnceFromTheFirstBackward) {
   });
 }
 
+TEST(ReadyOrder, WaitsForABackwardThatRankZeroHasSeen) {
+  thread_world(2, [](Communicator& comm) {
+    const auto model = test::make_mlp({2, 3, 2});
+    DataParallel parallel(wrong_way_round(*model), comm, {.bucket_bytes = 128});
+    if (comm.rank() == 0) {
+      parallel.mirror_backward();  // it has no samples
+    } else {
+      test::backward_once(*model, 2, 2);
+    }
+    EXPECT_FALSE(parallel.rebuilt());
+    test::backward_once(*model, 2, 2);
+    EXPECT_TRUE(parallel.rebuilt());
+    EXPECT_EQ(buckets_of(parallel), "2.weight 2.bias | 0.weight 0.bias");
+  });
+}
+
 TEST(ReadyOrder, RebuildingHoldsAFewLayersTwiceAndNotAll) {
   SingleProcessCommunicator comm(kCpu);
   constexpr std::int64_t kWidth = 128;

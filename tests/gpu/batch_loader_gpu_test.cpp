@@ -32,6 +32,31 @@ TEST_F(BatchLoaderOnGpu, BringsEveryStepsSamples) {
   }
 }
 
+TEST_F(BatchLoaderOnGpu, OverwritesNoBatchThatTheGpuHasStillToRead) {
+  const SyntheticDataset data({.in = 512, .out = 16, .size = 2048});
+  const dist::BatchGeometry geometry{.batch = 128, .accum = 1, .ranks = 1, .rank = 0};
+  dist::DistributedSampler expected(data.size(), geometry, 3, true);
+  for (const Prefetch prefetch : {Prefetch::off, Prefetch::on}) {
+    dist::DistributedSampler sampler(data.size(), geometry, 3, true);
+    BatchLoader loader(data, sampler, kGpu, prefetch);
+    Tensor busy = Tensor::empty({std::int64_t{1} << 24}, DType::f32, kGpu);
+    std::vector<Tensor> seen;
+    for (std::int64_t step = 0; step < 8; ++step) {
+      const Batch& batch = loader.load(step)[0];
+      for (int repetition = 0; repetition < 50; ++repetition) {
+        ops::fill(-1.0, busy);  // the step's reading of its batch stands in a long queue
+      }
+      seen.push_back(batch.inputs.clone());
+    }
+    for (std::int64_t step = 0; step < 8; ++step) {
+      const Batch want = load_batch(data, expected.micro_batch(step, 0), kCpu);
+      EXPECT_EQ(seen[static_cast<std::size_t>(step)].to_vector<float>(),
+                want.inputs.to_vector<float>())
+          << "step " << step;
+    }
+  }
+}
+
 TEST_F(BatchLoaderOnGpu, PinnedMemoryTravelsBothWays) {
   Tensor host = empty_pinned({1000, 3}, DType::f32);
   ops::uniform({.seed = 1, .sequence = 0, .low = -1.0, .high = 1.0}, host);
