@@ -1,6 +1,7 @@
 #include "autograd/replay.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/context.h"
@@ -14,41 +15,46 @@ Replay::Replay(std::vector<Variable> parameters, Device device)
       memory_(Context::current().make_reserved_memory(device)) {}
 
 void Replay::forget_if_changed() {
-  std::vector<Layout> layouts;
-  layouts.reserve(parameters_.size());
-  for (const Variable& parameter : parameters_) {
-    const GradState& state = *parameter.grad_state();
-    const std::size_t hooks = state.hooks ? state.hooks->list.size() : 0;
-    BRIGADE_CHECK(hooks == 0, "replay: parameter '", parameter.name(),
+  layouts_.resize(parameters_.size());
+  bool changed = false;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const GradState& state = *parameters_[i].grad_state();
+    BRIGADE_CHECK(!state.hooks || state.hooks->list.empty(), "replay: parameter '",
+                  parameters_[i].name(),
                   "' has a hook, which a replay would not call; remove it, or do not replay");
-    layouts.push_back({.moves = state.moves,
-                       .attached = state.next_hook_id,
-                       .listeners = state.listeners.size(),
-                       .frozen = state.frozen,
-                       .leaf_scale = state.leaf_scale});
+    const Layout now{.moves = state.moves,
+                     .attached = state.next_hook_id,
+                     .listeners = state.listeners.size(),
+                     .frozen = state.frozen,
+                     .leaf_scale = state.leaf_scale};
+    changed = changed || now != layouts_[i];
+    layouts_[i] = now;
+    parameters_[i].wait_until_readable();  // a replayed layer would not
   }
-  if (layouts != std::exchange(layouts_, layouts)) {
+  if (changed) {
     entries_.clear();
   }
 }
 
 Replay::Entry& Replay::entry_of(const Key& key) {
-  std::vector<Before> before;
-  before.reserve(parameters_.size());
-  for (const Variable& parameter : parameters_) {
-    parameter.wait_until_readable();  // a replayed layer would not
+  const auto before = [](const Variable& parameter) {
     const GradState& state = *parameter.grad_state();
-    before.push_back({.filled = state.filled, .synchronized = state.synchronized});
-  }
+    return Before{.filled = state.filled, .synchronized = state.synchronized};
+  };
   const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
-    return entry->key == key && entry->before == before;
+    return entry->key == key &&
+           std::equal(parameters_.begin(), parameters_.end(), entry->before.begin(),
+                      [&](const Variable& parameter, const Before& then) {
+                        return before(parameter) == then;
+                      });
   });
   if (found != entries_.end()) {
     return **found;
   }
   entries_.push_back(std::make_unique<Entry>());
   entries_.back()->key = key;
-  entries_.back()->before = std::move(before);
+  std::transform(parameters_.begin(), parameters_.end(),
+                 std::back_inserter(entries_.back()->before), before);
   return *entries_.back();
 }
 

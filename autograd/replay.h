@@ -53,9 +53,9 @@ class Replay {
  private:
   /// What a recording has of a parameter beside its numbers.
   struct Layout {
-    std::size_t moves, attached, listeners;
-    bool frozen;
-    double leaf_scale;
+    std::size_t moves = 0, attached = 0, listeners = 0;
+    bool frozen = false;
+    double leaf_scale = 1.0;
     bool operator==(const Layout&) const = default;
   };
   /// Whether a gradient holds a value, and whether that is the ranks' average: what decides whether
