@@ -36,12 +36,14 @@ class Training {
   }
 
   /// Returns the loss.
-  double step(double seed = 1.0) {
+  double step(double seed = 1.0, bool forgets_gradients = true) {
     const std::size_t set = static_cast<std::size_t>(steps_) % 2;
     inputs_[set].copy_from(test::data_rows(steps_ * kRows, kRows, kIn, 3));
     targets_[set].copy_from(test::data_rows(steps_ * kRows, kRows, kOut, 4));
     ++steps_;
-    optimizer_.zero_grad();
+    if (forgets_gradients) {
+      optimizer_.zero_grad();
+    }
     const auto forward = [&] {
       return mse_loss(model_->forward(Variable(inputs_[set])), targets_[set]);
     };
@@ -94,6 +96,18 @@ TEST(Replay, ABackwardWithAnotherSeedIsAnother) {
     const double seed = step % 5 == 4 ? 0.5 : 1.0;
     replayed.step(seed);
     dynamic.step(seed);
+    ASSERT_EQ(replayed.weights(), dynamic.weights()) << "step " << step;
+  }
+  EXPECT_EQ(replayed.replays(), 10 - kUnreplayed);
+}
+
+TEST(Replay, ABackwardThatAddsIsAnotherThanOneThatOverwrites) {
+  Training dynamic(false);
+  Training replayed(true);
+  for (int step = 0; step < 12; ++step) {
+    const bool forgets = step % 5 != 4;
+    replayed.step(1.0, forgets);
+    dynamic.step(1.0, forgets);
     ASSERT_EQ(replayed.weights(), dynamic.weights()) << "step " << step;
   }
   EXPECT_EQ(replayed.replays(), 10 - kUnreplayed);

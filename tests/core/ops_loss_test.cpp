@@ -71,6 +71,18 @@ TEST(CrossEntropy, DoesNotOverflowForLargeLogits) {
   EXPECT_EQ(loss.item(), 2000.0);
 }
 
+TEST(CrossEntropy, FindsTheLargestLogitWhereverItStands) {
+  for (std::size_t at = 0; at < 19; ++at) {
+    std::vector<float> logits(19, 0.0F);
+    logits[at] = 1000.0F;
+    Tensor softmax = Tensor::empty({1, 19});
+    Tensor loss = Tensor::empty({});
+    ops::cross_entropy(f32(logits, {1, 19}), labels({static_cast<std::int64_t>(at)}), softmax,
+                       loss);
+    EXPECT_EQ(loss.item(), 0.0) << at;
+  }
+}
+
 TEST(CrossEntropy, SoftmaxIsExactToAFewUnitsInTheLastPlace) {
   // Every distance from the largest logit, in a width that is no multiple of a vector's.
   constexpr std::int64_t kClasses = 1003;
