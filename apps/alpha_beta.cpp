@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dist/segments.h"
+
 namespace brigade::apps {
 
 namespace {
 
 /// The normal equations of minimising Σ (a x + b y - 1)², where each measured time T has been
-/// divided into its own row: x = 2 (N-1) / T, y = 2 (N-1)/N S / T.
+/// divided into its own row: x = messages / T, y = bytes / T.
 struct NormalEquations {
   double xx = 0.0, xy = 0.0, yy = 0.0, x = 0.0, y = 0.0;
 
@@ -23,17 +25,34 @@ struct NormalEquations {
 
 }  // namespace
 
-std::optional<AlphaBeta> fit_alpha_beta(std::span<const MeasuredTime> times, int ranks) {
+Cost cost_of(std::string_view algorithm, double bytes, int ranks) {
+  const double n = ranks;
+  if (algorithm == "halving") {
+    const double power = std::exp2(std::floor(std::log2(n)));
+    const double extra = power < n ? 2.0 : 0.0;  // to a neighbour, and back
+    return {.messages = 2.0 * std::log2(power) + extra,
+            .bytes = (2.0 * (power - 1.0) / power + extra) * bytes};
+  }
+  if (algorithm == "tree") {
+    const double segment = std::min(bytes, static_cast<double>(dist::kSegmentBytes));
+    const double segments = bytes > 0.0 ? bytes / segment : 1.0;
+    const double messages = 2.0 * (std::ceil(std::log2(n)) + segments - 1.0);
+    return {.messages = messages, .bytes = messages * 2.0 * segment};
+  }
+  return {.messages = 2.0 * (n - 1.0), .bytes = 2.0 * (n - 1.0) / n * bytes};
+}
+
+std::optional<AlphaBeta> fit_alpha_beta(std::span<const MeasuredTime> times, int ranks,
+                                        std::string_view algorithm) {
   const bool sizes_differ = std::ranges::any_of(
       times, [&](const MeasuredTime& time) { return time.bytes != times.front().bytes; });
   if (ranks < 2 || !sizes_differ) {
     return std::nullopt;
   }
-  const double steps = 2.0 * (ranks - 1);
-  const auto sent = [&](const MeasuredTime& time) { return steps / ranks * time.bytes; };
   NormalEquations sums;
   for (const MeasuredTime& time : times) {
-    sums.add(steps / time.us, sent(time) / time.us);
+    const Cost cost = cost_of(algorithm, time.bytes, ranks);
+    sums.add(cost.messages / time.us, cost.bytes / time.us);
   }
   const double determinant = sums.xx * sums.yy - sums.xy * sums.xy;
   double alpha = (sums.x * sums.yy - sums.y * sums.xy) / determinant;
@@ -47,7 +66,8 @@ std::optional<AlphaBeta> fit_alpha_beta(std::span<const MeasuredTime> times, int
   }
   double squares = 0.0;
   for (const MeasuredTime& time : times) {
-    const double model = steps * alpha + sent(time) * beta;
+    const Cost cost = cost_of(algorithm, time.bytes, ranks);
+    const double model = cost.messages * alpha + cost.bytes * beta;
     squares += std::pow(model / time.us - 1.0, 2);
   }
   constexpr double kNsPerUs = 1e3;

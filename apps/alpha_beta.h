@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string_view>
 
 namespace brigade::apps {
 
@@ -21,14 +22,26 @@ struct AlphaBeta {
   double gbps() const { return ns_per_byte > 0.0 ? 1.0 / ns_per_byte : 0.0; }
 };
 
-/// α and β that explain the times best if the all-reduce were a ring over `ranks` ranks,
+/// What an all-reduce costs: messages that follow each other, and bytes through the busiest link.
+struct Cost {
+  double messages = 0.0;
+  double bytes = 0.0;
+};
+
+/// Of `algorithm` for S = `bytes` over `ranks` ranks, as its header in dist/ has it: "halving"
+/// (halving_doubling.h), "tree" (tree_all_reduce.h), and every other as a ring: 2 (N-1) messages,
+/// 2 (N-1)/N S bytes (ring_all_reduce.h).
+Cost cost_of(std::string_view algorithm, double bytes, int ranks);
+
+/// α and β that explain the times best by cost_of(),
 ///
-///   T(S) = 2 (N-1) α + 2 (N-1)/N S β        (dist/emulated_link.h)
+///   T(S) = messages α + bytes β
 ///
 /// by linear least squares of the relative errors: times span five orders of magnitude, and
 /// absolute errors would let the largest sizes decide alone, so that α meant nothing. A term that
 /// would come out negative is 0 and the other one is fitted alone. Nothing with one rank or with
 /// fewer than two different sizes.
-std::optional<AlphaBeta> fit_alpha_beta(std::span<const MeasuredTime> times, int ranks);
+std::optional<AlphaBeta> fit_alpha_beta(std::span<const MeasuredTime> times, int ranks,
+                                        std::string_view algorithm = "ring");
 
 }  // namespace brigade::apps

@@ -25,12 +25,18 @@ std::string fixed(double value, int digits) {
   return fmt::format("{:.{}f}", value, digits);
 }
 
+/// Whose cost formula explains the times: "halving", "tree", or a ring's.
+std::string algorithm_of(const BenchResult& result) {
+  const std::string name = result.name.substr(0, result.name.find(' '));
+  return name == "halving" || name == "tree" ? name : "ring";
+}
+
 std::optional<AlphaBeta> fit(const BenchResult& result, int ranks) {
   std::vector<MeasuredTime> times;
   for (const BenchRow& row : result.rows) {
     times.push_back({static_cast<double>(row.bytes), row.in_place_us});
   }
-  return fit_alpha_beta(times, ranks);
+  return fit_alpha_beta(times, ranks, algorithm_of(result));
 }
 
 Json measured_json(std::size_t bytes, double us, const std::optional<std::int64_t>& wrong,
@@ -76,10 +82,10 @@ std::string bench_table(const BenchResult& result, const BenchOptions& options, 
   }
   if (const auto model = fit(result, ranks)) {
     text += fmt::format(
-        "# in place as a ring: alpha {:.2f} us, beta {:.4f} ns/B ({:.2f} GB/s), residual {:.0f} "
+        "# in place as a {}: alpha {:.2f} us, beta {:.4f} ns/B ({:.2f} GB/s), residual {:.0f} "
         "%{}\n",
-        model->alpha_us, model->ns_per_byte, model->gbps(), 100.0 * model->residual,
-        options.link_text());
+        algorithm_of(result), model->alpha_us, model->ns_per_byte, model->gbps(),
+        100.0 * model->residual, options.link_text());
   }
   return text;
 }
@@ -151,7 +157,8 @@ std::string bench_json(const std::vector<BenchResult>& results, const BenchOptio
            {"comm_thread_core", row.cpu_core ? Json(*row.cpu_core) : Json(nullptr)}});
     }
     const auto model = fit(result, ranks);
-    one["fit"] = model ? Json{{"alpha_us", model->alpha_us},
+    one["fit"] = model ? Json{{"as", algorithm_of(result)},
+                              {"alpha_us", model->alpha_us},
                               {"beta_ns_per_byte", model->ns_per_byte},
                               {"residual", model->residual}}
                        : Json(nullptr);

@@ -216,8 +216,10 @@ RunInfo describe_run(const Options& options, const dist::RankInfo& ranks, const 
   info.geometry = sampler.geometry();
   info.steps_per_epoch = sampler.steps_per_epoch();
   info.steps = options.steps > 0 ? options.steps : options.epochs * info.steps_per_epoch;
-  info.log_every = options.log_every > 0
-                       ? options.log_every
+  // With --sync never every step is worth a line: how far the ranks have drifted apart.
+  info.log_every = options.log_every > 0 ? options.log_every
+                   : options.never_syncs()
+                       ? 1
                        : std::clamp<std::int64_t>(info.steps / kProgressLines, 1, kLongestSilence);
   info.buckets = describe_buckets(data_parallel);
   return info;

@@ -1,6 +1,7 @@
 #include "dist/data_parallel.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <utility>
 
@@ -156,9 +157,35 @@ void DataParallel::begin(UnusedParameters::Pass pass) {
   if (syncing_) {
     sink_->backward_begins();
   }
+  if (syncing_ && !unused_ && !std::exchange(all_reached_, true)) {
+    check_all_reached(pass);
+  }
   if (syncing_ && unused_) {
     for (const std::size_t index : unused_->begin(pass)) {
       report(index);
+    }
+  }
+}
+
+/// In the first backward that synchronises all ranks hear which rank misses which parameter, before
+/// any waits for it. Later ones do not stop for that: a rank whose model has changed since tells it
+/// alone, at the end of its backward (throw_missing), and the others end with the job.
+void DataParallel::check_all_reached(UnusedParameters::Pass pass) {
+  std::vector<bool> reached;
+  for (const autograd::Variable& parameter : parameters_) {
+    reached.push_back(parameter.grad_state()->reached);
+  }
+  // A rank that mirrors, or whose caller reports gradients without an engine, has no graph to ask.
+  if (pass == UnusedParameters::Pass::mirrored ||
+      std::find(reached.begin(), reached.end(), true) == reached.end()) {
+    reached.assign(parameters_.size(), true);
+  }
+  std::array<char, 1024> complaint{};  // empty: none
+  const std::string text = missing_text(parameters_, reached, comm_.rank());
+  std::copy_n(text.begin(), std::min(text.size(), complaint.size() - 1), complaint.begin());
+  for (const auto& one : all_gather_values(comm_, complaint)) {
+    if (one.front() != 0) {
+      throw Error(one.data());
     }
   }
 }

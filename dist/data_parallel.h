@@ -139,6 +139,7 @@ class DataParallel final : public autograd::GradListener {
  private:
   void begin(UnusedParameters::Pass pass);
   void check_frozen() const;
+  void check_all_reached(UnusedParameters::Pass pass);
   void report(std::size_t index);
   void lay_out(const BucketPlan& plan);
   void connect();
@@ -149,8 +150,9 @@ class DataParallel final : public autograd::GradListener {
   Communicator& comm_;
   DataParallelOptions options_;
   std::vector<Bucket> buckets_;
-  bool laid_out_ = false;    // false after a failure on the way to new buckets
-  std::vector<Send> order_;  // in which the buckets' pieces leave
+  bool all_reached_ = false;  // the ranks have compared which parameters backward reaches
+  bool laid_out_ = false;     // false after a failure on the way to new buckets
+  std::vector<Send> order_;   // in which the buckets' pieces leave
   std::unique_ptr<BucketSink> sink_;
   UpdateInFlight* updates_ = nullptr;  // part of sink_, when updating in flight
   std::unique_ptr<GradSync> sync_;

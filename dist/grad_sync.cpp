@@ -69,21 +69,27 @@ std::unique_ptr<GradSync> make_grad_sync(SyncMode mode, SyncTargets targets) {
   return std::make_unique<Reducer>(targets);
 }
 
-void throw_missing(const SyncTargets& targets, const std::vector<bool>& arrived) {
+std::string missing_text(const std::vector<autograd::Variable>& parameters,
+                         const std::vector<bool>& arrived, int rank) {
   constexpr std::size_t kShown = 5;
   std::string names;
   std::size_t missing = 0;
   for (std::size_t i = 0; i < arrived.size(); ++i) {
     if (!arrived[i] && ++missing <= kShown) {
-      names += concat(missing > 1 ? ", '" : "'", targets.parameters[i].name(), "'");
+      names += concat(missing > 1 ? ", '" : "'", parameters[i].name(), "'");
     }
   }
   names += missing > kShown ? ", ..." : "";
-  throw Error(concat("data parallel: ", missing, " of ", arrived.size(),
-                     " parameters got no gradient in this backward on rank ", targets.comm.rank(),
-                     ": ", names,
-                     "; the loss must depend on every parameter, on every rank (or do not wrap "
-                     "those parameters, or let unused ones be found: --find-unused)"));
+  return missing == 0
+             ? ""
+             : concat("data parallel: ", missing, " of ", arrived.size(),
+                      " parameters got no gradient in this backward on rank ", rank, ": ", names,
+                      "; the loss must depend on every parameter, on every rank (or do not wrap "
+                      "those parameters, or let unused ones be found: --find-unused)");
+}
+
+void throw_missing(const SyncTargets& targets, const std::vector<bool>& arrived) {
+  throw Error(missing_text(targets.parameters, arrived, targets.comm.rank()));
 }
 
 }  // namespace brigade::dist

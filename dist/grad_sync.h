@@ -56,8 +56,12 @@ struct SyncTargets {
 /// parameter each.
 std::unique_ptr<GradSync> make_grad_sync(SyncMode mode, SyncTargets targets);
 
-/// Throws the Error for parameters whose gradient never came: names rank and parameters, says what
-/// to do.
+/// What to say of parameters without a gradient: names `rank` and parameters, says what to do.
+/// Empty if all have `arrived`.
+std::string missing_text(const std::vector<autograd::Variable>& parameters,
+                         const std::vector<bool>& arrived, int rank);
+
+/// Throws that as an Error.
 [[noreturn]] void throw_missing(const SyncTargets& targets, const std::vector<bool>& arrived);
 
 }  // namespace brigade::dist

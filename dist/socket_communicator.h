@@ -22,6 +22,9 @@ class SocketCommunicator final : public Communicator {
   SocketCommunicator& operator=(const SocketCommunicator&) = delete;
 
   void abandon() noexcept override;
+  std::unique_ptr<Communicator> split(int color, int key) override {
+    return std::make_unique<SocketCommunicator>(control_->split(color, key));
+  }
   void barrier() override { control_->barrier(); }
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
     return control_->all_gather(mine);

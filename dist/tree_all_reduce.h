@@ -11,7 +11,7 @@ namespace brigade::dist {
 /// receives from two children over one link (Sanders, Speck and Träff 2009, Parallel Computing 35,
 /// section 2: the pipelined binary tree):
 ///
-///   T = 2 (log2(N) + S/m) (α + 2 m β),   for long tensors about 4 S β
+///   T = 2 (log2(N) + S/m - 1) (α + 2 m β),   for long tensors about 4 S β
 ///
 /// Twice the bytes of the ring through the busiest link, but only 2 log2(N) steps for a short
 /// tensor, and a rank knows three others at most. Leaves hardly do anything, which is why NCCL

@@ -49,15 +49,17 @@ INSTANTIATE_TEST_SUITE_P(
     Faults, FailureLab,
     ::testing::Values(
         Case{"SkipParam", "skip_param", 2, 1,
-             "[rank 1] data parallel: 1 of 6 parameters got no gradient in this backward on rank "
+             "[rank 0] data parallel: 1 of 6 parameters got no gradient in this backward on rank "
              "1: '0.weight'; the loss must depend on every parameter"},
         Case{"SkipParamNamed", "skip_param:rank=0,name=2.bias", 2, 1,
              "[rank 0] data parallel: 1 of 6 parameters got no gradient in this backward on rank "
              "0: '2.bias'; the loss must depend on every parameter"},
         Case{"SkipParamNaive", "skip_param --mode naive", 3, 1,
-             "[rank 1] data parallel: 1 of 6 parameters got no gradient"},
+             "[rank 0] data parallel: 1 of 6 parameters got no gradient in this backward on rank "
+             "1:"},
         Case{"SkipParamNoSync", "skip_param --mode no_sync --accum 2", 2, 1,
-             "[rank 1] data parallel: 1 of 6 parameters got no gradient"},
+             "[rank 0] data parallel: 1 of 6 parameters got no gradient in this backward on rank "
+             "1:"},
         Case{"SwapBuckets", "swap_buckets", 2, 3,
              "[rank 0] data parallel: the ranks disagree: rank 0 has 'bucket 0: 4.weight', rank 1 "
              "has 'bucket 0: 0.bias'; start every rank with the same program and flags"},

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "autograd/engine.h"
+#include "autograd/functions/add.h"
 #include "autograd/functions/linear.h"
 #include "autograd/functions/mse_loss.h"
 #include "core/ops.h"
@@ -242,14 +243,36 @@ TEST(DataParallel, NamesAParameterUnusedInBackwardInTheSameStep) {
   });
 }
 
+TEST(DataParallel, EveryRankNamesWhatOneRankMissesInTheFirstBackward) {
+  for (const SyncMode mode : {SyncMode::naive, SyncMode::flat, SyncMode::overlap}) {
+    thread_world(3, [mode](Communicator& comm) {
+      const auto model = test::make_mlp({2, 2, 2});
+      std::vector<autograd::Variable> parameters = model->parameters();
+      if (comm.rank() == 1) {  // a copy that its model does not use
+        parameters[2] = autograd::Variable(parameters[2].data().clone(), true, "2.weight");
+      }
+      const DataParallel parallel(parameters, comm, {.mode = mode});
+      EXPECT_THAT(
+          [&] { test::backward_once(*model, 2, 2); },
+          ThrowsMessage<Error>(HasSubstr("data parallel: 1 of 4 parameters got no gradient in this "
+                                         "backward on rank 1: '2.weight'; the loss must depend")));
+    });
+  }
+}
+
 TEST(DataParallel, RefusesAnOptimizerStepAfterABackwardThatFailed) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({2, 2});
   std::vector<autograd::Variable> parameters = model->parameters();
-  parameters.emplace_back(Tensor::zeros({3}), true, "never_used");
+  const autograd::Variable once(Tensor::zeros({}), true, "used_once");
+  parameters.push_back(once);
   const DataParallel parallel(parameters, comm, {});
   optim::SGD optimizer(model->parameters(), {.lr = 0.1});
-  EXPECT_THROW(test::backward_once(*model, 2, 2), Error);
+  const autograd::Variable x(Tensor::zeros({4, 2}));
+  autograd::backward(
+      autograd::add(autograd::mse_loss(model->forward(x), Tensor::zeros({4, 2})), once));
+  optimizer.step();
+  EXPECT_THROW(test::backward_once(*model, 2, 2), Error);  // later than all ranks compare
   EXPECT_THAT([&] { optimizer.step(); },
               ThrowsMessage<Error>(HasSubstr("never synchronised over the ranks")));
 }

@@ -10,18 +10,34 @@
 namespace brigade::dist {
 namespace {
 
+void expect_groups_by_color_in_the_order_of_keys(Communicator& comm) {
+  // Even ranks in reverse order, odd ranks in order.
+  const bool even = comm.rank() % 2 == 0;
+  const auto part = comm.split(even ? 0 : 1, even ? -comm.rank() : 0);
+  EXPECT_EQ(part->size(), even ? 3 : 2);
+  const std::vector<int> members = all_gather_values(*part, comm.rank());
+  EXPECT_EQ(members, even ? (std::vector<int>{4, 2, 0}) : (std::vector<int>{1, 3}));
+  Tensor one = Tensor::zeros({1});
+  one.data<float>()[0] = static_cast<float>(comm.rank());
+  part->blocking_all_reduce(one);
+  EXPECT_EQ(one.item(), even ? 6.0 : 4.0);
+}
+
 TEST(Split, GroupsByColorAndOrdersByKey) {
-  test::thread_world(5, [](Communicator& comm) {
-    // Even ranks in reverse order, odd ranks in order.
-    const bool even = comm.rank() % 2 == 0;
-    const auto part = comm.split(even ? 0 : 1, even ? -comm.rank() : 0);
-    EXPECT_EQ(part->size(), even ? 3 : 2);
-    const std::vector<int> members = all_gather_values(*part, comm.rank());
-    EXPECT_EQ(members, even ? (std::vector<int>{4, 2, 0}) : (std::vector<int>{1, 3}));
-    Tensor one = Tensor::zeros({1});
-    one.data<float>()[0] = static_cast<float>(comm.rank());
-    part->blocking_all_reduce(one);
-    EXPECT_EQ(one.item(), even ? 6.0 : 4.0);
+  test::thread_world(5, expect_groups_by_color_in_the_order_of_keys);
+}
+
+TEST(Split, MakesGroupsOfRanksThatTalkThroughSockets) {
+  test::socket_world(5, expect_groups_by_color_in_the_order_of_keys);
+}
+
+TEST(Split, MayLeaveARankByItself) {
+  test::socket_world(2, [](Communicator& comm) {
+    const auto alone = comm.split(comm.rank(), 0);
+    EXPECT_EQ(alone->size(), 1);
+    const Tensor one = Tensor::from(std::vector<float>{1.0F}, {1});
+    alone->blocking_all_reduce(one);
+    EXPECT_EQ(one.item(), 1.0);
   });
 }
 
