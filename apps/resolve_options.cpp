@@ -134,6 +134,11 @@ void resolve_options(const CLI::App& app, Options& o) {
         "it adds within the hosts first");
   }
   check_replay(o);
+  if (o.tf32 && o.dtype == "bf16") {
+    throw UsageError(
+        "--tf32 and --dtype bf16: expected one of them: both say to what layers round before they "
+        "multiply");
+  }
   check_bucket_flags(o);
   check_hook_flag(o);
   if (o.lr == 0.0) {

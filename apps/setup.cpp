@@ -22,7 +22,7 @@ std::string cuda_graph_obstacle(const Options& options, const std::string& comm)
     return "with --optimizer-overlap it would hold the optimizer, whose numbers change";
   }
   if (options.comm_hook != "none") {
-    return concat("--comm-hook ", options.comm_hook, " keeps state on the host");
+    return concat("--comm-hook ", options.comm_hook, " may need the host between its kernels");
   }
   if (!comm.starts_with("NCCL ") && !comm.starts_with("none ")) {
     return concat("gradients travel through ", comm, ", which waits for the GPU");
@@ -43,11 +43,6 @@ Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
   if (options.tf32 && !place.device.is_cuda()) {
     throw UsageError(
         concat("--tf32: expected a GPU, but this run is on ", place.device, "; leave it out"));
-  }
-  if (options.tf32 && options.dtype == "bf16") {
-    throw UsageError(
-        "--tf32 and --dtype bf16: expected one of them: both say to what layers round before they "
-        "multiply");
   }
   Context::current().set_tf32(options.tf32);
   const bool nccl = place.device.is_cuda() && options.comm != "mpi" && dist::nccl_available();

@@ -15,7 +15,7 @@ void check_label(std::int64_t label, std::int64_t classes, std::int64_t row) {
                 label, " in row ", row);
 }
 
-/// eˣ for x <= 0, within 2 units in the last place, in steps that a compiler turns into vectors:
+/// eˣ for x <= 0, within 1 unit in the last place, in steps that a compiler turns into vectors:
 /// eˣ = 2ⁿ eʳ with n the integer nearest to x / ln 2, and eʳ for |r| <= ln 2 / 2 from a polynomial
 /// (Cephes, expf). Below e⁻⁸⁷, which is nothing beside a sum of at least 1: 0. NaN passes.
 inline float exp_of(float x) {

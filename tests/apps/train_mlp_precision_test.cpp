@@ -24,6 +24,13 @@ class TrainMlpPrecision : public ::testing::Test {
   TemporaryDirectory dir_;
 };
 
+TEST_F(TrainMlpPrecision, Bf16AndTf32ExcludeEachOther) {
+  const test::Outcome outcome =
+      test::run_program(BRIGADE_TRAIN_MLP, "--dtype bf16 --tf32", 2, dir_.path());
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, testing::HasSubstr("--tf32 and --dtype bf16: expected one of them"));
+}
+
 TEST_F(TrainMlpPrecision, Bf16LearnsAlmostAsF32) {
   const nlohmann::json full = trained("");
   const nlohmann::json mixed = trained("--dtype bf16");
