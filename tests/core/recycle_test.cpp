@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <thread>
+#include <vector>
 
 #include "core/config.h"
 
@@ -25,8 +26,49 @@ TEST(Recycle, BlockOfTheSameSizeComesBack) {
   give_back_block(same_class, 320);
 }
 
+TEST(Recycle, BlocksTakenInTurnLieInTurn) {
+  if (kSanitized) {
+    GTEST_SKIP() << "every block is the system's";
+  }
+  constexpr std::size_t kBytes = 448;  // seven cache lines, which nothing else here takes
+  constexpr std::size_t kCount = 10'000;
+  std::vector<unsigned char*> blocks(kCount);
+  for (unsigned char*& block : blocks) {
+    block = static_cast<unsigned char*>(take_block(kBytes));
+  }
+  std::size_t neighbours = 0;
+  for (std::size_t i = 1; i < kCount; ++i) {
+    neighbours += blocks[i] == blocks[i - 1] + kBytes ? 1U : 0U;
+  }
+  EXPECT_GT(neighbours, kCount - 20) << "a new slab is due 9 times";
+  for (std::size_t i = kCount; i > 0; --i) {  // as backward gives back the nodes of forward
+    give_back_block(blocks[i - 1], kBytes);
+  }
+  EXPECT_EQ(take_block(kBytes), blocks[0]);
+  EXPECT_EQ(take_block(kBytes), blocks[1]);
+  give_back_block(blocks[1], kBytes);
+  give_back_block(blocks[0], kBytes);
+}
+
+TEST(Recycle, AThreadTakesWhatAnEndedOneLeft) {
+  if (kSanitized) {
+    GTEST_SKIP() << "every block is the system's";
+  }
+  constexpr std::size_t kBytes = 576;
+  const auto take_and_end = [] {
+    void* taken = nullptr;
+    std::thread([&taken] {
+      taken = take_block(kBytes);
+      give_back_block(taken, kBytes);
+    }).join();
+    return taken;
+  };
+  void* first = take_and_end();
+  EXPECT_EQ(take_and_end(), first);
+}
+
 TEST(Recycle, BlocksOfEverySizeAreWholeAndBeginOnACacheLine) {
-  for (std::size_t bytes = 1; bytes < 5'000'000; bytes = bytes * 5 / 4 + 1) {
+  for (std::size_t bytes = 0; bytes < 5'000'000; bytes = bytes * 5 / 4 + 1) {
     auto* block = static_cast<unsigned char*>(take_block(bytes));
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % 64, 0U);
     std::fill(block, block + bytes, static_cast<unsigned char>(7));  // ASan knows the end
