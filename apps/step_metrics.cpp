@@ -142,8 +142,11 @@ StepSpans StepClock::finish(std::vector<dist::UpdateRecord> updates) {
   add_collectives(spans);
   std::move(updates.begin(), updates.end(), std::back_inserter(updates_));
   add_updates(spans);
-  for (const SpanLog::Span& scope : log_.take()) {
-    spans.scopes.push_back({scope.name, scope.lane, scope.depth, ms(scope.begin), ms(scope.end)});
+  std::vector<SpanLog::Span> scopes = log_.take();
+  spans.scopes.reserve(scopes.size());
+  for (SpanLog::Span& scope : scopes) {
+    spans.scopes.push_back(
+        {std::move(scope.name), scope.lane, scope.depth, ms(scope.begin), ms(scope.end)});
   }
   if (device_.is_cuda()) {
     for (const Lane lane : {Lane::compute, Lane::optimizer}) {

@@ -20,11 +20,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A point of a CPU stream. complete() is called by the stream, once.
-class CpuEvent final : public EventState {
+/// A point of a queue. complete() is called by the stream, once.
+class QueuedEvent final : public EventState {
  public:
-  explicit CpuEvent(std::shared_ptr<std::atomic<int>> waiters = nullptr)
-      : waiters_(std::move(waiters)) {}
+  explicit QueuedEvent(std::shared_ptr<std::atomic<int>> waiters) : waiters_(std::move(waiters)) {}
 
   /// The time is noted before anyone is woken: how long a waiter takes to get a core is not part of
   /// what the stream did.
@@ -53,13 +52,10 @@ class CpuEvent final : public EventState {
     }
   }
 
-  double ms_since(const EventState& begin) const override {
-    const auto* other = dynamic_cast<const CpuEvent*>(&begin);
-    BRIGADE_CHECK(other != nullptr, "elapsed_ms: expected two events of one device");
-    // done() takes the mutex under which the time was written, so it may be read without one below;
-    // it never changes again.
-    BRIGADE_CHECK(done() && other->done(), "elapsed_ms: expected two finished events");
-    return std::chrono::duration<double, std::milli>(time_ - other->time_).count();
+  Clock::time_point time() const override {
+    const std::lock_guard lock(mutex_);
+    BRIGADE_CHECK(done_, "elapsed_ms: expected two finished events");
+    return time_;
   }
 
  private:
@@ -68,7 +64,7 @@ class CpuEvent final : public EventState {
   bool done_ = false;
   Clock::time_point time_;
   std::exception_ptr failure_;
-  std::shared_ptr<std::atomic<int>> waiters_;  // null for events that are born complete
+  std::shared_ptr<std::atomic<int>> waiters_;
 };
 
 }  // namespace
@@ -85,9 +81,20 @@ void Event::synchronize_in_background() const {
   }
 }
 
+Clock::time_point EventState::time() const {
+  throw_error(__FILE__, __LINE__, "elapsed_ms: expected two events of one device");
+}
+
+double EventState::ms_since(const EventState& /*begin*/) const {
+  throw_error(__FILE__, __LINE__, "elapsed_ms: expected two events of one device");
+}
+
 double elapsed_ms(const Event& begin, const Event& end) {
-  BRIGADE_CHECK(begin.state_ && end.state_, "elapsed_ms: expected two recorded events");
-  return end.state_->ms_since(*begin.state_);
+  BRIGADE_CHECK(begin.recorded() && end.recorded(), "elapsed_ms: expected two recorded events");
+  if (begin.native_handle() != nullptr && end.native_handle() != nullptr) {
+    return end.state_->ms_since(*begin.state_);
+  }
+  return std::chrono::duration<double, std::milli>(end.time() - begin.time()).count();
 }
 
 // What `work` runs in turn is part of it, and not kept beside it.
@@ -105,16 +112,14 @@ Event InlineStream::record(Timing timing) {
   if (timing == Timing::off) {
     return {};
   }
-  auto event = std::make_shared<CpuEvent>();
-  event->complete(nullptr);
-  return Event(std::move(event));
+  return Event(Clock::now());
 }
 
 struct WorkerStream::Queue {
   /// Work, or the completion of an event: the latter also happens after a failure.
   struct Item {
     std::function<void()> work;
-    std::shared_ptr<CpuEvent> event;
+    std::shared_ptr<QueuedEvent> event;
   };
 
   void push(Item item) {
@@ -191,7 +196,7 @@ void WorkerStream::run(std::function<void()> work) {
 
 // An event shares the counter of waiters, because it may outlive its stream.
 Event WorkerStream::record(Timing /*timing*/) {
-  auto event = std::make_shared<CpuEvent>(waiters_);
+  auto event = std::make_shared<QueuedEvent>(waiters_);
   queue_->push({.work = nullptr, .event = event});
   return Event(std::move(event));
 }

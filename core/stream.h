@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -17,20 +18,27 @@ class EventState {
   /// Blocks the calling thread. `urgent`: it is a rank's own thread, which meanwhile computes
   /// nothing (Stream::someone_waits).
   virtual void synchronize(bool urgent) = 0;
-  virtual double ms_since(const EventState& begin) const = 0;
+  /// CPU: when its stream reached it; Error before that.
+  virtual std::chrono::steady_clock::time_point time() const;
+  /// GPU: see elapsed_ms.
+  virtual double ms_since(const EventState& begin) const;
   virtual void* native_handle() const { return nullptr; }
 };
 
 /// One recorded point of a stream: "all work enqueued before me is finished". A cheap handle that
-/// can be copied and outlive its stream. A default-constructed Event is already done.
+/// can be copied and outlive its stream. A default-constructed Event is already done, and so is one
+/// that is nothing but a time: a trace takes two per span, so these cost no more than the clock.
 class Event {
  public:
+  using Time = std::chrono::steady_clock::time_point;
+
   Event() = default;
   explicit Event(std::shared_ptr<EventState> state) : state_(std::move(state)) {}
+  explicit Event(Time reached) : reached_(reached) {}
 
   bool done() const { return !state_ || state_->done(); }
   /// False for one that was default-constructed.
-  bool recorded() const { return state_ != nullptr; }
+  bool recorded() const { return state_ != nullptr || reached_ != Time(); }
 
   /// Blocks the calling thread. Rethrows what the stream's work threw before this point.
   void synchronize() const;
@@ -45,7 +53,10 @@ class Event {
   friend double elapsed_ms(const Event& begin, const Event& end);
 
  private:
+  Time time() const { return state_ ? state_->time() : reached_; }
+
   std::shared_ptr<EventState> state_;
+  Time reached_;  // without a state
 };
 
 /// Whether an event also notes the time. On a GPU that makes recording slower; a WorkerStream's

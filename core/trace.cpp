@@ -28,6 +28,13 @@ void SpanLog::close(std::size_t span) {
   --depth_;
 }
 
+// The next step has as many.
+std::vector<SpanLog::Span> SpanLog::take() {
+  std::vector<Span> next;
+  next.reserve(spans_.size());
+  return std::exchange(spans_, std::move(next));
+}
+
 SpanLog* TraceScope::active_log() {
   return Context::current().span_log();
 }

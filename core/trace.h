@@ -34,7 +34,7 @@ class SpanLog {
   void close(std::size_t span);
 
   /// All spans since the last call, in the order in which they were opened. None may be open.
-  std::vector<Span> take() { return std::exchange(spans_, {}); }
+  std::vector<Span> take();
 
  private:
   Stream& stream_;
@@ -52,8 +52,8 @@ class ProfilerRange {
 };
 
 /// Names what the enclosing scope does: a span of this thread's SpanLog, if it has one, and an NVTX
-/// range in CUDA builds. Costs two loads when nobody looks. Never synchronises a device. `name`
-/// must be a literal or outlive the scope.
+/// range in CUDA builds. When nobody looks it costs a few calls, some ten nanoseconds. Never
+/// synchronises a device. `name` must be a literal or outlive the scope.
 class TraceScope {
  public:
   explicit TraceScope(const char* name, Lane lane = Lane::compute)
@@ -65,7 +65,7 @@ class TraceScope {
   TraceScope(const char* name, Detail&& detail, Lane lane = Lane::compute)
       : range_(name), log_(active_log()) {
     if (log_ != nullptr) {
-      span_ = log_->open(name + std::string(detail()), lane);
+      span_ = log_->open(std::string(name).append(detail()), lane);
     }
   }
 

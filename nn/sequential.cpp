@@ -1,5 +1,7 @@
 #include "nn/sequential.h"
 
+#include <utility>
+
 #include "core/error.h"
 #include "core/trace.h"
 #include "nn/linear.h"
@@ -7,10 +9,21 @@
 
 namespace brigade::nn {
 
+Sequential::Sequential(std::vector<std::unique_ptr<Module>> modules) {
+  for (std::unique_ptr<Module>& module : modules) {
+    append(std::move(module));
+  }
+}
+
+void Sequential::append(std::unique_ptr<Module> module) {
+  labels_.push_back(concat(modules_.size(), " ", module->description()));
+  modules_.push_back(std::move(module));
+}
+
 Variable Sequential::forward(const Variable& x) {
   Variable y = x;
   for (std::size_t i = 0; i < modules_.size(); ++i) {
-    const TraceScope scope("layer ", [&] { return concat(i, " ", modules_[i]->description()); });
+    const TraceScope scope("layer ", [&]() -> const std::string& { return labels_[i]; });
     const auto* linear = dynamic_cast<const Linear*>(modules_[i].get());
     if (linear != nullptr && i + 1 < modules_.size() &&
         dynamic_cast<const ReLU*>(modules_[i + 1].get()) != nullptr) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "nn/module.h"
@@ -12,10 +13,9 @@ namespace brigade::nn {
 class Sequential final : public Module {
  public:
   Sequential() = default;
-  explicit Sequential(std::vector<std::unique_ptr<Module>> modules)
-      : modules_(std::move(modules)) {}
+  explicit Sequential(std::vector<std::unique_ptr<Module>> modules);
 
-  void append(std::unique_ptr<Module> module) { modules_.push_back(std::move(module)); }
+  void append(std::unique_ptr<Module> module);
   Variable forward(const Variable& x) override;
   void collect_parameters(const std::string& prefix,
                           std::vector<Variable>& parameters) const override;
@@ -23,6 +23,7 @@ class Sequential final : public Module {
 
  private:
   std::vector<std::unique_ptr<Module>> modules_;
+  std::vector<std::string> labels_;  // "0 Linear(512, 256)": what a time line calls the modules
 };
 
 }  // namespace brigade::nn

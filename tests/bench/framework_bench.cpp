@@ -4,6 +4,9 @@
 // FRAMEWORK.md here for what a node is in each, and framework_cost_test.cpp for what is asserted.
 #include <benchmark/benchmark.h>
 
+#include <string>
+
+#include "core/trace.h"
 #include "tests/bench/framework_cost.h"
 
 namespace brigade::bench {
@@ -57,6 +60,14 @@ void narrow_replay(benchmark::State& state) {
   count_nodes(state);
 }
 BENCHMARK(narrow_replay)->RangeMultiplier(10)->Range(10, 1'000);
+
+/// What a scope costs when nobody looks.
+void unseen_scope(benchmark::State& state) {
+  for ([[maybe_unused]] const auto _ : state) {
+    const TraceScope scope("backward linear", [] { return std::string("0.weight"); });
+  }
+}
+BENCHMARK(unseen_scope);
 
 void bucket_assignment(benchmark::State& state) {
   for ([[maybe_unused]] const auto _ : state) {

@@ -13,7 +13,6 @@ class FlushedEvent final : public EventState {
   void complete() { done_ = true; }
   bool done() const override { return done_; }
   void synchronize(bool /*urgent*/) override { stream_.flush(); }
-  double ms_since(const EventState& /*begin*/) const override { return 0.0; }
 
  private:
   RecordingStream& stream_;
