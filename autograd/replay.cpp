@@ -1,7 +1,6 @@
 #include "autograd/replay.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "core/context.h"
@@ -14,8 +13,9 @@ Replay::Replay(std::vector<Variable> parameters, Device device)
       device_(device),
       memory_(Context::current().make_reserved_memory(device)) {}
 
-void Replay::forget_if_changed() {
+void Replay::look_at_parameters() {
   layouts_.resize(parameters_.size());
+  gradients_.resize(parameters_.size());
   bool changed = false;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const GradState& state = *parameters_[i].grad_state();
@@ -29,6 +29,7 @@ void Replay::forget_if_changed() {
                      .leaf_scale = state.leaf_scale};
     changed = changed || now != layouts_[i];
     layouts_[i] = now;
+    gradients_[i] = gradient_of(state);
     parameters_[i].wait_until_readable();  // a replayed layer would not
   }
   if (changed) {
@@ -36,25 +37,27 @@ void Replay::forget_if_changed() {
   }
 }
 
+void Replay::set_gradients(const std::vector<Gradient>& states) const {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    GradState& state = *parameters_[i].grad_state();
+    state.filled = states[i].filled;
+    state.synchronized = states[i].synchronized;
+  }
+}
+
 Replay::Entry& Replay::entry_of(const Key& key) {
-  const auto before = [](const Variable& parameter) {
-    const GradState& state = *parameter.grad_state();
-    return Before{.filled = state.filled, .synchronized = state.synchronized};
-  };
   const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
-    return entry->key == key &&
-           std::equal(parameters_.begin(), parameters_.end(), entry->before.begin(),
-                      [&](const Variable& parameter, const Before& then) {
-                        return before(parameter) == then;
-                      });
+    return entry->key == key && entry->before == gradients_;
   });
   if (found != entries_.end()) {
     return **found;
   }
+  if (entries_.size() == kMostKeys) {
+    entries_.clear();
+  }
   entries_.push_back(std::make_unique<Entry>());
   entries_.back()->key = key;
-  std::transform(parameters_.begin(), parameters_.end(),
-                 std::back_inserter(entries_.back()->before), before);
+  entries_.back()->before = gradients_;
   return *entries_.back();
 }
 
@@ -63,18 +66,19 @@ Replay::Entry& Replay::entry_of(const Key& key) {
 // loss is copied out of it, so no step finds less there than its rehearsal did.
 Tensor Replay::forward(const Key& key, const std::function<Variable()>& compute) {
   current_ = nullptr;
-  forget_if_changed();
+  look_at_parameters();
   Entry& entry = entry_of(key);
   if (entry.forward && entry.backward) {
     entry.forward->replay();
     ++replays_;
-  } else if (entry.rehearsed) {
+  } else if (std::exchange(entry.rehearsed, false)) {
     const UseReservedMemory reserved(memory_);
     entry.forward = record(device_, [&] {
       entry.loss = compute();
       entry.value.copy_from(entry.loss.data());
     });
   } else {
+    entry.forward.reset();
     {
       const UseReservedMemory reserved(memory_);
       entry.loss = compute();
@@ -95,17 +99,37 @@ void Replay::backward() {
   const UseReservedMemory reserved(memory_);
   const Variable loss = std::exchange(entry.loss, Variable());
   const auto run = [&] { autograd::backward(loss, {.seed = entry.key.seed}); };
-  const bool records = std::exchange(entry.rehearsed, false);
-  if (records) {
-    entry.backward = record(device_, run);
-    entry.synchronized.clear();
-    for (const Variable& parameter : parameters_) {
-      entry.synchronized.push_back(parameter.grad_state()->synchronized);
-    }
+  if (entry.forward) {
+    record_backward(entry, run);
   } else {
     run();
+    entry.rehearsed = true;
   }
-  entry.rehearsed = true;
+}
+
+// A recorded forward is of use with its backward only.
+void Replay::record_backward(Entry& entry, const std::function<void()>& run) {
+  std::unique_ptr<Recording> forward = std::move(entry.forward);
+  bool captured = false;
+  try {
+    entry.backward = record(device_, [&] {
+      run();
+      captured = true;
+    });
+  } catch (...) {
+    // The engine has told the listeners if it failed itself. If it was CUDA's graph that could not
+    // be made from what was captured, nothing of it has been executed.
+    if (captured) {
+      set_gradients(entry.before);
+      tell_listeners_of_failure();
+    }
+    throw;
+  }
+  entry.forward = std::move(forward);
+  entry.after.clear();
+  for (const Variable& parameter : parameters_) {
+    entry.after.push_back(gradient_of(*parameter.grad_state()));
+  }
 }
 
 void Replay::replay_backward(const Entry& entry) const {
@@ -115,12 +139,7 @@ void Replay::replay_backward(const Entry& entry) const {
     tell_listeners_of_failure();
     throw;
   }
-  // What backward leaves in the gradients' states beside the numbers.
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    GradState& state = *parameters_[i].grad_state();
-    state.filled = true;
-    state.synchronized = entry.synchronized[i];
-  }
+  set_gradients(entry.after);
 }
 
 void Replay::tell_listeners_of_failure() const {

@@ -22,8 +22,9 @@ namespace brigade::autograd {
 /// parameter, a forward that computes something else each time. On a GPU listeners hear nothing of
 /// a replay; their collectives are part of the graph, so all ranks must replay the same steps.
 ///
-/// Goes before the listeners (dist::DataParallel) and communicators of what it has recorded. An
-/// exception leaves the step to be rehearsed again, and has told the listeners (on_backward_abort).
+/// Goes before the listeners (dist::DataParallel) and communicators of what it has recorded. After
+/// an exception the listeners have heard of it (on_backward_abort), and if it came from a recording
+/// the step is rehearsed again.
 class Replay {
  public:
   /// What must be as it was for a recording to fit, beside the parameters' own state: the memory of
@@ -37,11 +38,15 @@ class Replay {
     bool operator==(const Key&) const = default;
   };
 
+  static constexpr std::size_t kMostKeys = 256;
+
   /// `parameters`: all that backward reaches, on `device`.
   Replay(std::vector<Variable> parameters, Device device);
 
   /// The loss that `compute` returns, in memory that is good until the next forward() with this
-  /// key. Error when a parameter has a hook, which a replay would not call.
+  /// key. Each key is recorded by itself, so inputs should come in few buffers that are used again;
+  /// what is recorded is dropped when there are more than kMostKeys. Error when a parameter has a
+  /// hook, which a replay would not call.
   Tensor forward(const Key& key, const std::function<Variable()>& compute);
 
   /// Backward of the last forward().
@@ -58,31 +63,38 @@ class Replay {
     double leaf_scale = 1.0;
     bool operator==(const Layout&) const = default;
   };
-  /// Whether a gradient holds a value, and whether that is the ranks' average: what decides whether
-  /// backward overwrites it, adds to it, or shrinks it first (GradState).
-  struct Before {
+  /// Whether a parameter's gradient holds a value, and whether that is the ranks' average: what
+  /// decides whether backward overwrites it, adds to it, or shrinks it first (GradState).
+  struct Gradient {
     bool filled, synchronized;
-    bool operator==(const Before&) const = default;
+    bool operator==(const Gradient&) const = default;
   };
+  static Gradient gradient_of(const GradState& state) {
+    return {.filled = state.filled, .synchronized = state.synchronized};
+  }
   struct Entry {
     Key key;
-    std::vector<Before> before;  // per parameter
+    std::vector<Gradient> before;  // backward; per parameter
     bool rehearsed = false;
     Variable loss;  // with its graph, until backward
     Tensor value;   // of the loss
+    // forward alone: backward is to be recorded next. Both: ready to be replayed.
     std::unique_ptr<Recording> forward, backward;
-    std::vector<bool> synchronized;  // per parameter, after backward
+    std::vector<Gradient> after;  // backward
   };
 
   Entry& entry_of(const Key& key);
-  void forget_if_changed();
+  void look_at_parameters();  // and forgets what no longer fits
+  void record_backward(Entry& entry, const std::function<void()>& run);
   void replay_backward(const Entry& entry) const;
   void tell_listeners_of_failure() const;
+  void set_gradients(const std::vector<Gradient>& states) const;
 
   std::vector<Variable> parameters_;
   Device device_;
   std::shared_ptr<CachingAllocator> memory_;  // of everything that forward and backward allocate
-  std::vector<Layout> layouts_;
+  std::vector<Layout> layouts_;               // per parameter, when last looked at
+  std::vector<Gradient> gradients_;           // likewise
   std::vector<std::unique_ptr<Entry>> entries_;
   Entry* current_ = nullptr;
   std::size_t replays_ = 0;

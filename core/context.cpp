@@ -28,7 +28,8 @@ Context::PerDevice& Context::at(Device device) {
   }
   BRIGADE_CHECK(entry.stream, "context: ", device, " asked of a build without CUDA");
   entry.in_use = entry.stream.get();
-  entry.allocator = std::make_shared<CachingAllocator>(device);
+  entry.lasting = std::make_shared<CachingAllocator>(device);
+  entry.allocator = entry.lasting;
   return entry;
 }
 
@@ -49,7 +50,7 @@ std::shared_ptr<CachingAllocator> Context::make_reserved_memory(Device device) {
 MemoryStats Context::memory_stats(Device device) {
   PerDevice& place = at(device);
   std::erase_if(place.reserved, [](const auto& memory) { return memory.expired(); });
-  MemoryStats sum = place.allocator->stats();
+  MemoryStats sum = place.lasting->stats();
   for (const auto& memory : place.reserved) {
     const MemoryStats reserved = memory.lock()->stats();
     sum.system_allocations += reserved.system_allocations;
@@ -62,12 +63,22 @@ MemoryStats Context::memory_stats(Device device) {
 }
 
 UseReservedMemory::UseReservedMemory(std::shared_ptr<CachingAllocator> memory)
-    : other_(std::move(memory)) {
-  std::swap(Context::current().at(other_->device()).allocator, other_);
+    : memory_(std::move(memory)) {
+  Context::current().at(memory_->device()).allocator = memory_;
 }
 
 UseReservedMemory::~UseReservedMemory() {
-  std::swap(Context::current().at(other_->device()).allocator, other_);
+  Context::PerDevice& place = Context::current().at(memory_->device());
+  place.allocator = place.lasting;
+}
+
+UseLastingMemory::UseLastingMemory(Device device) : device_(device) {
+  Context::PerDevice& place = Context::current().at(device_);
+  before_ = std::exchange(place.allocator, place.lasting);
+}
+
+UseLastingMemory::~UseLastingMemory() {
+  Context::current().at(device_).allocator = std::move(before_);
 }
 
 UseStream::UseStream(Stream& stream)

@@ -2,6 +2,8 @@
 
 #include <map>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/allocator.h"
@@ -40,6 +42,11 @@ class Context {
   bool tf32() const { return tf32_; }
   void set_tf32(bool allowed) { tf32_ = allowed; }
 
+  /// A line for people on what was chosen at run time because this machine has it (a kernel for a
+  /// shape), in the order of the choices.
+  void note_choice(std::string line) { choices_.push_back(std::move(line)); }
+  const std::vector<std::string>& choices() const { return choices_; }
+
   /// Where this thread's TraceScopes go; null, as at first: nowhere. The log must outlive its use.
   SpanLog* span_log() const { return span_log_; }
   void set_span_log(SpanLog* log) { span_log_ = log; }
@@ -47,10 +54,12 @@ class Context {
  private:
   friend class UseStream;
   friend class UseReservedMemory;
+  friend class UseLastingMemory;
   struct PerDevice {
     std::unique_ptr<Stream> stream;
     Stream* in_use = nullptr;  // `stream`, or what a UseStream has put in its place
-    std::shared_ptr<CachingAllocator> allocator;
+    std::shared_ptr<CachingAllocator> allocator;  // in use
+    std::shared_ptr<CachingAllocator> lasting;    // the usual one
     std::vector<std::weak_ptr<CachingAllocator>> reserved;
   };
   PerDevice& at(Device device);
@@ -59,6 +68,7 @@ class Context {
   std::map<int, PerDevice> gpus_;
   SpanLog* span_log_ = nullptr;
   bool tf32_ = false;
+  std::vector<std::string> choices_;
 };
 
 /// While it lives, this thread's operators on `stream`'s device are enqueued on `stream`: how an
@@ -87,7 +97,21 @@ class [[nodiscard]] UseReservedMemory {
   UseReservedMemory& operator=(const UseReservedMemory&) = delete;
 
  private:
-  std::shared_ptr<CachingAllocator> other_;  // memory that is not in use now: theirs, then ours
+  std::shared_ptr<CachingAllocator> memory_;
+};
+
+/// While it lives, this thread's tensors on `device` come from the usual memory even inside a
+/// UseReservedMemory: for what is made in a step and stays, such as a bucket.
+class [[nodiscard]] UseLastingMemory {
+ public:
+  explicit UseLastingMemory(Device device);
+  ~UseLastingMemory();
+  UseLastingMemory(const UseLastingMemory&) = delete;
+  UseLastingMemory& operator=(const UseLastingMemory&) = delete;
+
+ private:
+  Device device_;
+  std::shared_ptr<CachingAllocator> before_;
 };
 
 /// Short for Context::current().compute_stream(device).

@@ -258,6 +258,8 @@ void DataParallel::rebuild_buckets() {
   std::optional<BucketPlan> plan =
       ready_order_.decide(parameters_, bucket_policy(options_), buckets_, comm_);
   if (plan) {
+    // This may be the end of a step that is rehearsed for a replay.
+    const UseLastingMemory outlives_the_step(parameters_.front().device());
     lay_out(*plan);
     rebuilt_ = true;
   }

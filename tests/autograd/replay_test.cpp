@@ -128,6 +128,54 @@ TEST(Replay, AMovedGradientIsRecordedAgain) {
   EXPECT_EQ(replayed.replays(), 12 - 2 * kUnreplayed);
 }
 
+TEST(Replay, ARecordingThatFailsIsRehearsedAgain) {
+  const auto model = test::make_mlp({kIn, kOut});
+  optim::SGD optimizer(model->parameters(), {.lr = 0.1});
+  Replay replay(model->parameters(), kCpu);
+  const Tensor x = test::data_rows(0, kRows, kIn, 3);
+  const Tensor target = test::data_rows(0, kRows, kOut, 4);
+  int calls = 0;
+  const auto step = [&] {
+    optimizer.zero_grad();
+    replay.forward({.inputs = x.bytes(), .targets = target.bytes(), .samples = kRows}, [&] {
+      if (++calls == 2) {
+        throw Error("out of memory");
+      }
+      return mse_loss(model->forward(Variable(x)), target);
+    });
+    replay.backward();
+  };
+  step();
+  EXPECT_ERROR(step(), "out of memory");
+  step();
+  step();
+  EXPECT_EQ(replay.replays(), 0U) << "a rehearsal and a recording";
+  step();
+  EXPECT_EQ(replay.replays(), 1U);
+  EXPECT_EQ(calls, 4);
+}
+
+TEST(Replay, LeavesAGradientAloneThatBackwardDoesNotReach) {
+  const auto model = test::make_mlp({kIn, kOut});
+  const auto other = test::make_mlp({kIn, kOut}, 2);
+  std::vector<Variable> parameters = model->parameters();
+  const std::vector<Variable> unused = other->parameters();
+  parameters.insert(parameters.end(), unused.begin(), unused.end());
+  optim::SGD optimizer(parameters, {.lr = 0.1});
+  Replay replay(parameters, kCpu);
+  const Tensor x = test::data_rows(0, kRows, kIn, 3);
+  const Tensor target = test::data_rows(0, kRows, kOut, 4);
+  for (int step = 0; step < 3; ++step) {
+    optimizer.zero_grad();
+    replay.forward({.inputs = x.bytes(), .targets = target.bytes(), .samples = kRows},
+                   [&] { return mse_loss(model->forward(Variable(x)), target); });
+    replay.backward();
+    EXPECT_TRUE(model->parameters().front().grad_state()->filled) << "step " << step;
+    EXPECT_FALSE(unused.front().grad_state()->filled) << "step " << step;
+  }
+  EXPECT_EQ(replay.replays(), 1U);
+}
+
 TEST(Replay, LeavesMemoryAloneThatOthersHaveBeenGivenSince) {
   Training replayed(true);
   for (std::size_t step = 0; step < kUnreplayed; ++step) {

@@ -6,6 +6,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/functions/mse_loss.h"
+#include "autograd/replay.h"
 #include "core/context.h"
 #include "dist/data_parallel.h"
 #include "dist/power_sgd.h"
@@ -88,6 +89,21 @@ TEST(ReadyOrder, RebuildingHoldsAFewLayersTwiceAndNotAll) {
   EXPECT_EQ(allocator.stats().in_use, before);
   // The new bucket's three layers, and two whose old bucket still has another's; all would be 16.
   EXPECT_LT(allocator.stats().peak_in_use, before + 6 * kLayerBytes);
+}
+
+TEST(ReadyOrder, BucketsRebuiltInARehearsalAreNotInItsMemory) {
+  SingleProcessCommunicator comm(kCpu);
+  const auto model = test::make_mlp({2, 3, 3, 2});
+  DataParallel parallel(wrong_way_round(*model), comm, {.bucket_bytes = 256});
+  autograd::Replay replay(model->parameters(), kCpu);
+  const Tensor x = test::data_rows(0, 4, 2, 3);
+  replay.forward({.inputs = x.bytes(), .targets = x.bytes(), .samples = 4},
+                 [&] { return autograd::mse_loss(model->forward(autograd::Variable(x)), x); });
+  replay.backward();
+  EXPECT_TRUE(parallel.rebuilt());
+  const std::size_t elsewhere = Context::current().memory_stats(kCpu).in_use -
+                                Context::current().allocator(kCpu)->stats().in_use;
+  EXPECT_EQ(elsewhere, 0U) << "activations are gone, and buckets are no part of a step";
 }
 
 TEST(ReadyOrder, AHookLetsGoOfTheOldGradients) {
