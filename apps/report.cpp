@@ -174,6 +174,9 @@ void print_execution_summary(const Console& console, const RunInfo& info, const 
   if (info.limits) {
     print_profile(console, info, result);
   }
+  for (const std::string& line : result.choices) {
+    console.line("kernel for " + line);
+  }
   for (const std::string& line : memory_table(result.memory)) {
     console.line(line);
   }

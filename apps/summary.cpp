@@ -183,6 +183,7 @@ std::string summary_json(const RunInfo& info, const RunResult& result) {
       {"peak_memory_bytes", result.memory.peak},
       {"memory_bytes", memory_json(result.memory)},
       {"profile", profile_json(info, result)},
+      {"kernel_choices", result.choices},
       {"measured_steps", t.measured_steps},
       {"slowest_rank", t.slowest_rank},
       {"rank_compute_ms", t.rank_compute},

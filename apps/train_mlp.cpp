@@ -158,6 +158,7 @@ int train(const Options& options, const dist::RankInfo& ranks) {
                                 .replay = options.replay},
                                *data.test, {console, metrics ? &*metrics : nullptr});
   compare_ranks(result, data_parallel);
+  result.choices = Context::current().choices();
   result.memory = largest_of_ranks(
       measure_memory(data_parallel, *optimizer, parameters, data, resident, place.device), comm);
   if (comm.rank() == 0) {

@@ -62,9 +62,11 @@ void CpuKernels::uniform(Stream& /*s*/, std::int64_t n, UniformArgs args, T* x) 
 
 template <class Narrow>
 void CpuKernels::narrow(Stream& /*s*/, std::int64_t n, const float* x, Narrow* y) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    y[i] = narrowed<Narrow>(x[i]);
-  }
+  vectorized([=] {
+    for (std::int64_t i = 0; i < n; ++i) {
+      y[i] = narrowed<Narrow>(x[i]);
+    }
+  });
 }
 
 template <class Narrow>

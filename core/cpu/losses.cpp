@@ -137,12 +137,18 @@ void CpuKernels::cross_entropy_backward(Stream& /*s*/, std::int64_t rows, std::i
           ? static_cast<T>(scale.alpha * static_cast<double>(*dloss) / static_cast<double>(rows))
           : T{0};
   const T beta = static_cast<T>(scale.beta);
+  const auto add = [=](T value, T& to) { to = scale.beta == 0.0 ? value : value + beta * to; };
   for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t col = 0; col < cols; ++col) {
-      const std::int64_t i = row * cols + col;
-      const T value = factor * (softmax[i] - (col == labels[row] ? T{1} : T{0}));
-      dx[i] = scale.beta == 0.0 ? value : value + beta * dx[i];
-    }
+    const T* probabilities = softmax + row * cols;
+    T* out = dx + row * cols;
+    T at_label = out[labels[row]];  // the one that differs is put right afterwards
+    vectorized([=] {
+      for (std::int64_t col = 0; col < cols; ++col) {
+        add(factor * probabilities[col], out[col]);
+      }
+    });
+    add(factor * (probabilities[labels[row]] - T{1}), at_label);
+    out[labels[row]] = at_label;
   }
 }
 

@@ -3,17 +3,18 @@
 #include <cublasLt.h>
 
 #include <cmath>
+#include <compare>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <memory>
-#include <tuple>
+#include <ostream>
 #include <type_traits>
 #include <utility>
 
 #include "core/context.h"
 #include "core/cuda/blas_workspace.h"
 #include "core/cuda/launch.h"
+#include "core/error.h"
 #include "core/tensor.h"
 
 namespace brigade::cuda {
@@ -78,10 +79,15 @@ class Plan {
     product_.reset(product);
     set(product_, CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
     set(product_, CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_N);
-    set(product_, CUBLASLT_MATMUL_DESC_EPILOGUE,
-        args.activation == Activation::relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS);
-    // From this address cuBLASLt tells how a bias is aligned: the least of all that will come.
-    set(product_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{kAlignment});
+    const bool relu = args.activation == Activation::relu;
+    if (args.b != nullptr) {
+      set(product_, CUBLASLT_MATMUL_DESC_EPILOGUE,
+          relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS);
+      // From this address cuBLASLt tells how a bias is aligned: the least of all that will come.
+      set(product_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{kAlignment});
+    } else {
+      set(product_, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_RELU);
+    }
     int found = 0;
     const cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(handle, product_.get(), w_.get(), x_.get(), y_.get(),
@@ -95,7 +101,9 @@ class Plan {
   void run(cublasLtHandle_t handle, const Stream& s, const LinearArgs<F>& args) const {
     const float one = 1.0F;
     const float zero = 0.0F;
-    set(product_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, args.b);
+    if (args.b != nullptr) {
+      set(product_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, args.b);
+    }
     CUBLAS_CHECK(cublasLtMatmul(handle, product_.get(), &one, args.w, w_.get(), args.x, x_.get(),
                                 &zero, args.y, y_.get(), args.y, y_.get(), &choice_.algo,
                                 blas_workspace(s), kBlasWorkspace, stream_of(s)));
@@ -121,13 +129,23 @@ class Planner {
 
   bool run(Stream& s, const LinearArgs<F>& args) {
     const bool tf32 = std::is_same_v<F, float> && Context::current().tf32();
-    const auto key = std::make_tuple(args.batch, args.in, args.out, args.activation, tf32);
-    auto known = plans_.find(key);
+    const Kind kind{.batch = args.batch,
+                    .in = args.in,
+                    .out = args.out,
+                    .bias = args.b != nullptr,
+                    .relu = args.activation == Activation::relu,
+                    .tf32 = tf32};
+    auto known = plans_.find(kind);
     if (known == plans_.end()) {
       auto plan = std::make_unique<Plan<F>>(handle_, args, tf32);
-      const bool usable =
-          plan->exists() && (args.activation == Activation::none || keeps_nan(s, *plan, args));
-      known = plans_.emplace(key, usable ? std::move(plan) : nullptr).first;
+      const bool exists = plan->exists();
+      const bool usable = exists && (!kind.relu || keeps_nan(s, *plan, args));
+      const char* choice =
+          usable   ? "one cuBLASLt kernel"
+          : exists ? "cuBLAS and a pass over y, because cuBLASLt's ReLU turns NaN into 0"
+                   : "cuBLAS and a pass over y, because cuBLASLt has no such kernel";
+      Context::current().note_choice(concat(kind, ": ", choice));
+      known = plans_.emplace(kind, usable ? std::move(plan) : nullptr).first;
     }
     if (known->second != nullptr) {
       known->second->run(handle_, s, args);
@@ -136,12 +154,28 @@ class Planner {
   }
 
  private:
+  struct Kind {
+    std::int64_t batch, in, out;
+    bool bias, relu, tf32;
+    auto operator<=>(const Kind&) const = default;
+    friend std::ostream& operator<<(std::ostream& text, const Kind& kind) {
+      return text << "linear "
+                  << (std::is_same_v<F, BFloat16> ? "bf16"
+                      : kind.tf32                 ? "TF32"
+                                                  : "f32")
+                  << " " << kind.batch << "x" << kind.in << "x" << kind.out
+                  << (kind.bias ? ", bias" : "") << (kind.relu ? ", ReLU" : "");
+    }
+  };
+
   /// Whether max(NaN, 0) is NaN, as everywhere else here: a weight that is not a number must reach
-  /// the loss, where it is noticed. Tried with a bias of NaN; the real call overwrites y.
+  /// the loss, where it is noticed. Tried with an x full of it; the real call overwrites y.
   bool keeps_nan(Stream& s, const Plan<F>& plan, LinearArgs<F> args) const {
-    Tensor bias = Tensor::empty({args.out}, DType::f32, s.device());
-    CudaKernels::fill(s, args.out, std::numeric_limits<float>::quiet_NaN(), bias.data<float>());
-    args.b = bias.data<float>();
+    const DType type = std::is_same_v<F, BFloat16> ? DType::bf16 : DType::f32;
+    Tensor x = Tensor::empty({args.batch, args.in}, type, s.device());
+    // All bits set is a NaN of either type.
+    CUDA_CHECK(cudaMemsetAsync(x.bytes(), 0xff, x.nbytes(), stream_of(s)));
+    args.x = reinterpret_cast<const F*>(x.bytes());
     plan.run(handle_, s, args);
     float first = 0.0F;
     CudaKernels::copy_to_host(s, &first, args.y, sizeof first);
@@ -149,9 +183,7 @@ class Planner {
   }
 
   cublasLtHandle_t handle_ = nullptr;
-  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, Activation, bool>,
-           std::unique_ptr<Plan<F>>>
-      plans_;  // null: no usable kernel
+  std::map<Kind, std::unique_ptr<Plan<F>>> plans_;  // null: no usable kernel
 };
 
 bool aligned(const void* memory) {
@@ -162,8 +194,9 @@ bool aligned(const void* memory) {
 
 template <class F>
 bool fused_linear(Stream& s, const LinearArgs<F>& args) {
-  if (args.batch == 0 || args.in == 0 || args.out == 0 || !aligned(args.x) || !aligned(args.w) ||
-      !aligned(args.b) || !aligned(args.y)) {
+  const bool plain = args.b == nullptr && args.activation == Activation::none;
+  if (plain || args.batch == 0 || args.in == 0 || args.out == 0 || !aligned(args.x) ||
+      !aligned(args.w) || !aligned(args.b) || !aligned(args.y)) {
     return false;
   }
   static_cast<void>(stream_of(s));  // cuBLASLt's handle is for the GPU that is current

@@ -7,8 +7,8 @@
 
 namespace brigade::cuda {
 
-/// CpuKernels::linear with a bias, in one kernel: cuBLASLt's product with an epilogue. F is float
-/// or BFloat16.
+/// CpuKernels::linear with a bias, a ReLU or both, in one kernel: cuBLASLt's product with an
+/// epilogue. F is float or BFloat16.
 template <class F>
 struct LinearArgs {
   std::int64_t batch = 0, in = 0, out = 0;

@@ -30,7 +30,7 @@ void CudaKernels::linear(Stream& s, std::int64_t batch, std::int64_t in, std::in
                                    .b = b,
                                    .activation = activation,
                                    .y = y};
-    if (b != nullptr && cuda::fused_linear(s, args)) {
+    if (cuda::fused_linear(s, args)) {
       return;
     }
   }

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <string>
+
 #include "core/context.h"
 #include "tests/gpu/gpu_test.h"
 
@@ -38,6 +41,24 @@ TYPED_TEST(GemmOnGpu, WithBetaZeroIgnoresTheDestination) {
   this->expect_same(
       {this->numbers({33, 65}, 1), this->numbers({65, 17}, 2), this->garbage({33, 17})},
       [](Tensors& t) { ops::gemm(t[0], Trans::no, t[1], Trans::no, {}, t[2]); }, this->kTolerance);
+}
+
+using KernelChoice = GpuTest;
+
+TEST_F(KernelChoice, OfALinearLayerIsTriedAndToldOncePerShape) {
+  const Tensor x = Tensor::zeros({24, 40}, DType::f32, kGpu);
+  const Tensor w = Tensor::zeros({56, 40}, DType::f32, kGpu);
+  const Tensor b = Tensor::zeros({56}, DType::f32, kGpu);
+  Tensor y = Tensor::empty({24, 56}, DType::f32, kGpu);
+  for (int time = 0; time < 3; ++time) {
+    ops::linear(x, w, b, y, Activation::relu);
+  }
+  const std::vector<std::string>& lines = Context::current().choices();
+  EXPECT_EQ(std::count_if(lines.begin(), lines.end(),
+                          [](const std::string& line) {
+                            return line.starts_with("linear f32 24x40x56, bias, ReLU: ");
+                          }),
+            1);
 }
 
 using Tf32OnGpu = GpuTest;
@@ -103,6 +124,9 @@ TYPED_TEST(GemmOnGpu, LinearEqualsTheCpuWithAndWithoutBias) {
     this->expect_same(
         {x, w, b, y}, [](Tensors& t) { ops::linear(t[0], t[1], t[2], t[3], Activation::relu); },
         this->kTolerance);
+    this->expect_same(
+        {x, w, y}, [](Tensors& t) { ops::linear(t[0], t[1], Tensor(), t[2], Activation::relu); },
+        this->kTolerance);
   }
 }
 
@@ -113,6 +137,8 @@ TYPED_TEST(GemmOnGpu, ANaNAmongTheWeightsPassesTheReLU) {
   const Tensor b = this->numbers({48}, 3);
   this->expect_same({x, w, b, this->garbage({32, 48})},
                     [](Tensors& t) { ops::linear(t[0], t[1], t[2], t[3], Activation::relu); });
+  this->expect_same({x, w, this->garbage({32, 48})},
+                    [](Tensors& t) { ops::linear(t[0], t[1], Tensor(), t[2], Activation::relu); });
 }
 
 TYPED_TEST(GemmOnGpu, FloatProductsAreNotRoundedToTf32) {
