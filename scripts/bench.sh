@@ -2,14 +2,15 @@
 # bench.sh [--python PYTHON] [--jax PYTHON] [--quick]: every comparison of speed, as ratios from alternating runs.
 #
 # In this order: a step on one CPU thread against PyTorch (and torch.compile, JAX) over a grid of networks, with the share
-# of the GEMMs, the floor and the memory; the cost per node and of DataParallel with one rank; all-reduces against Open
-# MPI's; two ranks in every mode against PyTorch DDP, on this machine and, as root, over a shaped link.
+# of the GEMMs, of other kernels and of the framework, the floor and the memory; the cost per node, of DataParallel with
+# one rank and of recording what a step does; all-reduces against Open MPI's; two ranks in every mode against PyTorch DDP,
+# on this machine with three networks and, as root, over a shaped link.
 #
 #   --python PYTHON   can import torch; left out: each section with PyTorch says so and measures Brigade by itself
 #   --jax PYTHON      can import jax
 #   --quick           two networks, 5 rounds each, instead of the grid, which takes an hour
 #
-# Results go to runs/bench, as JSON; of wrapper_cost and bench_all_reduce, what they print.
+# Results go to runs/bench, as JSON; of wrapper_cost, span_cost and bench_all_reduce, what they print.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
@@ -62,13 +63,14 @@ if [ -n "$python" ]; then
 fi
 scripts/bench_compute.py "${compute[@]}" ${jax:+--jax "$jax"} --cells "$cells" --json "$out/compute.json"
 
-title "cost per node, and of DataParallel with one rank"
+title "cost per node, of DataParallel with one rank, of recording a step"
 if [ -x $bin/framework_bench ]; then
   $bin/framework_bench --benchmark_min_time=0.3 --benchmark_out="$out/framework.json" --benchmark_out_format=json
 else
   echo "SKIPPED: framework_bench was not built (no libbenchmark-dev)"
 fi
 OPENBLAS_NUM_THREADS=1 taskset -c 0 $bin/wrapper_cost 8 1024 128 31 | tee "$out/wrapper_cost.txt"
+taskset -c 0 $bin/span_cost 40 256 32 1001 | tee "$out/span_cost.txt"
 
 title "all-reduce, two ranks of this machine, against Open MPI"
 mpirun -np 2 --bind-to core $bin/bench_all_reduce -b 1M -e 64M -f 4 --comm mpi,mpi_blocking,shared |
@@ -77,7 +79,7 @@ mpirun -np 2 --bind-to core $bin/bench_all_reduce -b 1M -e 64M -f 4 --comm mpi,m
 peer=(${python:+--python "$python"})
 title "two ranks of this machine"
 say_without_torch
-scripts/bench_ddp.py --unshaped --depth 8 "${peer[@]}" --json "$out/ddp.json"
+scripts/bench_ddp.py --unshaped --cells 8x1024x256,40x256x128,4x4096x32 "${peer[@]}" --json "$out/ddp.json"
 
 title "two ranks over a link of 2 Gbit/s"
 if [ "$(id -u)" = 0 ] && scripts/netlab.sh up --hosts 2 --rate 2gbit >/dev/null 2>&1; then

@@ -10,9 +10,10 @@ With --rate the ranks sit on two pretend hosts with one core each and a link of 
 Per round each of these runs once, and the order turns by one from round to round:
   alone         one rank by itself, nothing to send
   flat          backward, then one all-reduce per bucket; times computation and communication apart
-  naive, overlap, cross-step   as train_mlp has them
+  naive, per_param, overlap, optimizer (--optimizer-overlap), cross-step   as train_mlp has them
   torch CAP     PyTorch DDP over gloo with bucket_cap_mb CAP, for every --caps; PYTHON must import torch
 All do the same work: Linear and ReLU layers, MSE, plain SGD, float32, one thread per rank. Medians of the rounds.
+--cells DEPTHxWIDTHxBATCH,... measures one network after the other and ends with the median of their ratios.
 
   compute    forward + backward + optimizer of the slower rank in `flat`: both compute, nothing travels meanwhile
   comm       all-reduce of all gradients in `flat`
@@ -34,13 +35,19 @@ BUILD = os.path.join(HERE, "..", "build", "cpu-release", "bin")
 MODEL = {"depth": 16, "width": 1024, "batch": 256}
 WARMUP, STEPS = 10, 20
 BUCKETS = ["--bucket-mb", "4.1", "--last-bucket-mb", "4.1"]  # a layer of 1024 x 1024 each, the last one too
-MODES = {"alone": ["--mode", "overlap", *BUCKETS], "naive": ["--mode", "naive"], "flat": ["--mode", "flat", *BUCKETS],
-         "overlap": ["--mode", "overlap", *BUCKETS], "cross-step": ["--cross-step"]}
+MODES = {"alone": ["--mode", "overlap", *BUCKETS], "naive": ["--mode", "naive"], "per_param": ["--mode", "per_param"],
+         "flat": ["--mode", "flat", *BUCKETS], "overlap": ["--mode", "overlap", *BUCKETS],
+         "optimizer": ["--optimizer-overlap", *BUCKETS], "cross-step": ["--cross-step"]}
+LIMIT = 900  # seconds for one run: far more than any takes
 
 
 def run_json(command, what, environment=None):
-    result = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **(environment or {})})
-    if result.returncode != 0:
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT,
+                                env={**os.environ, **(environment or {})})
+    except subprocess.TimeoutExpired:
+        sys.exit(f"bench_ddp: {what}: {' '.join(command)} was not over after {LIMIT} s")
+    if result.returncode != 0 or not result.stdout.strip():
         sys.exit(f"bench_ddp: {what}: {' '.join(command)} failed:\n{result.stderr}{result.stdout}")
     return json.loads(result.stdout.strip().splitlines()[-1] if what.startswith("torch") else result.stdout)
 
@@ -86,8 +93,10 @@ class Unshaped:
         return ["mpirun", "-np", str(ranks), "--bind-to", "core", *program]
 
     def torch(self, program):
-        start = "for r in 0 1; do RANK=$r WORLD_SIZE=2 taskset -c $r \"$@\" & done; wait"
-        return ["env", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29517", "sh", "-c", start, "sh", *program]
+        # A rank that fails takes the other along, which would wait for it.
+        start = ("for r in 0 1; do RANK=$r WORLD_SIZE=2 taskset -c $r \"$@\" & done; "
+                 "for r in 0 1; do wait -n || { kill $(jobs -p); exit 1; }; done")
+        return ["env", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29517", "bash", "-c", start, "bash", *program]
 
 
 def brigade(place, name, model, flags):
@@ -173,21 +182,37 @@ def main():
     parser.add_argument("--python", help="to measure PyTorch with; left out: Brigade alone")
     parser.add_argument("--caps", default="25,4,1", help="bucket caps of PyTorch in MB, its default first")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--cells", help="instead of --depth, --width and --batch")
     for key, value in MODEL.items():
         parser.add_argument(f"--{key}", type=int, default=value)
     parser.add_argument("--json")
     parser.add_argument("--check", action="store_true")
     options, flags = parser.parse_known_args()
     options.caps = options.caps.split(",") if options.python else []
-    model = {key: getattr(options, key) for key in MODEL}
+    models = [{key: getattr(options, key) for key in MODEL}]
+    if options.cells:
+        cells = [[int(n) for n in cell.split("x")] for cell in options.cells.split(",")]
+        if any(len(cell) != len(MODEL) for cell in cells):
+            sys.exit(f"bench_ddp: --cells: expected DEPTHxWIDTHxBATCH,..., got {options.cells}")
+        models = [dict(zip(MODEL, cell)) for cell in cells]
+    results, all_met = [], True
     place = Shaped(options.rate, ["--mtu", options.mtu]) if options.rate else Unshaped()
     with place:
-        names, rounds = measure(place, options, model, flags)
-    summary, met = report(options, names, rounds)
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"model": model, "rate": options.rate, **summary, "rounds": rounds}, file, indent=1)
-    sys.exit(3 if options.check and not met else 0)
+        for model in models:
+            print("\n{depth} layers of {width}, batch {batch}".format(**model))
+            names, rounds = measure(place, options, model, flags)
+            summary, met = report(options, names, rounds)
+            all_met = all_met and met
+            results.append({"model": model, "rate": options.rate, **summary, "rounds": rounds})
+            if options.json:
+                with open(options.json, "w", encoding="utf-8") as file:
+                    json.dump(results, file, indent=1)
+    if len(results) > 1:
+        print("\nmedian of the networks")
+        for name in results[0]["ratios"]:
+            values = [result["ratios"][name] for result in results if name in result["ratios"]]
+            print(f"{name:40} {statistics.median(values):6.3f}")
+    sys.exit(3 if options.check and not all_met else 0)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,21 @@
-// gemm_share [DEPTH WIDTH BATCH THREADS ROUNDS]: which share of a training step are its GEMMs, and
-// how near is it to the machine's limit?
+// gemm_share [DEPTH WIDTH BATCH THREADS ROUNDS]: what does a training step consist of, and how near
+// is it to the machine's limit?
 //
-// Alternates a full step (forward, backward, SGD; no communication) with the same step's GEMMs
-// alone: the same shapes and transpositions in the same order on as many different buffers, so that
-// what is in a cache for one is in it for the other. Then the least that the optimizer must move:
-// reads a weight and its gradient, writes the weight, 12 bytes per weight at the bandwidth that one
-// plain loop over the same buffers reaches. The floor is the sum of the two: GEMMs as fast as their
-// library, weights as fast as memory, and nothing else. Prints medians over the rounds, in ms of
-// CPU time, which with several threads is the sum over them.
+// These take turns:
+//
+//   step     forward, backward, SGD; no communication
+//   kernels  the same step replayed (autograd/replay.h): what it calls, without building its graph
+//   GEMMs    of the same shapes and transpositions in the same order on as many different buffers,
+//            so that what is in a cache for one is in it for the other
+//   memory   the least that the optimizer must move: reads a weight and its gradient, writes the
+//            weight, 12 bytes per weight at the bandwidth that one plain loop over them reaches
+//   peak     a large square product, as fast as this machine multiplies anything
+//
+// So a step is GEMMs, other kernels (kernels - GEMMs) and the framework itself (step - kernels).
+// Two limits: the floor is GEMMs + memory, with products as fast as their library has them at these
+// shapes; the roof has them at the peak rate as well, whatever their shape. Medians over the
+// rounds, peak the best of them, in ms of CPU time, which with several threads is the sum over
+// them.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +25,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/functions/mse_loss.h"
+#include "autograd/replay.h"
 #include "core/context.h"
 #include "core/cpu/threads.h"
 #include "core/ops.h"
@@ -125,16 +134,46 @@ class FullStep {
 
   void run() {
     optimizer_.zero_grad();
-    autograd::backward(autograd::mse_loss(model_->forward(autograd::Variable(x_)), target_));
+    autograd::backward(loss());
+    optimizer_.step();
+  }
+
+  /// The same from the third time on without its graph.
+  void replay() {
+    optimizer_.zero_grad();
+    replay_.forward({.inputs = x_.bytes(), .targets = target_.bytes(), .samples = x_.shape()[0]},
+                    [this] { return loss(); });
+    replay_.backward();
     optimizer_.step();
   }
 
  private:
+  autograd::Variable loss() {
+    return autograd::mse_loss(model_->forward(autograd::Variable(x_)), target_);
+  }
+
   std::unique_ptr<nn::Sequential> model_;
   optim::SGD optimizer_;
   Tensor x_;
   Tensor target_;
+  autograd::Replay replay_{model_->parameters(), kCpu};
 };
+
+/// In GFLOP per second of CPU time, best of several.
+double peak_gflops() {
+  constexpr std::int64_t kSide = 768;
+  constexpr int kTimes = 7;
+  constexpr double kFlop = 2.0 * kSide * kSide * kSide;
+  Tensor a = Tensor::empty({kSide, kSide});
+  ops::uniform({.low = -1.0, .high = 1.0}, a);
+  Tensor c = Tensor::empty({kSide, kSide});
+  double best = 0.0;
+  for (int time = 0; time < kTimes; ++time) {
+    const double ms = milliseconds([&] { ops::gemm(a, Trans::yes, a, Trans::no, {}, c); });
+    best = std::max(best, 1e-6 * kFlop / ms);
+  }
+  return best;
+}
 
 void measure(const Sizes& sizes) {
   set_cpu_threads(sizes.threads);
@@ -142,27 +181,42 @@ void measure(const Sizes& sizes) {
   FullStep step(sizes);
   std::vector<double> gemm_ms;
   std::vector<double> step_ms;
+  std::vector<double> kernels_ms;
   std::vector<double> move_ms;
+  double peak = peak_gflops();
   constexpr int kWarmUp = 3;
   for (int round = -kWarmUp; round < sizes.rounds; ++round) {
+    // Between the two steps of one network the other buffers pass through the caches.
     const double full = milliseconds([&] { step.run(); });
     const double alone = milliseconds([&] { floor.multiply(); });
+    const double replayed = milliseconds([&] { step.replay(); });
     const double moved = milliseconds([&] { floor.move_weights(); });
     if (round >= 0) {
       step_ms.push_back(full);
+      kernels_ms.push_back(replayed);
       gemm_ms.push_back(alone);
       move_ms.push_back(moved);
     }
   }
-  const double floor_ms = median(gemm_ms) + median(move_ms);
+  const double step_median = median(step_ms);
+  const double gemm_median = median(gemm_ms);
+  const double kernels_median = median(kernels_ms);
+  const double rate = 1e-6 * floor.flop() / gemm_median;
+  peak = std::max({peak, peak_gflops(), rate});
+  const double floor_ms = gemm_median + median(move_ms);
+  const double roof_ms = 1e-6 * floor.flop() / peak + median(move_ms);
   std::printf(
       "{\"depth\": %d, \"width\": %lld, \"batch\": %lld, \"threads\": %d, \"rounds\": %d, "
-      "\"step_ms\": %.3f, \"gemm_ms\": %.3f, \"gemm_share\": %.4f, \"gemm_gflops\": %.1f, "
-      "\"memory_gbps\": %.1f, \"floor_ms\": %.3f, \"of_floor\": %.3f}\n",
+      "\"step_ms\": %.3f, \"kernels_ms\": %.3f, \"gemm_ms\": %.3f, \"gemm_share\": %.4f, "
+      "\"other_share\": %.4f, \"framework_share\": %.4f, \"gemm_gflops\": %.1f, "
+      "\"peak_gflops\": %.1f, \"memory_gbps\": %.1f, \"floor_ms\": %.3f, \"of_floor\": %.3f, "
+      "\"roof_ms\": %.3f, \"of_roof\": %.3f}\n",
       sizes.depth, static_cast<long long>(sizes.width), static_cast<long long>(sizes.batch),
-      sizes.threads, sizes.rounds, median(step_ms), median(gemm_ms),
-      median(gemm_ms) / median(step_ms), 1e-6 * floor.flop() / median(gemm_ms),
-      1e-6 * floor.bytes() / median(move_ms), floor_ms, median(step_ms) / floor_ms);
+      sizes.threads, sizes.rounds, step_median, kernels_median, gemm_median,
+      gemm_median / step_median, (kernels_median - gemm_median) / step_median,
+      (step_median - kernels_median) / step_median, rate, peak,
+      1e-6 * floor.bytes() / median(move_ms), floor_ms, step_median / floor_ms, roof_ms,
+      step_median / roof_ms);
 }
 
 }  // namespace
