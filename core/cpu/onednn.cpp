@@ -1,11 +1,15 @@
 #include <dlfcn.h>
 
-#include <array>
+#include <algorithm>
+#include <compare>
+#include <cstdint>
 #include <dnnl.hpp>
 #include <map>
 #include <unordered_map>
+#include <vector>
 
 #include "core/cpu/onednn_private.h"
+#include "core/cpu/vectorized_private.h"
 #include "core/error.h"
 
 namespace brigade::onednn {
@@ -16,50 +20,98 @@ using dnnl::memory;
 /// One layer's product, compiled for its shape.
 struct LinearKernel {
   dnnl::matmul product;
-  memory x, w, b, y;
+  memory left, right, bias, result;
   std::unordered_map<int, memory> arguments;  // handles of the same four
+};
+
+struct LinearShape {
+  std::int64_t batch, in, out;
+  bool bias;
+  auto operator<=>(const LinearShape&) const = default;
+
+  /// Whether yᵀ = W xᵀ is computed instead of y = x Wᵀ, and turned round afterwards. Before it
+  /// multiplies, the library copies the right factor into the order in which it reads it. A small
+  /// batch hardly uses a copy of all of W, while turning y round is next to nothing
+  /// (tests/bench/GEMMS.md).
+  bool turned() const { return batch >= 32 && out >= 16 * batch; }
 };
 
 /// The kernels of one thread. oneDNN's own scratch memory belongs to the thread that made a kernel,
 /// so threads cannot share them.
 class LinearKernels {
  public:
-  LinearKernel& get(std::int64_t batch, std::int64_t in, std::int64_t out, bool bias) {
-    const std::array<std::int64_t, 4> key = {batch, in, out, bias ? 1 : 0};
-    auto found = kernels_.find(key);
+  LinearKernel& get(const LinearShape& shape) {
+    auto found = kernels_.find(shape);
     if (found == kernels_.end()) {
-      found = kernels_.emplace(key, make(batch, in, out, bias)).first;
+      found = kernels_.emplace(shape, shape.turned() ? make_turned(shape) : make(shape)).first;
     }
     return found->second;
   }
   dnnl::stream& stream() { return stream_; }
+  /// For a result that is to be turned round; as large as the largest so far.
+  std::vector<float>& scratch() { return scratch_; }
 
  private:
-  LinearKernel make(std::int64_t batch, std::int64_t in, std::int64_t out, bool bias) {
-    const auto desc = [](const memory::dims& extents, const memory::dims& strides) {
-      return memory::desc(extents, memory::data_type::f32, strides);
-    };
-    const memory::desc x = desc({batch, in}, {in, 1});
-    const memory::desc w = desc({in, out}, {1, in});  // stored [out, in]
-    const memory::desc b = desc({1, out}, {out, 1});
-    const memory::desc y = desc({batch, out}, {out, 1});
-    const dnnl::matmul::primitive_desc product(
-        bias ? dnnl::matmul::desc(x, w, b, y) : dnnl::matmul::desc(x, w, y), engine_);
+  static memory::desc desc(const memory::dims& extents, const memory::dims& strides) {
+    return {extents, memory::data_type::f32, strides};
+  }
+
+  LinearKernel make(const LinearShape& shape) {
+    const auto& [batch, in, out, bias] = shape;
+    return make(desc({batch, in}, {in, 1}), desc({in, out}, {1, in}),  // stored [out, in]
+                bias ? desc({1, out}, {out, 1}) : memory::desc(), desc({batch, out}, {out, 1}));
+  }
+
+  /// The bias is added when the result is turned round.
+  LinearKernel make_turned(const LinearShape& shape) {
+    const auto& [batch, in, out, bias] = shape;
+    return make(desc({out, in}, {in, 1}), desc({in, batch}, {1, in}), memory::desc(),
+                desc({out, batch}, {batch, 1}));
+  }
+
+  LinearKernel make(const memory::desc& left, const memory::desc& right, const memory::desc& bias,
+                    const memory::desc& result) {
+    const bool biased = !bias.is_zero();
+    const dnnl::matmul::primitive_desc product(biased
+                                                   ? dnnl::matmul::desc(left, right, bias, result)
+                                                   : dnnl::matmul::desc(left, right, result),
+                                               engine_);
     const auto place = [this](const memory::desc& of) { return memory(of, engine_, nullptr); };
-    LinearKernel kernel = {dnnl::matmul(product),      place(x), place(w),
-                           bias ? place(b) : memory(), place(y), {}};
-    kernel.arguments = {
-        {DNNL_ARG_SRC, kernel.x}, {DNNL_ARG_WEIGHTS, kernel.w}, {DNNL_ARG_DST, kernel.y}};
-    if (bias) {
-      kernel.arguments.emplace(DNNL_ARG_BIAS, kernel.b);
+    LinearKernel kernel = {dnnl::matmul(product),           place(left),   place(right),
+                           biased ? place(bias) : memory(), place(result), {}};
+    kernel.arguments = {{DNNL_ARG_SRC, kernel.left},
+                        {DNNL_ARG_WEIGHTS, kernel.right},
+                        {DNNL_ARG_DST, kernel.result}};
+    if (biased) {
+      kernel.arguments.emplace(DNNL_ARG_BIAS, kernel.bias);
     }
     return kernel;
   }
 
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
-  std::map<std::array<std::int64_t, 4>, LinearKernel> kernels_;
+  std::map<LinearShape, LinearKernel> kernels_;
+  std::vector<float> scratch_;
 };
+
+/// y[r, c] = turned[c, r] + b[c], in squares that fit into the first-level cache.
+void turn_round(std::int64_t batch, std::int64_t out, const float* turned, const float* b,
+                float* y) {
+  constexpr std::int64_t kSide = 16;
+  vectorized([=] {
+    for (std::int64_t col0 = 0; col0 < out; col0 += kSide) {
+      const std::int64_t col1 = std::min(out, col0 + kSide);
+      for (std::int64_t row0 = 0; row0 < batch; row0 += kSide) {
+        const std::int64_t row1 = std::min(batch, row0 + kSide);
+        for (std::int64_t row = row0; row < row1; ++row) {
+          for (std::int64_t col = col0; col < col1; ++col) {
+            y[row * out + col] = turned[col * batch + row] + (b != nullptr ? b[col] : 0.0F);
+          }
+        }
+      }
+    }
+  });
+}
 
 /// oneDNN asks OpenMP how many threads it may use, and OpenMP keeps that number per thread.
 void compute_on_this_thread() {
@@ -80,12 +132,23 @@ void multiply(std::int64_t batch, std::int64_t in, std::int64_t out, const float
               const float* b, float* y) try {
   compute_on_this_thread();
   thread_local LinearKernels kernels;
-  LinearKernel& kernel = kernels.get(batch, in, out, b != nullptr);
-  kernel.x.set_data_handle(handle(x));
-  kernel.w.set_data_handle(handle(w));
-  kernel.y.set_data_handle(y);
+  const LinearShape shape{batch, in, out, b != nullptr};
+  LinearKernel& kernel = kernels.get(shape);
+  if (shape.turned()) {
+    std::vector<float>& turned = kernels.scratch();
+    turned.resize(std::max(turned.size(), static_cast<std::size_t>(batch * out)));
+    kernel.left.set_data_handle(handle(w));
+    kernel.right.set_data_handle(handle(x));
+    kernel.result.set_data_handle(turned.data());
+    kernel.product.execute(kernels.stream(), kernel.arguments);
+    turn_round(batch, out, turned.data(), b, y);
+    return;
+  }
+  kernel.left.set_data_handle(handle(x));
+  kernel.right.set_data_handle(handle(w));
+  kernel.result.set_data_handle(y);
   if (b != nullptr) {
-    kernel.b.set_data_handle(handle(b));
+    kernel.bias.set_data_handle(handle(b));
   }
   kernel.product.execute(kernels.stream(), kernel.arguments);
 } catch (const dnnl::error& error) {

@@ -86,13 +86,24 @@ TEST_P(GemmLibrary, MultipliesAllTranspositionsAndEdgeSizes) {
   }
 }
 
+TEST_P(GemmLibrary, MultipliesASmallBatchByAWideLayer) {
+  for (const std::int64_t batch : {31, 32, 33, 47, 64}) {
+    expect_right({Trans::no, Trans::yes, batch, 16 * batch, 19, {}});
+    expect_right({Trans::no, Trans::yes, batch, 16 * batch + 5, 33, {}});
+  }
+}
+
 TEST_P(GemmLibrary, AddsTheBiasOfALinearLayer) {
-  for (const std::int64_t out : {1, 7, 8, 9, 17, 64}) {
-    const Tensor x = random({5, 33}, 4);
+  struct Layer {
+    std::int64_t batch, out;
+  };
+  for (const auto [batch, out] :
+       {Layer{5, 1}, Layer{5, 7}, Layer{5, 8}, Layer{5, 9}, Layer{5, 64}, Layer{35, 577}}) {
+    const Tensor x = random({batch, 33}, 4);
     const Tensor w = random({out, 33}, 5);
     const Tensor b = random({out}, 6);
-    Tensor with = Tensor::empty({5, out});
-    Tensor without = Tensor::empty({5, out});
+    Tensor with = Tensor::empty({batch, out});
+    Tensor without = Tensor::empty({batch, out});
     ops::linear(x, w, b, with);
     ops::linear(x, w, Tensor(), without);
     const auto bias = b.to_vector<float>();
