@@ -16,7 +16,6 @@ Replay::Replay(std::vector<Variable> parameters, Device device)
 void Replay::look_at_parameters() {
   layouts_.resize(parameters_.size());
   gradients_.resize(parameters_.size());
-  bool changed = false;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const GradState& state = *parameters_[i].grad_state();
     BRIGADE_CHECK(!state.hooks || state.hooks->list.empty(), "replay: parameter '",
@@ -27,13 +26,12 @@ void Replay::look_at_parameters() {
                      .listeners = state.listeners.size(),
                      .frozen = state.frozen,
                      .leaf_scale = state.leaf_scale};
-    changed = changed || now != layouts_[i];
-    layouts_[i] = now;
+    if (now != layouts_[i]) {
+      entries_.clear();
+      layouts_[i] = now;
+    }
     gradients_[i] = gradient_of(state);
     parameters_[i].wait_until_readable();  // a replayed layer would not
-  }
-  if (changed) {
-    entries_.clear();
   }
 }
 
@@ -53,7 +51,7 @@ Replay::Entry& Replay::entry_of(const Key& key) {
     return **found;
   }
   if (entries_.size() == kMostKeys) {
-    entries_.clear();
+    entries_.erase(entries_.begin());
   }
   entries_.push_back(std::make_unique<Entry>());
   entries_.back()->key = key;
@@ -117,10 +115,10 @@ void Replay::record_backward(Entry& entry, const std::function<void()>& run) {
       captured = true;
     });
   } catch (...) {
-    // The engine has told the listeners if it failed itself. If it was CUDA's graph that could not
-    // be made from what was captured, nothing of it has been executed.
-    if (captured) {
-      set_gradients(entry.before);
+    if (device_.is_cuda()) {
+      set_gradients(entry.before);  // nothing of what was captured has been executed
+    }
+    if (captured) {  // else the engine has told them
       tell_listeners_of_failure();
     }
     throw;

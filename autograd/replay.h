@@ -23,8 +23,8 @@ namespace brigade::autograd {
 /// a replay; their collectives are part of the graph, so all ranks must replay the same steps.
 ///
 /// Goes before the listeners (dist::DataParallel) and communicators of what it has recorded. After
-/// an exception the listeners have heard of it (on_backward_abort), and if it came from a recording
-/// the step is rehearsed again.
+/// an exception in backward the listeners have heard of it (on_backward_abort); a step that failed
+/// while it was recorded is rehearsed again.
 class Replay {
  public:
   /// What must be as it was for a recording to fit, beside the parameters' own state: the memory of
@@ -45,8 +45,8 @@ class Replay {
 
   /// The loss that `compute` returns, in memory that is good until the next forward() with this
   /// key. Each key is recorded by itself, so inputs should come in few buffers that are used again;
-  /// what is recorded is dropped when there are more than kMostKeys. Error when a parameter has a
-  /// hook, which a replay would not call.
+  /// of more than kMostKeys the oldest is forgotten. Error when a parameter has a hook, which a
+  /// replay would not call.
   Tensor forward(const Key& key, const std::function<Variable()>& compute);
 
   /// Backward of the last forward().

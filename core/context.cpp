@@ -64,7 +64,10 @@ MemoryStats Context::memory_stats(Device device) {
 
 UseReservedMemory::UseReservedMemory(std::shared_ptr<CachingAllocator> memory)
     : memory_(std::move(memory)) {
-  Context::current().at(memory_->device()).allocator = memory_;
+  Context::PerDevice& place = Context::current().at(memory_->device());
+  BRIGADE_CHECK(place.allocator == place.lasting,
+                "UseReservedMemory: expected none around it, but one is in use");
+  place.allocator = memory_;
 }
 
 UseReservedMemory::~UseReservedMemory() {

@@ -49,8 +49,13 @@ class Slabs {
   /// At least one block, the last the one to use first.
   void take(std::size_t size_class, std::vector<void*>& blocks) {
     const std::lock_guard lock(mutex_);
-    if (!unused_[size_class].empty()) {
-      blocks.swap(unused_[size_class]);
+    const std::size_t bytes = bytes_of(size_class);
+    std::vector<void*>& left = unused_[size_class];
+    if (!left.empty()) {
+      // Not all: another thread may be about to come for the same.
+      const std::size_t count = std::min(left.size(), kLeastSlab / bytes);
+      blocks.assign(left.end() - static_cast<std::ptrdiff_t>(count), left.end());
+      left.resize(left.size() - count);
       return;
     }
     // As much again as there is, so a small model has small slabs and a large one has few.
@@ -63,7 +68,6 @@ class Slabs {
       madvise(begin, slab, MADV_HUGEPAGE);  // a wish: where it is refused, pages are small
     }
     cut_[size_class] += slab;
-    const std::size_t bytes = bytes_of(size_class);
     blocks.reserve(cut_[size_class] / bytes);
     for (std::size_t i = slab / bytes; i > 0; --i) {
       blocks.push_back(begin + (i - 1) * bytes);
@@ -80,7 +84,7 @@ class Slabs {
   static constexpr std::size_t kHugePage = std::size_t{2} << 20U;
 
   std::mutex mutex_;
-  std::vector<std::byte*> slabs_;
+  std::vector<std::byte*> slabs_;  // so that who looks for leaks finds them
   Blocks unused_;
   std::array<std::size_t, kClasses> cut_{};  // bytes so far
 };

@@ -9,11 +9,12 @@
 /// states of its gradients, the engine's lists. Tensors' own memory is CachingAllocator's.
 ///
 /// Each thread keeps the blocks it gave back, one free list per size, up to 64 MiB of each: no
-/// lock, no search, and a steady step takes nothing from the system. A block may be given back on
-/// another thread than the one that took it, and after this thread's lists are gone. Blocks begin
-/// on a cache line, so the first 64 bytes of an object are one; those of up to 1 KiB that are taken
-/// one after the other lie one behind the other. Builds with a sanitizer keep nothing, because a
-/// block that is used again hides a use after its end.
+/// lock, no search, and a steady step takes nothing from the system. Beyond that blocks of up to 1
+/// KiB wait for any thread of the process, and larger ones go back to the system. A block may be
+/// given back on another thread than the one that took it, and after this thread's lists are gone.
+/// Blocks begin on a cache line, so the first 64 bytes of an object are one; those of up to 1 KiB
+/// that are taken one after the other lie one behind the other. Builds with a sanitizer keep
+/// nothing, because a block that is used again hides a use after its end.
 namespace brigade {
 
 void* take_block(std::size_t bytes);

@@ -204,8 +204,8 @@ Event WorkerStream::record(Timing /*timing*/) {
 // The wait is work of this stream: its own thread sleeps, and the caller goes on. Not urgent,
 // because nobody's computation waits for it yet.
 void WorkerStream::wait(const Event& event) {
-  if (!event.recorded()) {
-    return;  // done, and it never failed
+  if (event.always_done()) {
+    return;
   }
   run([event] { event.synchronize_in_background(); });
 }

@@ -37,6 +37,8 @@ class Event {
   explicit Event(Time reached) : reached_(reached) {}
 
   bool done() const { return !state_ || state_->done(); }
+  /// There is nothing to wait for, and nothing that could have failed before it.
+  bool always_done() const { return state_ == nullptr; }
   /// False for one that was default-constructed.
   bool recorded() const { return state_ != nullptr || reached_ != Time(); }
 

@@ -137,18 +137,26 @@ void CpuKernels::cross_entropy_backward(Stream& /*s*/, std::int64_t rows, std::i
           ? static_cast<T>(scale.alpha * static_cast<double>(*dloss) / static_cast<double>(rows))
           : T{0};
   const T beta = static_cast<T>(scale.beta);
-  const auto add = [=](T value, T& to) { to = scale.beta == 0.0 ? value : value + beta * to; };
   for (std::int64_t row = 0; row < rows; ++row) {
+    check_label(labels[row], cols, row);
     const T* probabilities = softmax + row * cols;
     T* out = dx + row * cols;
-    T at_label = out[labels[row]];  // the one that differs is put right afterwards
-    vectorized([=] {
-      for (std::int64_t col = 0; col < cols; ++col) {
-        add(factor * probabilities[col], out[col]);
+    // The one that differs is put right afterwards.
+    const std::int64_t label = labels[row];
+    const T added_to = beta == T{0} ? T{0} : beta * out[label];
+    const T at_label = factor * (probabilities[label] - T{1}) + added_to;
+    vectorized([=] {  // two loops, as in mse_backward
+      if (beta == T{0}) {
+        for (std::int64_t col = 0; col < cols; ++col) {
+          out[col] = factor * probabilities[col];
+        }
+      } else {
+        for (std::int64_t col = 0; col < cols; ++col) {
+          out[col] = factor * probabilities[col] + beta * out[col];
+        }
       }
     });
-    add(factor * (probabilities[labels[row]] - T{1}), at_label);
-    out[labels[row]] = at_label;
+    out[label] = at_label;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "core/context.h"
 #include "core/cuda/launch.h"
 #include "core/tensor.h"
 
@@ -12,6 +13,7 @@ void* blas_workspace(const Stream& s) {
   thread_local std::map<std::pair<int, cudaStream_t>, Tensor> workspaces;
   Tensor& workspace = workspaces[{s.device().index, stream_of(s)}];
   if (!workspace.defined()) {
+    const UseLastingMemory outlives_a_recording(s.device());
     workspace = Tensor::empty({static_cast<std::int64_t>(kBlasWorkspace / sizeof(float))},
                               DType::f32, s.device());
   }

@@ -171,6 +171,7 @@ class Planner {
   /// Whether max(NaN, 0) is NaN, as everywhere else here: a weight that is not a number must reach
   /// the loss, where it is noticed. Tried with an x full of it; the real call overwrites y.
   bool keeps_nan(Stream& s, const Plan<F>& plan, LinearArgs<F> args) const {
+    const UseLastingMemory no_part_of_a_step(s.device());
     const DType type = std::is_same_v<F, BFloat16> ? DType::bf16 : DType::f32;
     Tensor x = Tensor::empty({args.batch, args.in}, type, s.device());
     // All bits set is a NaN of either type.

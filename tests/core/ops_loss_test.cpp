@@ -159,6 +159,32 @@ TEST(CrossEntropyBackward, IsTheSoftmaxMinusTheOneHotRowsOverTheNumberOfRows) {
   EXPECT_THAT(values(dx), ElementsAre(0.25F, -0.25F, -0.5F, 0.5F));
 }
 
+TEST(CrossEntropyBackward, OfMoreClassesThanAVectorHoldsIsTheFormula) {
+  constexpr std::int64_t kRows = 3;
+  constexpr std::int64_t kClasses = 37;
+  Tensor softmax = Tensor::empty({kRows, kClasses});
+  Tensor dx = Tensor::empty({kRows, kClasses});
+  ops::uniform({.seed = 1, .low = 0.0, .high = 1.0}, dx);
+  const std::vector<float> before = values(dx);
+  ops::uniform({.seed = 2, .low = 0.0, .high = 1.0}, softmax);
+  const std::vector<std::int64_t> right = {0, 36, 17};
+  ops::cross_entropy_backward(softmax, labels(right), f32({6}, {}), {.alpha = 0.5, .beta = 2.0},
+                              dx);
+  const std::vector<float> p = values(softmax);
+  for (std::int64_t i = 0; i < kRows * kClasses; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const float one = i % kClasses == right[static_cast<std::size_t>(i / kClasses)] ? 1.0F : 0.0F;
+    EXPECT_FLOAT_EQ(values(dx)[at], (p[at] - one) + 2.0F * before[at]) << "at " << i;
+  }
+}
+
+TEST(CrossEntropyBackward, RefusesALabelThatIsNoClass) {
+  Tensor dx = f32({0, 0}, {1, 2});
+  EXPECT_ERROR(
+      ops::cross_entropy_backward(f32({0.25F, 0.75F}, {1, 2}), labels({2}), f32({1}, {}), {}, dx),
+      "labels: expected 0 to 1, got 2 in row 0");
+}
+
 TEST(CrossEntropyBackward, AddsToItsDestination) {
   Tensor dx = f32({1, 1}, {1, 2});
   ops::cross_entropy_backward(f32({0.25F, 0.75F}, {1, 2}), labels({1}), f32({1}, {}),
