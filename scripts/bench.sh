@@ -8,7 +8,7 @@
 #
 #   --python PYTHON   can import torch; left out: each section with PyTorch says so and measures Brigade by itself
 #   --jax PYTHON      can import jax
-#   --quick           two networks, 5 rounds each, instead of the grid, which takes an hour
+#   --quick           two networks instead of the grid, which takes an hour, and one instead of three on two ranks
 #
 # Results go to runs/bench, as JSON; of wrapper_cost, span_cost and bench_all_reduce, what they print.
 set -euo pipefail
@@ -16,7 +16,7 @@ set -euo pipefail
 . "$(dirname "$0")/common.sh"
 allow_mpi_anywhere
 
-python="" jax="" cells=grid
+python="" jax="" cells=grid pairs=8x1024x256,40x256x128,4x4096x32
 while [ $# -gt 0 ]; do
   case $1 in
     --python | --jax)
@@ -25,7 +25,7 @@ while [ $# -gt 0 ]; do
       printf -v "${1#--}" %s "$(realpath -s "$found")" # not through links: that would leave a virtual environment
       shift 2
       ;;
-    --quick) cells=8x1024x128,40x256x32 && shift ;;
+    --quick) cells=8x1024x128,40x256x32 pairs=8x1024x256 && shift ;;
     -h | --help) print_help && exit ;;
     *) echo "bench: unknown flag $1 (see --help)" >&2 && exit 2 ;;
   esac
@@ -79,7 +79,7 @@ mpirun -np 2 --bind-to core $bin/bench_all_reduce -b 1M -e 64M -f 4 --comm mpi,m
 peer=(${python:+--python "$python"})
 title "two ranks of this machine"
 say_without_torch
-scripts/bench_ddp.py --unshaped --cells 8x1024x256,40x256x128,4x4096x32 "${peer[@]}" --json "$out/ddp.json"
+scripts/bench_ddp.py --unshaped --cells "$pairs" "${peer[@]}" --json "$out/ddp.json"
 
 title "two ranks over a link of 2 Gbit/s"
 if [ "$(id -u)" = 0 ] && scripts/netlab.sh up --hosts 2 --rate 2gbit >/dev/null 2>&1; then

@@ -71,7 +71,7 @@ part() {
   printf '%s\t%s\t%s\t%s\n' "$name" "$rc" $((SECONDS - begin)) "$*" >>"$work/parts.tsv"
   echo "gpu_check: $name: exit $rc after $((SECONDS - begin)) s"
   if [ "$rc" != 0 ]; then
-    failed=yes
+    [[ $name == bench-*-torch* ]] || failed=yes # what PyTorch cannot do is no failure of ours
     tail -n 15 "$work/$name.out" "$work/$name.err" | sed 's/^/    /'
   fi
 }
@@ -133,8 +133,9 @@ check_sanitizer() {
     --gtest_filter='GemmOnGpu/0.ColumnSum*:LossesOnGpu/0.Mse*:LossesOnGpu/0.CrossEntropyEquals*'
 }
 
-# bench NAME BATCH DEPTH WIDTH [flags of both]: alternately ours and PyTorch's, twice, so that both see the same clocks.
-# torch.compile has one turn, where COMPILE is yes: it compiles for longer than all else takes.
+# bench NAME BATCH DEPTH WIDTH [flags of both]: alternately ours and PyTorch's, in ROUNDS (2) rounds, so that both see the
+# same clocks. torch.compile has one turn, where COMPILE is yes: it compiles for longer than all else takes. One more run
+# of ours measures what the GPU's memory can do.
 bench() {
   local name=$1 batch=$2 depth=$3 width=$4 widths round
   shift 4
@@ -143,7 +144,8 @@ bench() {
     --width "$width" --batch "$batch" --lr 0.01 --steps 50 --warmup 10 --eval-every 0 --json "$@")
   local theirs=(python3 "$root/scripts/torch_baseline.py" --widths "$widths" --batch "$batch" --steps 40
     --warmup 10 "$@")
-  for round in 1 2; do
+  part "bench-$name-limits" 60 "${ours[@]}" --profile --out "$work/bench-$name-limits"
+  for round in $(seq "${ROUNDS:-2}"); do
     part "bench-$name-brigade-$round" 60 "${ours[@]}" --out "$work/bench-$name-$round"
     part "bench-$name-brigade-graph-$round" 60 "${ours[@]}" --cuda-graph --out "$work/bench-$name-graph-$round"
     if [ "$has_torch" = yes ]; then
@@ -163,8 +165,8 @@ check_speed() {
   else
     skip_part bench-torch "python3 has no torch with CUDA"
   fi
-  COMPILE=yes bench 40x4096x64-tf32 64 40 4096 --no-bias --tf32
-  COMPILE=yes bench 40x256x64 64 40 256
+  ROUNDS=5 COMPILE=yes bench 40x4096x64-tf32 64 40 4096 --no-bias --tf32
+  ROUNDS=5 COMPILE=yes bench 40x256x64 64 40 256
   bench 40x4096x64 64 40 4096 --no-bias
   bench 40x4096x1024-tf32 1024 40 4096 --tf32
   bench 40x4096x4096-tf32 4096 40 4096 --tf32
@@ -216,16 +218,28 @@ same_weights = None not in hashes.values() and len(set(hashes.values())) == 1
 all_nccl = all("NCCL" in (comm or "") for comm in comms.values())
 
 
-def median(bench, who):
-    steps = [parts.get(f"bench-{bench}-{who}-{i}", {}).get("result", {}).get("step_ms") for i in (1, 2)]
-    steps = [s for s in steps if s]
-    return statistics.median(steps) if steps else None
+def steps(bench, who):
+    found = [parts.get(f"bench-{bench}-{who}-{i}", {}).get("result", {}).get("step_ms") for i in range(1, 10)]
+    return [step for step in found if step]
+
+
+def memory_floor(bench):
+    """What plain SGD cannot avoid to move, in ms: forward and dx read each weight, dW writes its gradient, the update
+    reads both and writes the weight. At the rate measured on this GPU, weights alone."""
+    profile = (parts.get(f"bench-{bench}-limits", {}).get("result") or {}).get("profile")
+    depth, width = (int(n) for n in bench.split("-")[0].split("x")[:2])
+    return 6 * 4 * depth * width**2 / (1e6 * profile["memory_gbps"]) if profile else None
 
 
 speed = {}
 for bench in sorted({part.split("-brigade")[0].removeprefix("bench-") for part in parts if "-brigade" in part}):
     who = ("brigade", "brigade-graph", "torch", "torch-graph", "torch-compile")
-    speed[bench] = {f"{one}_step_ms": median(bench, one) for one in who}
+    every = {one: steps(bench, one) for one in who}
+    speed[bench] = {f"{one}_step_ms": statistics.median(every[one]) if every[one] else None for one in who}
+    speed[bench]["spread_ms"] = {one: [min(some), max(some)] for one, some in every.items() if some}
+    floor = memory_floor(bench)
+    best = min((some for one in ("brigade", "brigade-graph") if (some := speed[bench][f"{one}_step_ms"])), default=None)
+    speed[bench].update({"memory_floor_ms": floor, "of_memory_floor": best / floor if best and floor else None})
     for ours, theirs in (("brigade", "torch"), ("brigade-graph", "torch-graph"), ("brigade-graph", "torch-compile"),
                          ("brigade-graph", "torch")):
         a, b = speed[bench][f"{ours}_step_ms"], speed[bench][f"{theirs}_step_ms"]

@@ -148,7 +148,13 @@ def main():
         optimizer.zero_grad(set_to_none=args.set_to_none)
 
     if args.cuda_graph:
-        train, zero_grad = captured(torch, lambda: (train(), zero_grad())), lambda: None
+        eager, eager_zero = train, zero_grad
+
+        def whole_step():
+            eager()
+            eager_zero()
+
+        train, zero_grad = captured(torch, whole_step), lambda: None
     times, zeroing = [], []
     for step in range(args.warmup + args.steps):
         if ranks > 1:

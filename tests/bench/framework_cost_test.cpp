@@ -14,11 +14,12 @@ namespace {
 constexpr std::size_t kSmall = 1'000;
 constexpr std::size_t kLarge = 100'000;
 /// How the cost per node may grow from 1,000 to 100,000 nodes. 100,000 do not fit into a cache: per
-/// node a few lines come from memory instead, which costs up to 7 times as much where there is much
-/// to do (FRAMEWORK.md has the figures). Something quadratic costs 100 times as much.
-constexpr double kMostGrowth = 10.0;
-/// Where there is next to nothing to do per node, memory is all of it.
-constexpr double kMostGrowthOfLittle = 25.0;
+/// node a few lines come from memory instead, which costs up to twice as much where there is much
+/// to do (FRAMEWORK.md has the figures), and more where neighbours use the memory too. n √n costs
+/// 10 times as much, something quadratic 100 times.
+constexpr double kMostGrowth = 6.0;
+/// Where there is next to nothing to do per node, memory is all of it: up to 4 times as much.
+constexpr double kMostGrowthOfLittle = 12.0;
 
 struct Growth {
   double small = 0.0;  ///< ns per node
