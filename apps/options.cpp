@@ -98,7 +98,7 @@ void declare_model(FlagTable& flags, Options& o, ShapeFlags& shape, Program prog
   }
 }
 
-void declare_optimizer(FlagTable& flags, Options& o) {
+void declare_optimizer(FlagTable& flags, Options& o, Program program) {
   flags.group("Optimizer");
   flags.choice("--optimizer", o.optimizer, {"sgd", "adam", "adamw"}, "sgd | adam | adamw (sgd)");
   flags.number("--lr", o.lr, kAboveZero, kNoLimit, "learning rate (sgd 0.1, adam 0.001)");
@@ -107,6 +107,10 @@ void declare_optimizer(FlagTable& flags, Options& o) {
   flags.number("--weight-decay", o.weight_decay, 0.0, kNoLimit, "decoupled with adamw (0)");
   flags.number("--clip-norm", o.clip_norm, kAboveZero, kNoLimit,
                "scale longer gradients down to this norm (off)");
+  if (program == Program::train_mlp) {
+    flags.toggle("--fused-update", "make the sgd step in the product that computes dW; 1 rank",
+                 [&o] { o.fused_update = true; });
+  }
   flags.number("--seed", o.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
                "of weights, sample order, synthetic data (0)");
 }
@@ -191,7 +195,7 @@ void declare(FlagTable& flags, Options& o, ShapeFlags& shape, Program program) {
   declare_sync(flags, o, program);
   declare_data(flags, o, program);
   declare_model(flags, o, shape, program);
-  declare_optimizer(flags, o);
+  declare_optimizer(flags, o, program);
   declare_machine(flags, o, program);
   if (!compares) {
     flags.toggle("--trace-ring", "first show a ring all-reduce, step by step",

@@ -65,6 +65,7 @@ struct Options {
   bool nesterov = false;
   double weight_decay = 0.0;
   double clip_norm = 0.0;  // 0: no clipping
+  bool fused_update = false;
   std::uint64_t seed = 0;
 
   std::string device = "auto";

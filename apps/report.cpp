@@ -51,6 +51,9 @@ std::string plural(std::int64_t count, const char* word) {
 
 std::string optimizer_text(const Options& o) {
   std::string text = fmt::format("{} lr {:g}", o.optimizer, o.lr);
+  if (o.fused_update) {
+    text += " in the product that computes dW";
+  }
   if (o.optimizer == "sgd" && o.momentum > 0.0) {
     text += fmt::format(" momentum {:g}{}", o.momentum, o.nesterov ? " (Nesterov)" : "");
   }

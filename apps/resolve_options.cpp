@@ -76,6 +76,32 @@ void resolve_in_flight(const CLI::App& app, Options& o) {
   }
 }
 
+/// A gradient that is used up where it is made serves nobody else.
+void check_fused_update(const Options& o) {
+  if (!o.fused_update) {
+    return;
+  }
+  const std::string flag = "--fused-update: expected ";
+  if (o.optimizer != "sgd" || o.momentum > 0.0) {
+    throw UsageError(concat(flag, "--optimizer sgd without --momentum, got ", o.optimizer,
+                            o.momentum > 0.0 ? " with it" : "",
+                            ": only its step is a multiple of the gradient"));
+  }
+  if (o.accum > 1) {
+    throw UsageError(concat(flag, "one micro-batch per step, got --accum ", o.accum,
+                            ": the second must still see the weights of the first"));
+  }
+  const char* reader = o.in_flight()           ? "--optimizer-overlap or --cross-step"
+                       : o.clip_norm > 0.0     ? "--clip-norm"
+                       : o.comm_hook != "none" ? "--comm-hook"
+                       : o.find_unused         ? "--find-unused"
+                       : o.static_graph        ? "--static-graph"
+                                               : nullptr;
+  if (reader != nullptr) {
+    throw UsageError(concat(flag, "no ", reader, ": it needs gradients, and none are kept"));
+  }
+}
+
 /// What a recording would leave out.
 void check_replay(const Options& o) {
   if (!o.replay) {
@@ -134,6 +160,7 @@ void resolve_options(const CLI::App& app, Options& o) {
         "it adds within the hosts first");
   }
   check_replay(o);
+  check_fused_update(o);
   if (o.tf32 && o.dtype == "bf16") {
     throw UsageError(
         "--tf32 and --dtype bf16: expected one of them: both say to what layers round before they "

@@ -53,7 +53,8 @@ struct RunInfo {
             .accum = geometry.accum,
             .optimizer_state = options.optimizer != "sgd" ? 2
                                : options.momentum > 0.0   ? 1
-                                                          : 0};
+                                                          : 0,
+            .fused_update = options.fused_update};
   }
 };
 

@@ -44,6 +44,11 @@ Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
     throw UsageError(
         concat("--tf32: expected a GPU, but this run is on ", place.device, "; leave it out"));
   }
+  if (options.fused_update && ranks.size > 1) {
+    throw UsageError(concat("--fused-update: expected one rank, got ", ranks.size,
+                            ": the others' gradients come after the product; use "
+                            "--optimizer-overlap"));
+  }
   Context::current().set_tf32(options.tf32);
   const bool nccl = place.device.is_cuda() && options.comm != "mpi" && dist::nccl_available();
   if (!nccl && (options.nccl.max_ctas > 0 || options.nccl.register_buckets)) {

@@ -132,6 +132,9 @@ int train(const Options& options, const dist::RankInfo& ranks) {
                                    faults.synchronisation(options.data_parallel(), parameters));
   const auto loss = make_loss(options.loss);
   const auto optimizer = make_optimizer(options, data_parallel.parameters());
+  if (options.fused_update) {
+    optimizer->update_in_backward();
+  }
   dist::DistributedSampler sampler(data.train->size(), geometry, options.seed, options.shuffle,
                                    dist::parse_uneven(options.uneven));
   const RunInfo info = describe_run(options, ranks, data, data_parallel, sampler, place);

@@ -9,6 +9,7 @@
 #include "core/context.h"
 #include "core/error.h"
 #include "core/ops.h"
+#include "core/recording.h"
 #include "core/trace.h"
 #include "optim/clip_grad.h"
 
@@ -83,9 +84,11 @@ void Trainer::step(std::int64_t step, Timed timed) {
 
   clock_.start(crosses_steps() ? StepClock::Border::none : StepClock::Border::barrier);
   run_micro_batches(batches, parts_.never_sync ? samples_of(batches) : samples);
-  if (!parts_.in_flight) {
+  // Without samples this rank has nothing to go by, and with never_sync nobody to ask.
+  const bool blank = parts_.never_sync && samples_of(batches) == 0.0;
+  if (!parts_.in_flight && !blank && !std::exchange(updated_, false)) {
     const TraceScope trace("optimizer", Lane::optimizer);
-    update(batches);
+    update();
   }
   StepSpans spans = clock_.finish(parts_.data_parallel.take_updates());
 
@@ -120,11 +123,12 @@ void Trainer::start_together() {
 void Trainer::run_micro_batches(const std::vector<Batch>& batches, double samples) {
   for (std::size_t micro = 0; micro < batches.size(); ++micro) {
     const double seed = static_cast<double>(batches[micro].size()) * comm_.size() / samples;
-    if (parts_.never_sync || (parts_.deferred_sync && micro + 1 < batches.size())) {
+    const bool last = micro + 1 == batches.size();
+    if (parts_.never_sync || (parts_.deferred_sync && !last)) {
       const auto scope = parts_.data_parallel.no_sync();
-      run_micro_batch(batches[micro], {seed, /*synchronizes=*/false});
+      run_micro_batch(batches[micro], {seed, /*synchronizes=*/false, last});
     } else {
-      run_micro_batch(batches[micro], {seed, /*synchronizes=*/true});
+      run_micro_batch(batches[micro], {seed, /*synchronizes=*/true, last});
     }
   }
 }
@@ -149,6 +153,7 @@ void Trainer::run_micro_batch(const Batch& batch, const MicroBatch& micro) {
     micro_losses_.emplace_back();
   } else if (replay_ && full_step_) {
     replay(batch, micro);
+    return;
   } else {
     compute(batch, micro, backward_name);
   }
@@ -163,16 +168,35 @@ void Trainer::compute(const Batch& batch, const MicroBatch& micro, const char* b
   micro_losses_.push_back(loss.data());
 }
 
+/// Where its numbers do not change, the optimizer's step is part of the recording. On a GPU that
+/// makes it part of a CUDA graph, inside which no time can be taken: it counts as backward there.
 void Trainer::replay(const Batch& batch, const MicroBatch& micro) {
+  updated_ = micro.last && !parts_.in_flight && parts_.optimizer.repeats();
   const autograd::Replay::Key key{.inputs = batch.inputs.bytes(),
                                   .targets = batch.targets.bytes(),
                                   .samples = batch.size(),
                                   .seed = micro.seed,
-                                  .synchronizes = micro.synchronizes};
+                                  .synchronizes = micro.synchronizes,
+                                  .updates = updated_};
+  const std::size_t replays = replay_->replays();
   micro_losses_.push_back(replay_->forward(key, [&] { return forward(batch); }));
   clock_.forward_done();
   const dist::Traffic before = comm_.traffic();
-  replay_->backward();
+  const auto backward_done = [this] { clock_.backward_done(); };
+  const bool timed_inside = updated_ && !parts_.device.is_cuda();
+  const auto finish = [&] {
+    if (timed_inside) {
+      repeatable(compute_stream(parts_.device), backward_done);
+    }
+    update();
+  };
+  replay_->backward(updated_ ? std::function<void()>(finish) : nullptr);
+  if (updated_ && replay_->replays() > replays) {
+    parts_.optimizer.count_step();
+  }
+  if (!timed_inside) {
+    backward_done();
+  }
   if (parts_.device.is_cuda() && micro.synchronizes) {
     const dist::Traffic added = comm_.traffic() - before;
     if (added.collectives > 0) {
@@ -183,10 +207,7 @@ void Trainer::replay(const Batch& batch, const MicroBatch& micro) {
   }
 }
 
-void Trainer::update(const std::vector<Batch>& batches) {
-  if (parts_.never_sync && samples_of(batches) == 0.0) {
-    return;  // this rank has nothing to go by, and nobody to ask
-  }
+void Trainer::update() {
   if (parts_.clip_norm > 0.0) {
     optim::clip_grad_norm(parts_.optimizer, parts_.clip_norm);
   }

@@ -77,11 +77,12 @@ class Trainer {
   struct MicroBatch {
     double seed;
     bool synchronizes;
+    bool last;  ///< of its step
   };
   void run_micro_batch(const Batch& batch, const MicroBatch& micro);
   void compute(const Batch& batch, const MicroBatch& micro, const char* backward_name);
   void replay(const Batch& batch, const MicroBatch& micro);
-  void update(const std::vector<Batch>& batches);
+  void update();
   void add_losses(const std::vector<Batch>& batches);
   void flush_losses();
 
@@ -95,6 +96,7 @@ class Trainer {
   TimingHistory history_;
   std::int64_t next_step_ = 0;
   bool full_step_ = true;  // every rank has full micro-batches
+  bool updated_ = false;   // the step's update was recorded or repeated with its backward
 
   std::vector<Tensor> micro_losses_;  // of the current step
   // Summed losses stay on the device until somebody asks, because fetching one makes the host wait.

@@ -16,6 +16,9 @@ namespace {
 /// with beta = 0 right after zero_grad (no fill), `carry` for the first contribution of a backward
 /// to an older value, 1 for further ones of the same backward.
 Engine::Destination into_grad(GradState& leaf) {
+  BRIGADE_CHECK(!leaf.updated, "backward: the gradient of '", leaf.name,
+                "' has already been used to update it, in the backward before this one; with "
+                "updates in backward call zero_grad() and forward between two backwards");
   if (!leaf.grad.defined()) {
     leaf.grad = Tensor::empty(leaf.shape, leaf.dtype, leaf.device);
   }
@@ -29,7 +32,19 @@ Engine::Destination into_grad(GradState& leaf) {
 
 }  // namespace
 
+// A weight that is used once gets all of its gradient in one contribution: it can be the update.
+// Of one that two nodes use, the second would read what the first has changed.
+bool updates_values(const GradState& leaf) {
+  const bool hooked = leaf.hooks && !leaf.hooks->list.empty();
+  return leaf.in_place && leaf.pending == 1 && !leaf.filled && !hooked;
+}
+
 Engine::Destination leaf_destination(GradState& leaf) {
+  if (updates_values(leaf) && !leaf.updated) {
+    leaf.updated = true;
+    const Scale& scale = leaf.in_place->scale;
+    return {leaf.in_place->values, {.alpha = scale.alpha * leaf.leaf_scale, .beta = scale.beta}};
+  }
   // The usual case: the GEMM writes straight into the gradient, which may be a slice of a bucket.
   if (!leaf.hooks || leaf.hooks->list.empty()) {
     return into_grad(leaf);
@@ -52,8 +67,11 @@ void leaf_finished(GradState& leaf) {
     ops::axpby(seen, destination.scale, destination.place);
   }
   Stream& stream = compute_stream(leaf.device);
-  if (stream.recording()) {  // into_grad() has set it; its listeners may ask in a replay, too
-    stream.run([&leaf] { leaf.filled = true; });
+  if (stream.recording()) {  // they are set by now; the listeners may ask in a replay, too
+    stream.run([&leaf, filled = leaf.filled, updated = leaf.updated] {
+      leaf.filled = filled;
+      leaf.updated = updated;
+    });
   }
   // By their numbers, which grow: a listener may detach itself or others, and one that is attached
   // now hears of the next gradient.

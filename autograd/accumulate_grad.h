@@ -9,6 +9,10 @@ namespace brigade::autograd {
 /// hooks want to see it first.
 Engine::Destination leaf_destination(GradState& leaf);
 
+/// Whether the next contribution to the gradient of `leaf` changes its values instead
+/// (Variable::update_in_backward). Whatever reads them must have been enqueued before.
+bool updates_values(const GradState& leaf);
+
 /// The leaf has received its last contribution: run hooks, mark the gradient filled and tell the
 /// listeners now. They are not queued behind nodes still to run: with a depth-first order that made
 /// weights of a 40-layer MLP up to 78 kernels late, and the overlap of communication silently

@@ -1,6 +1,6 @@
 #include "autograd/node.h"
 
-#include "autograd/engine.h"
+#include "autograd/accumulate_grad.h"
 #include "core/error.h"
 
 namespace brigade::autograd {
@@ -29,6 +29,10 @@ Node::~Node() {
 
 bool Gradients::wanted(std::size_t i) const {
   return node_.inputs.at(i) != nullptr;
+}
+
+bool Gradients::updates(std::size_t i) const {
+  return wanted(i) && updates_values(*node_.inputs[i]);
 }
 
 Gradients::Place Gradients::place_of(std::size_t i) {

@@ -24,6 +24,10 @@ class Gradients {
   /// Whether input `i` wants a gradient at all.
   bool wanted(std::size_t i) const;
 
+  /// Whether write(i) changes the values of input `i` (Variable::update_in_backward): what reads
+  /// them must be enqueued before.
+  bool updates(std::size_t i) const;
+
   /// Calls fn(dst, scale), which must compute dst = scale.alpha * gradient + scale.beta * dst, and
   /// reports the gradient as delivered. `dst` is the gradient's final place (for a parameter its
   /// slice of a bucket), hence no temporary and no add kernel. Skipped when not wanted. A parameter

@@ -40,6 +40,7 @@ void Replay::set_gradients(const std::vector<Gradient>& states) const {
     GradState& state = *parameters_[i].grad_state();
     state.filled = states[i].filled;
     state.synchronized = states[i].synchronized;
+    state.updated = states[i].updated;
   }
 }
 
@@ -87,16 +88,23 @@ Tensor Replay::forward(const Key& key, const std::function<Variable()>& compute)
   return entry.value;
 }
 
-void Replay::backward() {
+void Replay::backward(const std::function<void()>& update) {
   BRIGADE_CHECK(current_ != nullptr, "replay: backward without a forward before it");
   Entry& entry = *std::exchange(current_, nullptr);
+  BRIGADE_CHECK(entry.key.updates == static_cast<bool>(update),
+                "replay: expected an update behind backward exactly if the key says so");
   if (entry.forward && entry.backward) {
     replay_backward(entry);
     return;
   }
   const UseReservedMemory reserved(memory_);
   const Variable loss = std::exchange(entry.loss, Variable());
-  const auto run = [&] { autograd::backward(loss, {.seed = entry.key.seed}); };
+  const auto run = [&] {
+    autograd::backward(loss, {.seed = entry.key.seed});
+    if (update) {
+      update();
+    }
+  };
   if (entry.forward) {
     record_backward(entry, run);
   } else {

@@ -35,6 +35,7 @@ class Replay {
     std::int64_t samples = 0;
     double seed = 1.0;         ///< BackwardOptions::seed
     bool synchronizes = true;  ///< not inside no_sync()
+    bool updates = false;      ///< backward() is given an update
     bool operator==(const Key&) const = default;
   };
 
@@ -49,8 +50,10 @@ class Replay {
   /// replay would not call.
   Tensor forward(const Key& key, const std::function<Variable()>& compute);
 
-  /// Backward of the last forward().
-  void backward();
+  /// Backward of the last forward(). `update` is what follows it at once, such as the step of an
+  /// optimizer (Optimizer::repeats): recorded behind backward and repeated with it, and like it not
+  /// called in a replay.
+  void backward(const std::function<void()>& update = {});
 
   /// How many calls of forward() were replays.
   std::size_t replays() const { return replays_; }
@@ -63,14 +66,15 @@ class Replay {
     double leaf_scale = 1.0;
     bool operator==(const Layout&) const = default;
   };
-  /// Whether a parameter's gradient holds a value, and whether that is the ranks' average: what
-  /// decides whether backward overwrites it, adds to it, or shrinks it first (GradState).
+  /// Whether a parameter's gradient holds a value, whether that is the ranks' average, and whether
+  /// the parameter has been updated by it: what decides whether backward overwrites the gradient,
+  /// adds to it, shrinks it first, or refuses (GradState).
   struct Gradient {
-    bool filled, synchronized;
+    bool filled, synchronized, updated;
     bool operator==(const Gradient&) const = default;
   };
   static Gradient gradient_of(const GradState& state) {
-    return {.filled = state.filled, .synchronized = state.synchronized};
+    return {.filled = state.filled, .synchronized = state.synchronized, .updated = state.updated};
   }
   struct Entry {
     Key key;

@@ -76,14 +76,18 @@ void Variable::zero_grad() const {
     state->filled = false;
     state->synchronized = true;
     state->unused = false;
+    state->updated = false;
   }
 }
 
 void Variable::move_data_to(const Tensor& place) const {
   place.copy_from(data());
   state_->data = place;
-  if (grad_state()) {
-    ++grad_state()->moves;
+  if (GradState* state = grad_state().get()) {
+    ++state->moves;
+    if (state->in_place) {
+      state->in_place->values = place;
+    }
   }
 }
 
@@ -99,6 +103,14 @@ void Variable::move_grad_to(const Tensor& place) const {
   }
   state.grad = place;
   ++state.moves;
+}
+
+void Variable::update_in_backward(Scale scale) const {
+  BRIGADE_CHECK(requires_grad() && is_leaf(), "variable '", name(),
+                "': only a leaf that requires a gradient can be updated in backward");
+  GradState& state = *grad_state();
+  state.in_place = std::make_unique<GradState::InPlace>(GradState::InPlace{data(), scale});
+  ++state.moves;  // its gradient goes elsewhere from now on
 }
 
 HookHandle Variable::add_hook(TensorHook hook) const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "autograd/hooks.h"
+#include "core/kernels.h"
 #include "core/tensor.h"
 
 namespace brigade::autograd {
@@ -41,6 +42,8 @@ struct GradState {
   /// No rank's loss has used the parameter since zero_grad, and the ranks have agreed that this is
   /// right (DataParallelOptions::unused): without a gradient, the optimizer leaves it alone.
   bool unused = false;
+  /// Backward has updated the values instead of writing a gradient (`in_place`).
+  bool updated = false;
 
   /// @name How the dist layer steers a leaf. With R ranks and gradients g_r:
   ///
@@ -57,7 +60,14 @@ struct GradState {
   double carry = 1.0;        ///< factor on what is there before this backward: its first beta
   /// @}
 
-  std::unique_ptr<Hooks> hooks;  ///< null until there was one
+  /// Where a leaf's gradient goes that is an update of its values at once; see
+  /// Variable::update_in_backward.
+  struct InPlace {
+    Tensor values;
+    Scale scale;
+  };
+  std::unique_ptr<InPlace> in_place;  ///< null: `grad` takes it
+  std::unique_ptr<Hooks> hooks;       ///< null until there was one
   /// Leaf: the gradient the optimizer reads, kept across steps (possibly a slice of a bucket).
   /// Otherwise: the sum of the contributions so far, alive only during backward.
   Tensor grad;
@@ -127,6 +137,17 @@ class Variable {
   void move_data_to(const Tensor& place) const;
   /// From now on the gradient is written to `place`. A present value is copied.
   void move_grad_to(const Tensor& place) const;
+
+  /// From now on a backward in which this leaf is used once makes no gradient of it but computes
+  ///
+  ///   values = scale.alpha · gradient + scale.beta · values
+  ///
+  /// in the kernel that would have written the gradient: a step of plain SGD, and for a weight the
+  /// GEMM's own alpha and beta (Optimizer::update_in_backward). Nothing is left for grad(). Where
+  /// that is impossible, because two layers share the weight, because it has a hook or an older
+  /// gradient, the gradient is written as ever. Only one backward may go through a graph that has
+  /// read the values, and one be made between two zero_grad(): Error otherwise.
+  void update_in_backward(Scale scale) const;
 
   /// Watches or modifies the gradient of this variable. A leaf with hooks gets its contributions
   /// through a temporary, because the hook is to see this backward's gradient alone (as in

@@ -22,7 +22,7 @@ class AllReduce {
 
   /// Memory in which run() needs no copy of its own (Communicator::make_buffer). Collective.
   virtual Tensor make_buffer(const Shape& shape, DType dtype, Device device) {
-    return Tensor::zeros(shape, dtype, device);
+    return Tensor::empty(shape, dtype, device);
   }
 
   /// Makes a run() in progress in groups of its own fail soon (Communicator::abandon). From any

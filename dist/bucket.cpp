@@ -71,16 +71,22 @@ std::vector<std::size_t> members_of(const Piece& piece, const Bucket& bucket,
 
 namespace {
 
-/// Calls move(parameter, its slice of `flat`) for each member.
+/// Calls move(parameter, its slice of `flat`) for each member, and zeroes the padding behind it.
+/// The rest is left to whoever writes it first: a page that nobody writes takes no memory.
 template <class Move>
 void for_each_slice(const Tensor& flat, const std::vector<std::size_t>& members,
                     std::span<const autograd::Variable> parameters, Move&& move) {
   std::int64_t offset = 0;
   for (const std::size_t i : members) {
     const autograd::Variable& parameter = parameters[i];
-    const std::size_t bytes = slice_bytes(parameter.data());
+    const std::int64_t numel = parameter.data().numel();
+    const auto padded =
+        static_cast<std::int64_t>(slice_bytes(parameter.data()) / size_of(flat.dtype()));
     move(parameter, flat.flat_view(offset, parameter.shape()));
-    offset += static_cast<std::int64_t>(bytes / size_of(flat.dtype()));
+    if (padded > numel) {
+      flat.flat_view(offset + numel, {padded - numel}).zero();
+    }
+    offset += padded;
   }
 }
 
@@ -102,7 +108,7 @@ Bucket make_bucket(const std::vector<std::size_t>& members,
   CachingAllocator& allocator = *Context::current().allocator(device);
   Bucket bucket;
   bucket.members = members;
-  bucket.data = Tensor::zeros(flat, dtype, device);
+  bucket.data = Tensor::empty(flat, dtype, device);
   for_each_slice(bucket.data, members, parameters,
                  [](const auto& parameter, const Tensor& slice) { parameter.move_data_to(slice); });
   allocator.trim();

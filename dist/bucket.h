@@ -42,7 +42,7 @@ struct Bucket {
 std::vector<std::size_t> members_of(const Piece& piece, const Bucket& bucket,
                                     std::span<const autograd::Variable> parameters);
 
-/// Who gives gradients their memory, zeroed: Communicator::make_buffer, or by default the device's
+/// Who gives gradients their memory: Communicator::make_buffer, or by default the device's
 /// allocator.
 using MakeBuffer = std::function<Tensor(const Shape&, DType, Device)>;
 
@@ -58,7 +58,7 @@ using MakeBuffer = std::function<Tensor(const Shape&, DType, Device)>;
 std::vector<Bucket> make_buckets(std::span<const autograd::Variable> parameters,
                                  const BucketPlan& plan,
                                  std::optional<std::size_t> piece_bytes = {},
-                                 const MakeBuffer& make_buffer = Tensor::zeros,
+                                 const MakeBuffer& make_buffer = Tensor::empty,
                                  std::vector<Bucket> before = {});
 
 }  // namespace brigade::dist

@@ -123,8 +123,8 @@ class Communicator : protected Collectives {
   /// is failing. From any thread; nothing else may be asked of the communicator afterwards.
   virtual void abandon() noexcept;
 
-  /// Memory for a bucket, zeroed, in which this communicator's sum needs no copy of its own. Freed
-  /// like any other. Collective.
+  /// Memory for a bucket, in which this communicator's sum needs no copy of its own. What is in it
+  /// is unspecified. Freed like any other. Collective.
   Tensor make_buffer(const Shape& shape, DType dtype, Device device) {
     return algorithm_ ? algorithm_->make_buffer(shape, dtype, device)
                       : do_make_buffer(shape, dtype, device);
@@ -161,7 +161,7 @@ class Communicator : protected Collectives {
   virtual std::string transport() const = 0;
 
   virtual Tensor do_make_buffer(const Shape& shape, DType dtype, Device device) {
-    return Tensor::zeros(shape, dtype, device);
+    return Tensor::empty(shape, dtype, device);
   }
 
   /// Where collectives run; made by the subclass, whose destructor must finish or abandon what is

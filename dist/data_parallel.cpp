@@ -152,6 +152,10 @@ void DataParallel::begin(UnusedParameters::Pass pass) {
     // what this backward adds. Shrunk by 1 / ranks it comes out of that sum as it was. The factor
     // is the beta of the next dW GEMM, so it costs nothing.
     autograd::GradState& state = *parameter.grad_state();
+    BRIGADE_CHECK(comm_.size() == 1 || !state.in_place,
+                  "data parallel: expected one rank where backward updates parameters in place, "
+                  "got ",
+                  comm_.size(), ": a rank would update by its own gradient alone");
     state.carry = state.synchronized ? 1.0 / comm_.size() : 1.0;
   }
   if (syncing_) {

@@ -148,16 +148,29 @@ void Optimizer::step(LocalGradients local) {
     update(part);
   }
   parts_of_step_.clear();
+  count_updates();
+}
+
+void Optimizer::count_updates() {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     updates_[i] += takes_part(i) ? 1 : 0;
   }
 }
 
+bool Optimizer::repeats() const {
+  return keeps_numbers() && std::find(updates_.begin(), updates_.end(), 0) == updates_.end();
+}
+
+void Optimizer::count_step() {
+  ++steps_done_;
+  count_updates();
+}
+
 void Optimizer::check_gradients(LocalGradients local) const {
   for (const autograd::Variable& parameter : parameters_) {
     const autograd::GradState& state = *parameter.grad_state();
-    BRIGADE_CHECK(state.filled || state.unused || state.frozen, "optimizer: parameter '",
-                  state.name,
+    BRIGADE_CHECK(state.filled || state.updated || state.unused || state.frozen,
+                  "optimizer: parameter '", state.name,
                   "' has no gradient: call backward first, on a loss "
                   "that depends on it");
     BRIGADE_CHECK(state.synchronized || local == LocalGradients::allow,
@@ -209,6 +222,16 @@ std::vector<SpanPart> Optimizer::parts() {
     append_parts(s, result);
   }
   return result;
+}
+
+void Optimizer::update_in_backward() {
+  const std::optional<Scale> scale = linear_step();
+  BRIGADE_CHECK(scale.has_value(),
+                "optimizer: expected SGD without momentum for updates in backward: only its step "
+                "is linear in the gradient");
+  for (const autograd::Variable& parameter : parameters_) {
+    parameter.update_in_backward(*scale);
+  }
 }
 
 void Optimizer::begin_step() {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "autograd/variable.h"
@@ -63,6 +64,22 @@ class Optimizer {
   std::function<void()> update_of(const Tensor& memory);
   /// @}
 
+  /// From now on backward itself makes the step: the kernel that computes a gradient adds it to the
+  /// weights (Variable::update_in_backward), so gradients take no memory and no pass. To be called
+  /// between two steps, for one rank without accumulation. step() is still to be called: it updates
+  /// what backward could not. The sums are the same in another order of rounding. Error unless a
+  /// step is linear in the gradient: SGD without momentum.
+  void update_in_backward();
+
+  /// @name For who repeats the kernels of a step (autograd/replay.h)
+  /// @{
+  /// Whether every step from now on has the kernels and the numbers of the next one, as long as the
+  /// same parameters have gradients.
+  bool repeats() const;
+  /// A step has been repeated without step().
+  void count_step();
+  /// @}
+
   /// Forgets all gradients without touching their memory.
   void zero_grad();
 
@@ -80,6 +97,12 @@ class Optimizer {
 
   virtual void update(const SpanPart& part) = 0;
 
+  /// Whether the numbers of a step are those of the one before, the first excepted.
+  virtual bool keeps_numbers() const { return false; }
+
+  /// What makes the new weight alpha · gradient + beta · weight; empty if a step is not as simple.
+  virtual std::optional<Scale> linear_step() const { return {}; }
+
   /// State number `slot` of the weights in `part`, in their layout; padding stays 0. Never shares
   /// memory with a gradient. Valid until the next step().
   Tensor state(std::size_t slot, const SpanPart& part) const {
@@ -89,6 +112,7 @@ class Optimizer {
  private:
   void check_gradients(LocalGradients local) const;
   bool takes_part(std::size_t index) const;
+  void count_updates();
   bool parameters_moved() const;
   void find_spans(std::size_t state_tensors);
   void follow_moved_parameters();

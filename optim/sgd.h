@@ -16,6 +16,8 @@ class SGD final : public Optimizer {
 
  protected:
   void update(const SpanPart& part) override;
+  bool keeps_numbers() const override { return true; }
+  std::optional<Scale> linear_step() const override;
 
  private:
   Options options_;

@@ -41,7 +41,17 @@ class LinearNode final : public Node {
       }
     }
     const Tensor dzf = factor(dz, precision());
+    const auto write_dx = [&] {
+      grads.write(kInput, [&](Tensor& dx, Scale scale) {
+        ops::gemm(dzf, Trans::no, w_, Trans::no, scale, dx);
+      });
+    };
     // dW and db first: the all-reduce waits for them, while dx is waited for by this thread alone.
+    // Unless writing dW is the update of W, which dx still reads.
+    const bool w_changes = grads.updates(kWeight);
+    if (w_changes) {
+      write_dx();
+    }
     grads.write(kWeight, [&](Tensor& dw, Scale scale) {
       ops::gemm(dzf, Trans::yes, x_, Trans::no, scale, dw);
     });
@@ -54,9 +64,9 @@ class LinearNode final : public Node {
         }
       });
     }
-    grads.write(kInput, [&](Tensor& dx, Scale scale) {
-      ops::gemm(dzf, Trans::no, w_, Trans::no, scale, dx);
-    });
+    if (!w_changes) {
+      write_dx();
+    }
   }
 
   void release() override {

@@ -34,7 +34,7 @@ std::string complaint(const std::vector<const char*>& flags) {
 TEST(Options, HelpFitsOnAScreen) {
   const ParseResult help = parse({"--help"});
   EXPECT_EQ(help.exit_code, 0);
-  EXPECT_LE(std::count(help.text.begin(), help.text.end(), '\n'), 82);
+  EXPECT_LE(std::count(help.text.begin(), help.text.end(), '\n'), 83);
   EXPECT_THAT(help.text, HasSubstr("Examples:"));
 }
 
@@ -138,6 +138,25 @@ TEST(Options, UpdatesInFlightAreRefusedWhereTheyCannotWork) {
     EXPECT_THAT(complaint({flag, "--find-unused"}), HasSubstr("expected no --find-unused"));
     EXPECT_TRUE(parsed({flag, "--accum", "2", "--mode", "no_sync"}).in_flight());
   }
+}
+
+TEST(Options, AFusedUpdateIsRefusedWhereGradientsAreNeeded) {
+  EXPECT_FALSE(parsed({}).fused_update);
+  EXPECT_TRUE(parsed({"--fused-update", "--weight-decay", "0.1"}).fused_update);
+  EXPECT_THAT(parsed({"--fused-update"}).agreement(),
+              ::testing::Contains(std::string("--fused-update on")));
+  EXPECT_THAT(complaint({"--fused-update", "--optimizer", "adam"}),
+              HasSubstr("--fused-update: expected --optimizer sgd without --momentum, got adam:"));
+  EXPECT_THAT(complaint({"--fused-update", "--momentum", "0.9"}),
+              HasSubstr("without --momentum, got sgd with it"));
+  EXPECT_THAT(complaint({"--fused-update", "--accum", "2"}),
+              HasSubstr("expected one micro-batch per step, got --accum 2"));
+  EXPECT_THAT(complaint({"--fused-update", "--cross-step"}),
+              HasSubstr("expected no --optimizer-overlap or --cross-step"));
+  EXPECT_THAT(complaint({"--fused-update", "--clip-norm", "1"}), HasSubstr("no --clip-norm"));
+  EXPECT_THAT(complaint({"--fused-update", "--comm-hook", "bf16"}), HasSubstr("no --comm-hook"));
+  EXPECT_THAT(complaint({"--fused-update", "--find-unused"}), HasSubstr("no --find-unused"));
+  EXPECT_THAT(complaint({"--fused-update", "--static-graph"}), HasSubstr("no --static-graph"));
 }
 
 TEST(Options, CrossStepCutsLayersIntoPiecesUnlessAHookNeedsThemWhole) {

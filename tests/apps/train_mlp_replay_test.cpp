@@ -14,15 +14,15 @@ using testing::HasSubstr;
 
 class TrainMlpReplay : public ::testing::Test {
  protected:
-  test::Outcome run(const std::string& flags) const {
+  test::Outcome run(const std::string& flags, int ranks = 2) const {
     return test::run_program(BRIGADE_TRAIN_MLP,
                              "--hidden 32,24 --threads 1 --json --batch 16 --train-samples 607 "
                              "--epochs 3 " +
                                  flags,
-                             2, dir_.path());
+                             ranks, dir_.path());
   }
-  nlohmann::json trained(const std::string& flags) const {
-    const test::Outcome outcome = run(flags);
+  nlohmann::json trained(const std::string& flags, int ranks = 2) const {
+    const test::Outcome outcome = run(flags, ranks);
     EXPECT_EQ(outcome.exit_code, 0) << flags << '\n' << outcome.err;
     return outcome.exit_code == 0 ? nlohmann::json::parse(outcome.out) : nlohmann::json();
   }
@@ -47,6 +47,22 @@ TEST_F(TrainMlpReplay, EndsWithTheSameBitsAsWithout) {
     EXPECT_EQ(dynamic["replayed_micro_batches"], 0);
     EXPECT_GT(replayed["replayed_micro_batches"], 10);
   }
+}
+
+TEST_F(TrainMlpReplay, RepeatsAFusedUpdate) {
+  const nlohmann::json dynamic = trained("--fused-update", 1);
+  const nlohmann::json replayed = trained("--fused-update --replay", 1);
+  EXPECT_EQ(replayed["params_hash"], dynamic["params_hash"]);
+  EXPECT_GT(replayed["replayed_micro_batches"], 10);
+  EXPECT_EQ(dynamic["config"]["fused_update"], true);
+  const nlohmann::json stepped = trained("", 1);
+  EXPECT_NEAR(dynamic["loss_last"].get<double>(), stepped["loss_last"].get<double>(), 1e-6);
+}
+
+TEST_F(TrainMlpReplay, AFusedUpdateIsForOneRank) {
+  const test::Outcome outcome = run("--fused-update");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("--fused-update: expected one rank, got 2"));
 }
 
 TEST_F(TrainMlpReplay, RefusesWhatAReplayWouldLeaveOut) {

@@ -23,9 +23,16 @@ constexpr std::int64_t kOut = 3;
 /// prefetching loader gives them.
 class Training {
  public:
-  explicit Training(bool replays)
+  enum class Update { afterwards, recorded, in_backward };
+
+  explicit Training(bool replays, Update update = Update::afterwards)
       : model_(test::make_mlp({kIn, 8, 8, kOut})),
-        optimizer_(model_->parameters(), {.lr = 0.1, .momentum = 0.9}) {
+        optimizer_(model_->parameters(),
+                   {.lr = 0.1, .momentum = update == Update::in_backward ? 0.0 : 0.9}),
+        records_update_(update == Update::recorded) {
+    if (update == Update::in_backward) {
+      optimizer_.update_in_backward();
+    }
     if (replays) {
       replay_.emplace(model_->parameters(), kCpu);
     }
@@ -48,30 +55,42 @@ class Training {
       return mse_loss(model_->forward(Variable(inputs_[set])), targets_[set]);
     };
     double loss = 0.0;
+    bool updated = false;
     if (replay_) {
+      updated = records_update_ && optimizer_.repeats();
+      const std::size_t replays_before = replays();
       const Tensor value = replay_->forward({.inputs = inputs_[set].bytes(),
                                              .targets = targets_[set].bytes(),
                                              .samples = kRows,
-                                             .seed = seed},
+                                             .seed = seed,
+                                             .updates = updated},
                                             forward);
-      replay_->backward();
+      const auto update = [this] { optimizer_.step(); };
+      replay_->backward(updated ? std::function<void()>(update) : nullptr);
+      if (updated && replays() > replays_before) {
+        optimizer_.count_step();
+      }
       loss = value.item();
     } else {
       const Variable value = forward();
       backward(value, {.seed = seed});
       loss = value.data().item();
     }
-    optimizer_.step();
+    if (!updated) {
+      optimizer_.step();
+    }
     return loss;
   }
 
   std::vector<float> weights() const { return values_of(model_->parameters()); }
   std::vector<Variable> parameters() const { return model_->parameters(); }
   std::size_t replays() const { return replay_->replays(); }
+  std::int64_t steps_of_optimizer() const { return optimizer_.steps_done(); }
 
  private:
   std::unique_ptr<nn::Sequential> model_;
   optim::SGD optimizer_;
+  bool records_update_;
   std::optional<Replay> replay_;
   std::vector<Tensor> inputs_, targets_;
   std::int64_t steps_ = 0;
@@ -87,6 +106,41 @@ TEST(Replay, EveryStepEndsWithTheBitsOfOneThatBuildsItsGraph) {
     ASSERT_EQ(replayed.weights(), dynamic.weights()) << "step " << step;
   }
   EXPECT_EQ(replayed.replays(), 12 - kUnreplayed);
+}
+
+TEST(Replay, TheOptimizersStepIsRecordedWithItsBackward) {
+  Training dynamic(false);
+  Training replayed(true, Training::Update::recorded);
+  for (int step = 0; step < 12; ++step) {
+    replayed.step();
+    dynamic.step();
+    ASSERT_EQ(replayed.weights(), dynamic.weights()) << "step " << step;
+  }
+  // The first step is another: its momentum has no past.
+  EXPECT_EQ(replayed.replays(), 12 - kUnreplayed - 1);
+  EXPECT_EQ(replayed.steps_of_optimizer(), 12);
+}
+
+TEST(Replay, UpdatesInBackwardAreRepeated) {
+  Training dynamic(false, Training::Update::in_backward);
+  Training replayed(true, Training::Update::in_backward);
+  for (int step = 0; step < 12; ++step) {
+    replayed.step();
+    dynamic.step();
+    ASSERT_EQ(replayed.weights(), dynamic.weights()) << "step " << step;
+  }
+  EXPECT_EQ(replayed.replays(), 12 - kUnreplayed);
+}
+
+TEST(Replay, SaysInTheKeyWhetherAnUpdateFollows) {
+  const auto model = test::make_mlp({kIn, kOut});
+  Replay replay(model->parameters(), kCpu);
+  const Tensor x = test::data_rows(0, kRows, kIn, 3);
+  replay.forward({.inputs = x.bytes(), .samples = kRows}, [&] {
+    return mse_loss(model->forward(Variable(x)), Tensor::zeros({kRows, kOut}));
+  });
+  EXPECT_ERROR(replay.backward([] {}),
+               "replay: expected an update behind backward exactly if the key says so");
 }
 
 TEST(Replay, ABackwardWithAnotherSeedIsAnother) {

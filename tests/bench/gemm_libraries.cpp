@@ -1,6 +1,6 @@
 // gemm_libraries [DEPTH WIDTH BATCH ROUNDS]: how fast is each library at a layer's three products?
 //
-// One thread. forward = x Wᵀ, dW = dyᵀ x, dx = dy W, each over DEPTH layers with buffers of their
+// One thread. forward = x Wᵀ, dW = dyᵀ x, dx = dy W, and W += dyᵀ x (--fused-update), each over DEPTH layers with buffers of their
 // own, as in a step. The libraries take turns; prints GFLOP/s of the median round, by CPU time.
 // OPENBLAS_CORETYPE=SkylakeX (Zen, ...) in the environment tries other kernels of OpenBLAS.
 #include <algorithm>
@@ -35,14 +35,14 @@ double cpu_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-enum class Product { forward, dw, dx };
+enum class Product { forward, dw, dx, update };
 
 /// The operands of one layer's product; dy has the shape of x, and dx is written over `scratch`.
 GemmArgs<float> operands(Product product, const Layer& layer, const Tensor& dy,
                          const Tensor& scratch) {
   const std::int64_t batch = dy.shape()[0];
   const std::int64_t width = dy.shape()[1];
-  const bool dw = product == Product::dw;
+  const bool dw = product == Product::dw || product == Product::update;
   return {.transpose_a = dw,
           .transpose_b = product == Product::forward,
           .m = dw ? width : batch,
@@ -51,11 +51,11 @@ GemmArgs<float> operands(Product product, const Layer& layer, const Tensor& dy,
           .a = product == Product::forward ? layer.x.data<float>() : dy.data<float>(),
           .b = dw ? layer.x.data<float>() : layer.w.data<float>(),
           .c = dw ? layer.dw.data<float>() : scratch.data<float>(),
-          .scale = {}};
+          .scale = product == Product::update ? Scale{.alpha = -1e-6, .beta = 1.0} : Scale{}};
 }
 
 void measure(int depth, std::int64_t width, std::int64_t batch, int rounds) {
-  constexpr Product kProducts[] = {Product::forward, Product::dw, Product::dx};
+  constexpr Product kProducts[] = {Product::forward, Product::dw, Product::dx, Product::update};
   std::vector<Layer> layers;
   for (int i = 0; i < depth; ++i) {
     layers.push_back({random({batch, width}), random({width, width}), random({width, width})});
@@ -64,13 +64,13 @@ void measure(int depth, std::int64_t width, std::int64_t batch, int rounds) {
   const Tensor scratch = random({batch, width});
   Stream& stream = compute_stream(kCpu);
 
-  std::vector<double> seconds[2][3];
+  std::vector<double> seconds[2][std::size(kProducts)];
   for (int round = -1; round < rounds; ++round) {
     for (const bool onednn : {false, true}) {
       // Two threads would keep oneDNN out; OpenBLAS itself is told to use one.
       set_cpu_threads(onednn ? 1 : 2);
       blas().set_num_threads(1);
-      for (std::size_t product = 0; product < 3; ++product) {
+      for (std::size_t product = 0; product < std::size(kProducts); ++product) {
         const double begin = cpu_seconds();
         for (const Layer& layer : layers) {
           CpuKernels::gemm(stream, operands(kProducts[product], layer, dy, scratch));
@@ -89,7 +89,7 @@ void measure(int depth, std::int64_t width, std::int64_t batch, int rounds) {
       std::nth_element(times.begin(), times.begin() + std::ssize(times) / 2, times.end());
       std::printf(" %6.1f", gflop / times[times.size() / 2]);
     }
-    std::printf("   forward, dW, dx; GFLOP/s\n");
+    std::printf("   forward, dW, dx, W += dW; GFLOP/s\n");
   }
 }
 

@@ -93,6 +93,12 @@ TEST_P(GemmLibrary, MultipliesASmallBatchByAWideLayer) {
   }
 }
 
+TEST_P(GemmLibrary, AddsASmallBatchsGradientToALargeMatrix) {
+  for (const std::int64_t batch : {3, 127, 128}) {
+    expect_right({Trans::yes, Trans::no, 1024, 1031, batch, {.alpha = -0.5, .beta = 1.0}});
+  }
+}
+
 TEST_P(GemmLibrary, AddsTheBiasOfALinearLayer) {
   struct Layer {
     std::int64_t batch, out;

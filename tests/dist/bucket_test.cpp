@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
+#include "core/ops.h"
 #include "tests/support/small_model.h"
 
 namespace brigade::dist {
@@ -98,6 +101,23 @@ TEST(MakeBuckets, KnowWhoseGradientsAPieceCarries) {
   ASSERT_EQ(bucket.pieces.size(), 2U);  // 64 bytes of bias and 1024 of weight, cut at 512
   EXPECT_THAT(members_of(bucket.pieces[0], bucket, parameters), ElementsAre(1, 0));
   EXPECT_THAT(members_of(bucket.pieces[1], bucket, parameters), ElementsAre(0));
+}
+
+TEST(MakeBuckets, ZeroThePaddingOfMemoryThatMayHoldAnything) {
+  const auto model = test::make_mlp({3, 5});  // 5 and 15 numbers, in slices of 16
+  const auto parameters = model->parameters();
+  const auto used_before = [](const Shape& shape, DType dtype, Device device) {
+    Tensor memory = Tensor::empty(shape, dtype, device);
+    ops::fill(7.0, memory);
+    return memory;
+  };
+  const std::vector<Bucket> buckets = make_buckets(parameters, {{1, 0}}, {}, used_before);
+  ASSERT_EQ(buckets.front().grads.numel(), 32);
+  const auto grads = buckets.front().grads.to_vector<float>();
+  EXPECT_EQ(std::count(grads.begin(), grads.end(), 0.0F), 11 + 1);
+  EXPECT_EQ(grads[5], 0.0F);
+  EXPECT_EQ(grads[31], 0.0F);
+  EXPECT_EQ(buckets.front().data.to_vector<float>()[31], 0.0F);
 }
 
 TEST(MakeBuckets, LeaveABucketWhoseMembersStayTogetherWhereItIs) {
