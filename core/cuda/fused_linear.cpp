@@ -7,6 +7,7 @@
 #include <optional>
 #include <ostream>
 #include <type_traits>
+#include <utility>
 
 #include "core/context.h"
 #include "core/cuda/cublaslt.h"
