@@ -29,6 +29,21 @@ struct GemmArgs {
   Scale scale;
 };
 
+/// The gradients of a linear layer's parameters, from that of its sums. The weight's is a product
+/// over the batch, the bias's a sum over it, of the same dz:
+///   dw = dzᵀ x, met by dw_scale   db[c] = Σ_r dz[r, c], met by db_scale
+///   dz: [batch, out]   x: [batch, in]   dw: [out, in]   db: [out]
+template <class T>
+struct WeightBackwardArgs {
+  std::int64_t batch = 0, in = 0, out = 0;
+  const T* dz = nullptr;
+  const T* x = nullptr;
+  Scale dw_scale;
+  T* dw = nullptr;
+  Scale db_scale;
+  T* db = nullptr;
+};
+
 /// What linear does to its sums in the pass that adds the bias. relu: max(y, 0), NaN stays NaN.
 enum class Activation { none, relu };
 
@@ -93,6 +108,12 @@ struct CpuKernels {
   template <class T, class F = T>
   static void linear(Stream& s, std::int64_t batch, std::int64_t in, std::int64_t out, const F* x,
                      const F* w, const T* b, Activation activation, T* y);
+  /// Whether a bias's gradient costs least beside its weight's, whose product reads dz anyway. On
+  /// the CPU it does in the pass that masks dz (relu_bias_backward): the product is a library's.
+  static constexpr bool kSumsBiasWithWeight = false;
+  /// Both gradients of WeightBackwardArgs.
+  template <class T>
+  static void linear_weight_backward(Stream& s, const WeightBackwardArgs<T>& args);
   /// sums[c] = Σ_r x[r, c], met by `scale`.   x: [rows, cols]
   template <class T>
   static void column_sum(Stream& s, std::int64_t rows, std::int64_t cols, const T* x, Scale scale,
@@ -187,6 +208,9 @@ struct CudaKernels {
   template <class T, class F = T>
   static void linear(Stream& s, std::int64_t batch, std::int64_t in, std::int64_t out, const F* x,
                      const F* w, const T* b, Activation activation, T* y);
+  static constexpr bool kSumsBiasWithWeight = true;
+  template <class T>
+  static void linear_weight_backward(Stream& s, const WeightBackwardArgs<T>& args);
   template <class T>
   static void column_sum(Stream& s, std::int64_t rows, std::int64_t cols, const T* x, Scale scale,
                          T* sums);

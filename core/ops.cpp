@@ -174,6 +174,29 @@ void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y, Activa
   });
 }
 
+void linear_weight_backward(const Tensor& dz, const Tensor& x, Scale dw_scale, Tensor& dw,
+                            Scale db_scale, Tensor& db) {
+  const char* op = "linear_weight_backward";
+  check_alike(op, {{"dz", dz}, {"x", x}, {"dw", dw}, {"db", db}});
+  check_matrix(op, "dz", dz);
+  const std::int64_t batch = dz.shape()[0];
+  const std::int64_t out = dz.shape()[1];
+  BRIGADE_CHECK(x.shape().rank() == 2 && x.shape()[0] == batch, op, ": expected x [", batch,
+                ", in], got ", x.shape());
+  const std::int64_t in = x.shape()[1];
+  check_shape(op, "dw", dw, {out, in});
+  check_shape(op, "db", db, {out});
+  launch(dz, [&]<class K, class T>(Stream& s) {
+    call(s, K::template linear_weight_backward<T>,
+         {batch, in, out, dz.data<T>(), x.data<T>(), dw_scale, dw.data<T>(), db_scale,
+          db.data<T>()});
+  });
+}
+
+bool sums_bias_with_weight(Device device) {
+  return dispatch(device, []<class K>(K) { return K::kSumsBiasWithWeight; });
+}
+
 void column_sum(const Tensor& x, Scale scale, Tensor& sums) {
   check_alike("column_sum", {{"x", x}, {"sums", sums}});
   check_matrix("column_sum", "x", x);

@@ -33,6 +33,13 @@ void gemm(const Tensor& a, Trans trans_a, const Tensor& b, Trans trans_b, Scale 
 /// All of one dtype, or x and w bf16, b and y f32.
 void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y,
             Activation activation = Activation::none);
+/// The gradients of linear's parameters: dw = dzᵀ x, and db = the column sums of dz. What gemm and
+/// column_sum compute: on the CPU with their bits, on a GPU in one kernel where cuBLASLt has it.
+///   dz: [N, out]   x: [N, in]   dw: [out, in]   db: [out]   all f32 or all f64
+void linear_weight_backward(const Tensor& dz, const Tensor& x, Scale dw_scale, Tensor& dw,
+                            Scale db_scale, Tensor& db);
+/// Whether that is how `device` sums db fastest, rather than relu_bias_backward or column_sum.
+bool sums_bias_with_weight(Device device);
 /// sums = column sums of x [rows, cols].   sums: [cols]
 void column_sum(const Tensor& x, Scale scale, Tensor& sums);
 /// Makes the rows of x orthonormal, in place (see CpuKernels).   x: [rows, cols], rows <= cols

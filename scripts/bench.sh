@@ -61,7 +61,7 @@ if [ -n "$python" ]; then
     echo "torch.compile does not work with $python: left out"
   fi
 fi
-scripts/bench_compute.py "${compute[@]}" ${jax:+--jax "$jax"} --cells "$cells" --json "$out/compute.json"
+scripts/bench_compute.py "${compute[@]}" --fused ${jax:+--jax "$jax"} --cells "$cells" --json "$out/compute.json"
 
 title "cost per node, of DataParallel with one rank, of recording a step"
 if [ -x $bin/framework_bench ]; then

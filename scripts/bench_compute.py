@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """bench_compute.py: is a training step on one CPU thread faster than PyTorch's?
 
-  scripts/bench_compute.py [--python PYTHON] [--cells 8x1024x128,...|grid] [--rounds 5] [--compile] [--jax PYTHON]
-                           [--alone] [--cpu-time] [--flags FLAGS]
+  scripts/bench_compute.py [--python PYTHON] [--cells 8x1024x128,...|grid] [--rounds 5] [--fused] [--compile]
+                           [--jax PYTHON] [--alone] [--cpu-time] [--flags FLAGS]
 
 A cell is depth x width x batch; `grid` is 8x1024, 12x2048, 40x256 and 4x4096 at batch 32, 128 and 512. In every round
 train_mlp with one rank, torch_baseline.py and gemm_share (tests/bench) take turns on one core with one thread each.
 Both train Linear and ReLU layers with MSE and plain SGD. A step is timed from the start of forward to the end of the
 optimizer, PyTorch's to the end of zero_grad(), without which its next step would be wrong; Brigade's zero_grad() marks
 gradients as empty and does nothing else. A round has at least 5 steps, so 5 rounds have 25.
+--fused also times Brigade with --fused-update, which PyTorch's optimizer has no counterpart of: its step, ratio to
+PyTorch, share of its own products (with dW added to W) and memory follow behind the rest.
 PYTHON is one that can import torch (default: the first python3); --compile also times torch.compile, --jax a jitted
 JAX step (jax_baseline.py). --alone leaves PyTorch out.
 
@@ -72,6 +74,8 @@ class Bench:
             self.contestants["peer"] = self.torch
         if options.flags:
             self.contestants = {"brigade": lambda cell: self.brigade(cell, *options.flags.split()), "peer": self.brigade}
+        if options.fused:
+            self.contestants["fused"] = self.fused
         if options.compile:
             self.contestants["compile"] = lambda cell: self.torch(cell, "--compile")
         if options.jax:
@@ -87,6 +91,12 @@ class Bench:
                              "--steps", str(steps_of(cell) + WARMUP), "--warmup", str(WARMUP),
                              "--train-samples", str(batch * 4), "--eval-every", "0", "--log-every", "100000",
                              "--json", "--out", out, *flags])
+
+    def fused(self, cell):
+        if not self.options.cpu_time:
+            return self.brigade(cell, "--fused-update")
+        result = self.gemms(cell)
+        return {**result, "step_ms": result["fused_ms"]}
 
     def torch(self, cell, *flags):
         depth, width, batch = cell
@@ -150,6 +160,13 @@ def columns(bench):
         result.append(("MiB", "brigade_bytes", "8.1f", 2**20))
         for name in other:
             result += [(name, "peer_bytes", "8.1f", 2**20), ("ratio", "bytes_ratio", "6.3f", 1)]
+    if options.fused:
+        result += [("fused", "fused_ms", "9.2f", 1), ("GEMMs %", "fused_gemm_share", "7.1f", 0.01)]
+        result += [] if options.cpu_time else [("MiB", "fused_bytes", "8.1f", 2**20)]
+        for _ in other:
+            result += [("ratio", "of_peer_fused", "6.3f", 1), ("least", "of_peer_fused_least", "6.2f", 1),
+                       ("most", "of_peer_fused_most", "6.2f", 1)]
+            result += [] if options.cpu_time else [("memory", "fused_bytes_ratio", "6.3f", 1)]
     for name in ("compile", "jax"):
         if name in bench.contestants:
             result += [(name, f"{name}_ms", "9.2f", 1), ("ratio", f"of_{name}", "6.3f", 1),
@@ -177,6 +194,14 @@ def summarise(bench, cell, rounds):
         if not bench.options.flags:
             bare = median(rounds, "peer", lambda result: result["step_ms"] - result["zero_grad_ms"])
             row["ratio_kept"] = ratio(row["brigade_ms"], bare)
+    if bench.options.fused:
+        row["fused_gemm_share"] = median(rounds, "gemms", lambda result: result["fused_gemm_share"])
+        row["fused_bytes"] = None if bench.options.cpu_time else median(rounds, "fused", growth)
+        if "peer" in bench.contestants:
+            each = [r["fused"]["step_ms"] / r["peer"]["step_ms"] for r in rounds]
+            row.update({"of_peer_fused": ratio(row["fused_ms"], row["peer_ms"]), "of_peer_fused_least": min(each),
+                        "of_peer_fused_most": max(each)})
+            row["fused_bytes_ratio"] = ratio(row["fused_bytes"], median(rounds, "peer", growth))
     if not bench.options.cpu_time:
         row["brigade_bytes"] = median(rounds, "brigade", growth)
         row["peer_bytes"] = median(rounds, "peer", growth)
@@ -200,6 +225,10 @@ def missed_bars(rows):
         expect(f"{name} share of GEMMs", row["gemm_share"] if width >= 1024 else None, 0.92, at_least=True)
         expect(f"{name} multiple of the floor", row["of_floor"], 1.1)
         expect(f"{name} memory", row.get("bytes_ratio"), 1.0)
+        if "fused_ms" in row:
+            expect(f"{name} fused, ratio", row.get("of_peer_fused"), 0.6 if (depth, width) == (40, 256) else 1.0)
+            expect(f"{name} fused, share of GEMMs", row["fused_gemm_share"] if width >= 1024 else None, 0.92,
+                   at_least=True)
     if len(rows) > 1 and "ratio" in rows[0]:
         expect("median ratio", statistics.median(row["ratio"] for row in rows), 0.9)
     return lines
@@ -212,6 +241,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--core", type=int, default=0)
     parser.add_argument("--alone", action="store_true")
+    parser.add_argument("--fused", action="store_true")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--jax", metavar="PYTHON")
     parser.add_argument("--cpu-time", action="store_true")
@@ -221,8 +251,9 @@ def main():
     options = parser.parse_args()
     if options.cpu_time and options.jax:
         sys.exit("bench_compute: --cpu-time: expected no --jax, which computes on threads of its own; leave one out")
-    if options.flags and (options.cpu_time or options.jax or options.compile or options.check):
-        sys.exit("bench_compute: --flags: expected no --cpu-time, --jax, --compile or --check: it compares Brigade with itself")
+    if options.flags and (options.cpu_time or options.jax or options.compile or options.fused or options.check):
+        sys.exit("bench_compute: --flags: expected no --cpu-time, --jax, --compile, --fused or --check: it compares "
+                 "Brigade with itself")
     if options.alone and (options.flags or options.compile or options.check):
         sys.exit("bench_compute: --alone: expected no --flags, --compile or --check, which need something to compare with")
     cells = GRID if options.cells == "grid" else [tuple(int(n) for n in c.split("x")) for c in options.cells.split(",")]
@@ -249,6 +280,9 @@ def main():
         middle = statistics.median(row["ratio"] for row in rows)
         largest = max(row["ratio"] for row in rows)
         print(f"{options.flags or 'PyTorch ' + version}: median ratio {middle:.3f}, largest {largest:.3f}")
+        if options.fused:
+            fused = [row["of_peer_fused"] for row in rows]
+            print(f"fused: median ratio {statistics.median(fused):.3f}, largest {max(fused):.3f}")
     missed = [] if options.flags else missed_bars(rows)
     print("\n".join(missed))
     sys.exit(3 if options.check and missed else 0)

@@ -15,9 +15,10 @@ from pathlib import Path
 # libraries', compression, unused parameters, uneven data, the optimizer and the next forward in flight. To 19000
 # with sockets and shared memory as carriers of their own, and bench_all_reduce. To 21000 with speed: two GEMM
 # libraries on the CPU, fused and vectorised kernels, recycled graph nodes, and the account of memory. To 21400 with
-# recorded steps, CUDA graphs and cuBLASLt's epilogues.
+# recorded steps, CUDA graphs and cuBLASLt's epilogues. To 22000 with the epilogue of backward, which is tried on known
+# sums before it is used, and with an update that is made in the product that computes dW.
 # Raising it is a decision: write the reason here.
-BUDGET = 21400
+BUDGET = 22000
 
 ROOMS = ["core", "autograd", "nn", "optim", "dist", "apps"]
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}

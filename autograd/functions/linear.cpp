@@ -29,11 +29,14 @@ class LinearNode final : public Node {
 
   void backward(const Tensor& dy, Gradients& grads) override {
     const bool bias = inputs.size() > kBias && grads.wanted(kBias);
+    // One kernel for dW and db. Not with bf16: there dW is of a rounded dz, db never is.
+    const bool together = bias && grads.wanted(kWeight) && precision() == Precision::full &&
+                          ops::sums_bias_with_weight(dy.device());
     Tensor dz = dy;  // [N, out], the gradient before the ReLU
     Tensor dz_sums;  // [out]
     if (relu_) {
       dz = Tensor::empty_like(dy);
-      if (bias) {
+      if (bias && !together) {
         dz_sums = Tensor::empty({dy.shape()[1]}, dy.dtype(), dy.device());
         ops::relu_bias_backward(dy, y_, dz, dz_sums);
       } else {
@@ -52,10 +55,18 @@ class LinearNode final : public Node {
     if (w_changes) {
       write_dx();
     }
-    grads.write(kWeight, [&](Tensor& dw, Scale scale) {
-      ops::gemm(dzf, Trans::yes, x_, Trans::no, scale, dw);
-    });
-    if (bias) {
+    if (together) {  // W inside b: the larger one is announced first, as when they come apart
+      grads.write(kBias, [&](Tensor& db, Scale db_scale) {
+        grads.write(kWeight, [&](Tensor& dw, Scale dw_scale) {
+          ops::linear_weight_backward(dz, x_, dw_scale, dw, db_scale, db);
+        });
+      });
+    } else {
+      grads.write(kWeight, [&](Tensor& dw, Scale scale) {
+        ops::gemm(dzf, Trans::yes, x_, Trans::no, scale, dw);
+      });
+    }
+    if (bias && !together) {
       grads.write(kBias, [&](Tensor& db, Scale scale) {
         if (dz_sums.defined()) {
           ops::axpby(dz_sums, scale, db);

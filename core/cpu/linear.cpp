@@ -69,6 +69,19 @@ void CpuKernels::linear(Stream& s, std::int64_t batch, std::int64_t in, std::int
 }
 
 template <class T>
+void CpuKernels::linear_weight_backward(Stream& s, const WeightBackwardArgs<T>& args) {
+  gemm<T, T>(s, {.transpose_a = true,
+                 .m = args.out,
+                 .n = args.in,
+                 .k = args.batch,
+                 .a = args.dz,
+                 .b = args.x,
+                 .c = args.dw,
+                 .scale = args.dw_scale});
+  column_sum(s, args.batch, args.out, args.dz, args.db_scale, args.db);
+}
+
+template <class T>
 void CpuKernels::column_sum(Stream& /*s*/, std::int64_t rows, std::int64_t cols, const T* x,
                             Scale scale, T* sums) {
   const T alpha = static_cast<T>(scale.alpha);
@@ -98,6 +111,8 @@ template void CpuKernels::linear(Stream&, std::int64_t, std::int64_t, std::int64
                                  const double*, const double*, Activation, double*);
 template void CpuKernels::linear(Stream&, std::int64_t, std::int64_t, std::int64_t, const BFloat16*,
                                  const BFloat16*, const float*, Activation, float*);
+template void CpuKernels::linear_weight_backward(Stream&, const WeightBackwardArgs<float>&);
+template void CpuKernels::linear_weight_backward(Stream&, const WeightBackwardArgs<double>&);
 template void CpuKernels::column_sum(Stream&, std::int64_t, std::int64_t, const float*, Scale,
                                      float*);
 template void CpuKernels::column_sum(Stream&, std::int64_t, std::int64_t, const double*, Scale,

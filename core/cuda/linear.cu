@@ -1,6 +1,7 @@
 #include <type_traits>
 
 #include "core/cuda/fused_linear.h"
+#include "core/cuda/fused_weight_backward.h"
 #include "core/cuda/kernel.cuh"
 
 namespace brigade {
@@ -51,6 +52,28 @@ void CudaKernels::linear(Stream& s, std::int64_t batch, std::int64_t in, std::in
   }
 }
 
+/// One kernel where cuBLASLt has it, else the product and the sum.
+template <class T>
+void CudaKernels::linear_weight_backward(Stream& s, const WeightBackwardArgs<T>& args) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (cuda::fused_weight_backward(s, args)) {
+      return;
+    }
+  }
+  gemm<T, T>(s, {.transpose_a = true,
+                 .transpose_b = false,
+                 .m = args.out,
+                 .n = args.in,
+                 .k = args.batch,
+                 .a = args.dz,
+                 .b = args.x,
+                 .c = args.dw,
+                 .scale = args.dw_scale});
+  column_sum(s, args.batch, args.out, args.dz, args.db_scale, args.db);
+}
+
+template void CudaKernels::linear_weight_backward(Stream&, const WeightBackwardArgs<float>&);
+template void CudaKernels::linear_weight_backward(Stream&, const WeightBackwardArgs<double>&);
 template void CudaKernels::linear(Stream&, std::int64_t, std::int64_t, std::int64_t, const float*,
                                   const float*, const float*, Activation, float*);
 template void CudaKernels::linear(Stream&, std::int64_t, std::int64_t, std::int64_t, const double*,

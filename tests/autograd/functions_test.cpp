@@ -52,6 +52,24 @@ TEST(Gradient, OfLinearWithReluIsRight) {
             kTolerance);
 }
 
+TEST(Gradient, OfLinearIsRightWhereOnlyOneParameterWantsOne) {
+  const Variable w(smooth_values({2, 3}, 1));
+  const Variable b(smooth_values({2}, 2));
+  const Tensor target = smooth_values({4, 2}, 9);
+  const std::vector<Tensor> weight{smooth_values({4, 3}, 0), w.data()};
+  const std::vector<Tensor> bias{smooth_values({4, 3}, 0), b.data()};
+  for (const auto layer : {linear, linear_relu}) {
+    const auto of_weight = [&](const Inputs& in) {
+      return mse_loss(layer(in[0], in[1], b, Precision::full), target);
+    };
+    const auto of_bias = [&](const Inputs& in) {
+      return mse_loss(layer(in[0], w, in[1], Precision::full), target);
+    };
+    EXPECT_LT(largest_gradient_error(of_weight, weight), kTolerance);
+    EXPECT_LT(largest_gradient_error(of_bias, bias), kTolerance);
+  }
+}
+
 TEST(Gradient, OfReluIsRight) {
   const auto function = [](const Inputs& in) {
     return mse_loss(relu(in[0]), smooth_values({3, 5}, 9));

@@ -10,6 +10,8 @@
 #include "autograd/functions/linear.h"
 #include "autograd/functions/mse_loss.h"
 #include "autograd/functions/relu.h"
+#include "autograd/node.h"
+#include "core/ops.h"
 #include "tests/autograd/probe.h"
 
 namespace brigade::autograd {
@@ -74,6 +76,41 @@ TEST(BackwardOrder, LinearMakesWhatTheNetworkWaitsForBeforeWhatOnlyThisRankWaits
   log.clear();
   backward(mse_loss(linear_relu(x, w, b), Tensor::zeros({2, 1})));
   EXPECT_THAT(log, ElementsAre("begin", "ready 1", "ready 2", "ready 0", "end"));
+}
+
+/// y = a + b, whose backward writes both gradients at once: how a GPU computes dW and db.
+class TwoAtOnceNode final : public Node {
+ public:
+  const char* name() const override { return "two at once"; }
+  void backward(const Tensor& dy, Gradients& grads) override {
+    grads.write(1, [&](Tensor& db, Scale db_scale) {
+      grads.write(0, [&](Tensor& da, Scale da_scale) {
+        ops::axpby(dy, da_scale, da);
+        ops::axpby(dy, db_scale, db);
+      });
+    });
+  }
+  void release() override {}
+};
+
+TEST(BackwardOrder, TwoGradientsThatOneKernelWritesAreBothInPlaceBeforeEitherIsAnnounced) {
+  struct Reader final : GradListener {
+    void on_grad_ready(std::size_t index) override {
+      seen.push_back(concat(index, ": ", grad_of(a), " ", grad_of(b)));
+    }
+    Variable a = scalar_leaf(1);
+    Variable b = scalar_leaf(2);
+    EventLog seen;
+  };
+  Reader reader;
+  const HookHandle ha = reader.a.attach_listener(reader, 0);
+  const HookHandle hb = reader.b.attach_listener(reader, 1);
+  const auto backward_once = [&] {
+    backward(record<TwoAtOnceNode>(scalar_leaf(3).data(), {reader.a, reader.b}));
+  };
+  backward_once();
+  backward_once();  // added to the first
+  EXPECT_THAT(reader.seen, ElementsAre("0: 1 1", "1: 1 1", "0: 2 2", "1: 2 2"));
 }
 
 TEST(BackwardOrder, AnnouncesEveryWeightOfA40LayerMlpBeforeTheFollowingNodeRuns) {

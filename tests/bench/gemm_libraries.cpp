@@ -1,7 +1,8 @@
 // gemm_libraries [DEPTH WIDTH BATCH ROUNDS]: how fast is each library at a layer's three products?
 //
-// One thread. forward = x Wᵀ, dW = dyᵀ x, dx = dy W, and W += dyᵀ x (--fused-update), each over DEPTH layers with buffers of their
-// own, as in a step. The libraries take turns; prints GFLOP/s of the median round, by CPU time.
+// One thread. forward = x Wᵀ, dW = dyᵀ x, dx = dy W, and W += dyᵀ x (--fused-update), each over
+// DEPTH layers with buffers of their own, as in a step. The libraries take turns; prints GFLOP/s of
+// the median round, by CPU time.
 // OPENBLAS_CORETYPE=SkylakeX (Zen, ...) in the environment tries other kernels of OpenBLAS.
 #include <algorithm>
 #include <cstdio>

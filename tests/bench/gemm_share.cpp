@@ -5,8 +5,10 @@
 //
 //   step     forward, backward, SGD; no communication
 //   kernels  the same step replayed (autograd/replay.h): what it calls, without building its graph
+//   fused    the step with its update in the product that computes dW (--fused-update)
 //   GEMMs    of the same shapes and transpositions in the same order on as many different buffers,
-//            so that what is in a cache for one is in it for the other
+//            so that what is in a cache for one is in it for the other; once with dW added to W,
+//            which are the fused step's
 //   memory   the least that the optimizer must move: reads a weight and its gradient, writes the
 //            weight, 12 bytes per weight at the bandwidth that one plain loop over them reaches
 //   peak     a large square product, as fast as this machine multiplies anything
@@ -22,6 +24,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "autograd/engine.h"
@@ -81,16 +84,24 @@ class Floor {
     }
   }
 
-  void multiply() {
+  enum class Dw { written, added_to_w };
+
+  void multiply(Dw dw) {
     const std::size_t depth = weights_.size();
     for (std::size_t i = 0; i < depth; ++i) {
       ops::gemm(activations_[i], Trans::no, weights_[i], Trans::yes, {}, activations_[i + 1]);
     }
     for (std::size_t i = depth; i-- > 0;) {
       const Tensor& dy = deltas_[(i + 1) % 2];
-      ops::gemm(dy, Trans::yes, activations_[i], Trans::no, {}, grads_[i]);
+      if (dw == Dw::written) {
+        ops::gemm(dy, Trans::yes, activations_[i], Trans::no, {}, grads_[i]);
+      }
       if (i > 0) {
         ops::gemm(dy, Trans::no, weights_[i], Trans::no, {}, deltas_[i % 2]);
+      }
+      if (dw == Dw::added_to_w) {
+        const Scale step{.alpha = kTiny, .beta = 1.0};
+        ops::gemm(dy, Trans::yes, activations_[i], Trans::no, step, weights_[i]);
       }
     }
   }
@@ -129,13 +140,18 @@ class Floor {
 
 class FullStep {
  public:
-  explicit FullStep(const Sizes& sizes)
+  enum class Update { afterwards, in_backward };
+
+  explicit FullStep(const Sizes& sizes, Update update = Update::afterwards)
       : model_(test::make_mlp(
             std::vector<std::int64_t>(static_cast<std::size_t>(sizes.depth) + 1, sizes.width))),
         optimizer_(model_->parameters(), {.lr = 0.01}),
         x_(Tensor::empty({sizes.batch, sizes.width})),
         target_(Tensor::zeros({sizes.batch, sizes.width})) {
     ops::uniform({.low = -1.0, .high = 1.0}, x_);
+    if (update == Update::in_backward) {
+      optimizer_.update_in_backward();
+    }
   }
 
   void run() {
@@ -183,52 +199,63 @@ double peak_gflops() {
   return best;
 }
 
-void measure(const Sizes& sizes) {
-  set_cpu_threads(sizes.threads);
-  Floor floor(sizes);
+/// In ms of CPU time.
+struct Times {
+  std::vector<double> gemms, step, kernels, fused_gemms, fused, moves;
+};
+
+Times take_turns(Floor& floor, const Sizes& sizes) {
   FullStep step(sizes);
-  std::vector<double> gemm_ms;
-  std::vector<double> step_ms;
-  std::vector<double> kernels_ms;
-  std::vector<double> move_ms;
-  double peak = peak_gflops();
+  FullStep fused(sizes, FullStep::Update::in_backward);
+  const auto multiply = [&] { floor.multiply(Floor::Dw::written); };
+  Times times;
+  // Before each of the steps other buffers pass through the caches.
+  const std::vector<std::pair<std::vector<double>*, std::function<void()>>> turns{
+      {&times.gemms, multiply},
+      {&times.step, [&] { step.run(); }},
+      {&times.gemms, multiply},
+      {&times.kernels, [&] { step.replay(); }},
+      {&times.fused_gemms, [&] { floor.multiply(Floor::Dw::added_to_w); }},
+      {&times.fused, [&] { fused.run(); }},
+      {&times.moves, [&] { floor.move_weights(); }}};
   constexpr int kWarmUp = 3;
   for (int round = -kWarmUp; round < sizes.rounds; ++round) {
-    // Before each of the two steps the other buffers pass through the caches.
-    const double alone = milliseconds([&] { floor.multiply(); });
-    const double full = milliseconds([&] { step.run(); });
-    const double alone_again = milliseconds([&] { floor.multiply(); });
-    const double replayed = milliseconds([&] { step.replay(); });
-    const double moved = milliseconds([&] { floor.move_weights(); });
-    if (round >= 0) {
-      gemm_ms.push_back(alone_again);
-      step_ms.push_back(full);
-      kernels_ms.push_back(replayed);
-      gemm_ms.push_back(alone);
-      move_ms.push_back(moved);
+    for (const auto& [samples, work] : turns) {
+      const double ms = milliseconds(work);
+      if (round >= 0) {
+        samples->push_back(ms);
+      }
     }
   }
   BRIGADE_CHECK(step.replays() >= static_cast<std::size_t>(sizes.rounds),
                 "gemm_share: the step was not replayed");
-  const double step_median = median(step_ms);
-  const double gemm_median = median(gemm_ms);
-  const double kernels_median = median(kernels_ms);
-  const double rate = 1e-6 * floor.flop() / gemm_median;
+  return times;
+}
+
+void measure(const Sizes& sizes) {
+  set_cpu_threads(sizes.threads);
+  Floor floor(sizes);
+  double peak = peak_gflops();
+  const Times times = take_turns(floor, sizes);
+  const double gemms = median(times.gemms);
+  const double step = median(times.step);
+  const double kernels = median(times.kernels);
+  const double moves = median(times.moves);
+  const double fused = median(times.fused);
+  const double rate = 1e-6 * floor.flop() / gemms;
   peak = std::max({peak, peak_gflops(), rate});
-  const double floor_ms = gemm_median + median(move_ms);
-  const double roof_ms = 1e-6 * floor.flop() / peak + median(move_ms);
+  const double floor_ms = gemms + moves;
+  const double roof_ms = 1e-6 * floor.flop() / peak + moves;
   std::printf(
       "{\"depth\": %d, \"width\": %lld, \"batch\": %lld, \"threads\": %d, \"rounds\": %d, "
       "\"step_ms\": %.3f, \"kernels_ms\": %.3f, \"gemm_ms\": %.3f, \"gemm_share\": %.4f, "
       "\"other_share\": %.4f, \"framework_share\": %.4f, \"gemm_gflops\": %.1f, "
       "\"peak_gflops\": %.1f, \"memory_gbps\": %.1f, \"floor_ms\": %.3f, \"of_floor\": %.3f, "
-      "\"roof_ms\": %.3f, \"of_roof\": %.3f}\n",
+      "\"roof_ms\": %.3f, \"of_roof\": %.3f, \"fused_ms\": %.3f, \"fused_gemm_share\": %.4f}\n",
       sizes.depth, static_cast<long long>(sizes.width), static_cast<long long>(sizes.batch),
-      sizes.threads, sizes.rounds, step_median, kernels_median, gemm_median,
-      gemm_median / step_median, (kernels_median - gemm_median) / step_median,
-      (step_median - kernels_median) / step_median, rate, peak,
-      1e-6 * floor.bytes() / median(move_ms), floor_ms, step_median / floor_ms, roof_ms,
-      step_median / roof_ms);
+      sizes.threads, sizes.rounds, step, kernels, gemms, gemms / step, (kernels - gemms) / step,
+      (step - kernels) / step, rate, peak, 1e-6 * floor.bytes() / moves, floor_ms, step / floor_ms,
+      roof_ms, step / roof_ms, fused, median(times.fused_gemms) / fused);
 }
 
 }  // namespace

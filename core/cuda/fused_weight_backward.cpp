@@ -1,0 +1,174 @@
+#include "core/cuda/fused_weight_backward.h"
+
+#include <algorithm>
+#include <cmath>
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <ostream>
+#include <utility>
+#include <vector>
+
+#include "core/context.h"
+#include "core/cuda/cublaslt.h"
+#include "core/error.h"
+#include "core/tensor.h"
+
+namespace brigade::cuda {
+namespace {
+
+/// Whether the epilogue's sums are multiplied by alpha as the product is.
+enum class Sums { plain, scaled };
+
+struct Plan {
+  LtProduct product;
+  Sums sums;
+};
+
+/// cuBLASLt is column-major, where dw [out, in] is dwᵀ = xᵀ dz: x is A, dz is B, stored transposed.
+/// Both are summed over the batch, so it is BGRADB that sums dz to one number per column of dwᵀ.
+LtProduct::Kind product_of(const WeightBackwardArgs<float>& args, bool tf32) {
+  return {.a = {.rows = args.in, .cols = args.batch},
+          .b = {.rows = args.out, .cols = args.batch, .op = CUBLAS_OP_T},
+          .d = {.rows = args.in, .cols = args.out},
+          .epilogue = CUBLASLT_EPILOGUE_BGRADB,
+          .vector = true,
+          .tf32 = tf32};
+}
+
+/// A product tried on numbers whose sums are known. The manual does not say whether alpha reaches
+/// db, nor whether TF32 rounds what is only summed and not multiplied.
+class Trial {
+ public:
+  Trial(Stream& s, const WeightBackwardArgs<float>& shape)
+      : s_(s),
+        shape_(shape),
+        no_part_of_a_step_(s.device()),
+        dz_(Tensor::empty({shape.batch, shape.out}, DType::f32, s.device())),
+        x_(Tensor::empty({shape.batch, shape.in}, DType::f32, s.device())),
+        dw_(Tensor::empty({shape.out, shape.in}, DType::f32, s.device())),
+        db_(Tensor::empty({shape.out}, DType::f32, s.device())) {}
+
+  /// Nothing if a sum is wrong.
+  std::optional<Sums> of(cublasLtHandle_t handle, const LtProduct& product) {
+    // All ones: dw = alpha N, and db tells what it has of alpha. Exact, in f32, up to N = 2^24.
+    const auto batch = static_cast<float>(shape_.batch);
+    CudaKernels::fill(s_, x_.numel(), 1.0F, x_.data<float>());
+    CudaKernels::fill(s_, dz_.numel(), 1.0F, dz_.data<float>());
+    if (!runs(handle, product, 0.0) || !dw_is(kAlpha * batch)) {
+      return std::nullopt;
+    }
+    const bool scaled = db_is(kAlpha * batch);
+    if (!scaled && !db_is(batch)) {
+      return std::nullopt;
+    }
+    // One row of a number that TF32 lacks: db must have all of it. And dw is added to.
+    CudaKernels::fill(s_, dz_.numel(), 0.0F, dz_.data<float>());
+    CudaKernels::fill(s_, shape_.out, kFine, dz_.data<float>());
+    if (!runs(handle, product, 1.0) || !dw_is(kAlpha * (batch + 1.0F)) ||
+        !db_is(scaled ? kAlpha * kFine : kFine)) {
+      return std::nullopt;
+    }
+    return scaled ? Sums::scaled : Sums::plain;
+  }
+
+ private:
+  static constexpr float kAlpha = 0.5F;
+  static constexpr float kFine = 1.0F + 0x1p-12F;
+
+  bool runs(cublasLtHandle_t handle, const LtProduct& product, double beta) {
+    return product.run(handle, s_,
+                       {.a = x_.bytes(), .b = dz_.bytes(), .d = dw_.bytes(), .vector = db_.bytes()},
+                       {.alpha = kAlpha, .beta = beta}) == CUBLAS_STATUS_SUCCESS;
+  }
+
+  /// Its first and its last element; kFine may have been rounded.
+  bool dw_is(float expected) {
+    float first = 0.0F;
+    float last = 0.0F;
+    CudaKernels::copy_to_host(s_, &first, dw_.data<float>(), sizeof first);
+    CudaKernels::copy_to_host(s_, &last, dw_.data<float>() + dw_.numel() - 1, sizeof last);
+    return std::abs(first - expected) < 0.25F && std::abs(last - expected) < 0.25F;
+  }
+
+  bool db_is(float expected) {
+    std::vector<float> sums(static_cast<std::size_t>(shape_.out));
+    CudaKernels::copy_to_host(s_, sums.data(), db_.data<float>(), db_.nbytes());
+    return std::all_of(sums.begin(), sums.end(), [=](float sum) { return sum == expected; });
+  }
+
+  Stream& s_;
+  const WeightBackwardArgs<float>& shape_;
+  UseLastingMemory no_part_of_a_step_;
+  Tensor dz_, x_, dw_, db_;
+};
+
+/// One thread's products on one GPU.
+class WeightBackwardPlanner {
+ public:
+  const std::optional<Plan>& plan_for(Stream& s, const WeightBackwardArgs<float>& args) {
+    const Kind kind{
+        .batch = args.batch, .in = args.in, .out = args.out, .tf32 = Context::current().tf32()};
+    auto known = plans_.find(kind);
+    if (known == plans_.end()) {
+      LtProduct product(handle_.get(), product_of(args, kind.tf32));
+      const bool exists = product.exists();
+      const std::optional<Sums> sums =
+          exists ? Trial(s, args).of(handle_.get(), product) : std::nullopt;
+      const char* choice = sums ? "dW and db in one cuBLASLt kernel"
+                           : exists
+                               ? "cuBLAS and a column sum, because cuBLASLt's db failed a trial"
+                               : "cuBLAS and a column sum, because cuBLASLt has no such kernel";
+      Context::current().note_choice(concat(kind, ": ", choice));
+      known = plans_.emplace(kind, std::nullopt).first;
+      if (sums) {
+        known->second = Plan{.product = std::move(product), .sums = *sums};
+      }
+    }
+    return known->second;
+  }
+
+  void run(Stream& s, const Plan& plan, const WeightBackwardArgs<float>& args) const {
+    CUBLAS_CHECK(plan.product.run(handle_.get(), s,
+                                  {.a = args.x, .b = args.dz, .d = args.dw, .vector = args.db},
+                                  args.dw_scale));
+    if (plan.sums == Sums::plain && args.db_scale.alpha != 1.0) {  // `out` numbers, not N * out
+      CudaKernels::axpby(s, args.out, args.db, args.db_scale, args.db);
+    }
+  }
+
+ private:
+  struct Kind {
+    std::int64_t batch, in, out;
+    bool tf32;
+    auto operator<=>(const Kind&) const = default;
+    friend std::ostream& operator<<(std::ostream& text, const Kind& kind) {
+      return text << "weight gradient " << (kind.tf32 ? "TF32 " : "f32 ") << kind.batch << "x"
+                  << kind.in << "x" << kind.out;
+    }
+  };
+
+  LtHandle handle_ = make_lt_handle();
+  std::map<Kind, std::optional<Plan>> plans_;  // nothing: no usable kernel
+};
+
+}  // namespace
+
+bool fused_weight_backward(Stream& s, const WeightBackwardArgs<float>& args) {
+  if (args.batch == 0 || args.in == 0 || args.out == 0 ||
+      !lt_aligned({args.dz, args.x, args.dw, args.db})) {
+    return false;
+  }
+  // The plan comes first: a step that is captured with other scales than its rehearsal finds it.
+  auto& planner = planner_on<WeightBackwardPlanner>(s);
+  const std::optional<Plan>& plan = planner.plan_for(s, args);
+  if (!plan || args.db_scale.beta != 0.0 ||
+      (plan->sums == Sums::scaled && args.db_scale.alpha != args.dw_scale.alpha)) {
+    return false;
+  }
+  planner.run(s, *plan, args);
+  return true;
+}
+
+}  // namespace brigade::cuda
