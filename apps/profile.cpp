@@ -36,10 +36,9 @@ double matrix(std::int64_t rows, std::int64_t cols) {
 
 }  // namespace
 
-MachineLimits measure_limits(Device device, DType factors) {
+double measure_gemm_gflops(Device device, DType factors) {
   const std::int64_t side = device.is_cuda() ? 4096 : 768;
-  const std::int64_t length = device.is_cuda() ? std::int64_t{1} << 26 : std::int64_t{1} << 24;
-  MachineLimits limits;
+  double gflops = 0.0;
   {
     // Random: multiplying zeros takes less power, and a GPU then clocks higher than in training.
     Tensor a = Tensor::empty({side, side}, DType::f32, device);
@@ -52,8 +51,15 @@ MachineLimits measure_limits(Device device, DType factors) {
     Tensor c = Tensor::empty({side, side}, DType::f32, device);
     const double seconds =
         fastest_seconds(device, [&] { ops::gemm(a, ops::Trans::yes, a, ops::Trans::no, {}, c); });
-    limits.gflops = 2e-9 * matrix(side, side) * static_cast<double>(side) / seconds;
+    gflops = 2e-9 * matrix(side, side) * static_cast<double>(side) / seconds;
   }
+  Context::current().allocator(device)->trim();
+  return gflops;
+}
+
+MachineLimits measure_limits(Device device, DType factors) {
+  const std::int64_t length = device.is_cuda() ? std::int64_t{1} << 26 : std::int64_t{1} << 24;
+  MachineLimits limits{.gflops = measure_gemm_gflops(device, factors)};
   {
     const Tensor x = Tensor::zeros({length}, DType::f32, device);
     Tensor y = Tensor::zeros({length}, DType::f32, device);
@@ -107,8 +113,8 @@ double model_flop(const StepShape& shape) {
   return flop;
 }
 
-double model_flop_utilisation(const StepShape& shape, const MachineLimits& limits, double ms) {
-  return ms > 0.0 ? model_flop(shape) / (1e6 * limits.gflops * ms) : 0.0;
+double model_flop_utilisation(const StepShape& shape, double gemm_gflops, double ms) {
+  return ms > 0.0 ? model_flop(shape) / (1e6 * gemm_gflops * ms) : 0.0;
 }
 
 double floor_ms(const OperationWork& work, const MachineLimits& limits) {

@@ -20,8 +20,11 @@ struct MachineLimits {
   double gbps = 0.0;  ///< y += a x over far more than the caches hold; three numbers per element
 };
 
-/// Measures both, best of several, on `device` and this thread's number of CPU threads; takes some
-/// tenths of a second, and memory that it gives back.
+/// MachineLimits::gflops, best of several, on `device` and this thread's number of CPU threads; a
+/// twentieth of a second of one core, and memory that it gives back.
+double measure_gemm_gflops(Device device, DType factors = DType::f32);
+
+/// Likewise both limits, in some tenths of a second.
 MachineLimits measure_limits(Device device, DType factors = DType::f32);
 
 /// What an operation cannot avoid in a step.
@@ -47,8 +50,8 @@ std::map<std::string, OperationWork> work_of_step(const StepShape& shape);
 /// section 4.1), without anything that is computed twice.
 double model_flop(const StepShape& shape);
 
-/// Share of the GEMM rate that a step of `ms` reaches: model FLOP utilisation, MFU.
-double model_flop_utilisation(const StepShape& shape, const MachineLimits& limits, double ms);
+/// Share of `gemm_gflops` that a step of `ms` reaches: model FLOP utilisation, MFU.
+double model_flop_utilisation(const StepShape& shape, double gemm_gflops, double ms);
 
 /// The least time for `work`, in ms: whichever of computing and moving takes longer.
 double floor_ms(const OperationWork& work, const MachineLimits& limits);

@@ -108,7 +108,7 @@ const char* emulated_text(const RunInfo& info) {
 /// "83 % (80.1 GFLOP/s)" in a step of `ms`.
 std::string mfu_text(const RunInfo& info, double ms) {
   return fmt::format("{:.0f} % ({:.1f} GFLOP/s)",
-                     100.0 * model_flop_utilisation(info.step_shape(), *info.limits, ms),
+                     100.0 * model_flop_utilisation(info.step_shape(), info.gemm_gflops, ms),
                      ms > 0.0 ? 1e-6 * model_flop(info.step_shape()) / ms : 0.0);
 }
 
@@ -270,9 +270,7 @@ void print_progress(const Console& console, const RunInfo& info, const Progress&
                   epochs, progress.step, std::to_string(info.steps).size(), info.steps,
                   progress.loss, progress.times.step, emulated_text(info),
                   grouped(static_cast<std::int64_t>(progress.samples_per_second)));
-  if (info.limits) {
-    text += "  MFU " + mfu_text(info, progress.times.step);
-  }
+  text += "  MFU " + mfu_text(info, progress.times.step);
   if (progress.difference) {
     text += fmt::format("  ranks differ by {:.3g}", progress.difference->value);
   }

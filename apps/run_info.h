@@ -45,6 +45,7 @@ struct RunInfo {
   std::int64_t steps_per_epoch = 0;
   std::int64_t log_every = 1;
   std::vector<BucketInfo> buckets;      ///< of the first step
+  double gemm_gflops = 0.0;             ///< of one rank, measured while all ranks compute
   std::optional<MachineLimits> limits;  ///< with --profile
 
   StepShape step_shape() const {

@@ -78,10 +78,16 @@ Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
   if (options.emulated_link) {
     place.comm->emulate_link(*options.emulated_link);
   }
-  if (options.profile) {
-    place.limits = measure_limits(place.device, options.dtype == "bf16" ? DType::bf16 : DType::f32);
-  }
   return place;
+}
+
+void measure_rates(const Options& options, Workplace& place) {
+  const DType factors = options.dtype == "bf16" ? DType::bf16 : DType::f32;
+  if (options.profile) {
+    place.limits = measure_limits(place.device, factors);
+  }
+  place.gemm_gflops =
+      place.limits ? place.limits->gflops : measure_gemm_gflops(place.device, factors);
 }
 
 std::string unused_nccl_flags(const dist::NcclOptions& flags, const std::string& comm) {
@@ -203,6 +209,7 @@ RunInfo describe_run(const Options& options, const dist::RankInfo& ranks, const 
   const Device device = place.device;
   info.device = device;
   info.limits = place.limits;
+  info.gemm_gflops = place.gemm_gflops;
   info.device_name = device.is_cuda() ? gpu_identity(device.index).name : "cpu";
   info.libraries = libraries_of(options, device);
   info.comm = data_parallel.communicator().description();

@@ -19,13 +19,17 @@ namespace brigade::apps {
 struct Workplace {
   Device device;
   std::unique_ptr<dist::Communicator> comm;
-  std::optional<MachineLimits> limits = {};  ///< with --profile
+  double gemm_gflops = 0.0;                  ///< after measure_rates()
+  std::optional<MachineLimits> limits = {};  ///< likewise, with --profile
 };
 
 /// Compares the ranks' flags, chooses the device and connects the ranks; says once if a GPU was
 /// hoped for in vain. Collective.
 Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
                          const Console& console);
+
+/// Fills in what the device reaches. All ranks at the same time, as they compute at the same time.
+void measure_rates(const Options& options, Workplace& place);
 
 /// Why a CUDA graph cannot hold a step of this run; empty if it can. `comm`: the communicator's
 /// description.

@@ -137,12 +137,9 @@ Json profile_json(const RunInfo& info, const RunResult& result) {
          {"bytes", known ? Json(work->second.bytes) : Json(nullptr)},
          {"floor_ms", known ? Json(floor_ms(work->second, *info.limits)) : Json(nullptr)}});
   }
-  return {
-      {"gemm_gflops", info.limits->gflops},
-      {"memory_gbps", info.limits->gbps},
-      {"model_flop", model_flop(shape)},
-      {"model_flop_utilisation", model_flop_utilisation(shape, *info.limits, result.timing.step)},
-      {"operations", operations}};
+  return {{"gemm_gflops", info.limits->gflops},
+          {"memory_gbps", info.limits->gbps},
+          {"operations", operations}};
 }
 
 }  // namespace
@@ -183,6 +180,10 @@ std::string summary_json(const RunInfo& info, const RunResult& result) {
       {"largest_rank_difference", difference_json(result.difference)},
       {"peak_memory_bytes", result.memory.peak},
       {"memory_bytes", memory_json(result.memory)},
+      {"gemm_gflops", info.gemm_gflops},
+      {"model_flop", model_flop(info.step_shape())},
+      {"model_flop_utilisation",
+       model_flop_utilisation(info.step_shape(), info.gemm_gflops, t.step)},
       {"profile", profile_json(info, result)},
       {"kernel_choices", result.choices},
       {"measured_steps", t.measured_steps},
@@ -229,7 +230,9 @@ void MetricsFile::write(const RunInfo& info, const Progress& progress,
       {"optimizer_ms", t.optimizer},
       {"comm_ms", t.comm},
       {"exposed_ms", t.exposed},
-      {"samples_per_second", progress.samples_per_second}};
+      {"samples_per_second", progress.samples_per_second},
+      {"model_flop_utilisation",
+       model_flop_utilisation(info.step_shape(), info.gemm_gflops, t.step)}};
   if (progress.difference) {
     json["largest_rank_difference"] = difference_json(progress.difference);
   }

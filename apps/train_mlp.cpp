@@ -114,7 +114,8 @@ int train(const Options& options, const dist::RankInfo& ranks) {
   const Console console(ranks.rank == 0, options.json ? Console::Target::err : Console::Target::out,
                         options.color);
   set_cpu_threads(static_cast<int>(threads_of(options, ranks)));
-  const Workplace place = find_workplace(options, ranks, console);
+  Workplace place = find_workplace(options, ranks, console);
+  measure_rates(options, place);
   dist::Communicator& comm = *place.comm;
   FaultInjector faults(options.inject, comm);
   const dist::BatchGeometry geometry{

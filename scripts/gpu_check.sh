@@ -134,8 +134,9 @@ check_sanitizer() {
 }
 
 # bench NAME BATCH DEPTH WIDTH [flags of both]: alternately ours and PyTorch's, in ROUNDS (2) rounds, so that both see the
-# same clocks. torch.compile has one turn, where COMPILE is yes: it compiles for longer than all else takes. One more run
-# of ours measures what the GPU's memory can do.
+# same clocks. Ours as it is, as CUDA graphs, and as these with the update in the product that computes dW. torch.compile
+# has one turn, where COMPILE is yes: it compiles for longer than all else takes. One more run of ours measures what the
+# GPU's memory can do.
 bench() {
   local name=$1 batch=$2 depth=$3 width=$4 widths round
   shift 4
@@ -148,6 +149,8 @@ bench() {
   for round in $(seq "${ROUNDS:-2}"); do
     part "bench-$name-brigade-$round" 60 "${ours[@]}" --out "$work/bench-$name-$round"
     part "bench-$name-brigade-graph-$round" 60 "${ours[@]}" --cuda-graph --out "$work/bench-$name-graph-$round"
+    part "bench-$name-brigade-fused-$round" 60 "${ours[@]}" --cuda-graph --fused-update \
+      --out "$work/bench-$name-fused-$round"
     if [ "$has_torch" = yes ]; then
       part "bench-$name-torch-$round" 60 "${theirs[@]}"
       part "bench-$name-torch-graph-$round" 60 "${theirs[@]}" --cuda-graph
@@ -225,7 +228,8 @@ def steps(bench, who):
 
 def memory_floor(bench):
     """What plain SGD cannot avoid to move, in ms: forward and dx read each weight, dW writes its gradient, the update
-    reads both and writes the weight. At the rate measured on this GPU, weights alone."""
+    reads both and writes the weight. At the rate measured on this GPU, weights alone. (The fused update: two thirds of
+    it, as dW reads and writes the weight.)"""
     profile = (parts.get(f"bench-{bench}-limits", {}).get("result") or {}).get("profile")
     depth, width = (int(n) for n in bench.split("-")[0].split("x")[:2])
     return 6 * 4 * depth * width**2 / (1e6 * profile["memory_gbps"]) if profile else None
@@ -233,7 +237,7 @@ def memory_floor(bench):
 
 speed = {}
 for bench in sorted({part.split("-brigade")[0].removeprefix("bench-") for part in parts if "-brigade" in part}):
-    who = ("brigade", "brigade-graph", "torch", "torch-graph", "torch-compile")
+    who = ("brigade", "brigade-graph", "brigade-fused", "torch", "torch-graph", "torch-compile")
     every = {one: steps(bench, one) for one in who}
     speed[bench] = {f"{one}_step_ms": statistics.median(every[one]) if every[one] else None for one in who}
     speed[bench]["spread_ms"] = {one: [min(some), max(some)] for one, some in every.items() if some}
@@ -241,7 +245,7 @@ for bench in sorted({part.split("-brigade")[0].removeprefix("bench-") for part i
     best = min((some for one in ("brigade", "brigade-graph") if (some := speed[bench][f"{one}_step_ms"])), default=None)
     speed[bench].update({"memory_floor_ms": floor, "of_memory_floor": best / floor if best and floor else None})
     for ours, theirs in (("brigade", "torch"), ("brigade-graph", "torch-graph"), ("brigade-graph", "torch-compile"),
-                         ("brigade-graph", "torch")):
+                         ("brigade-graph", "torch"), ("brigade-fused", "torch"), ("brigade-fused", "torch-compile")):
         a, b = speed[bench][f"{ours}_step_ms"], speed[bench][f"{theirs}_step_ms"]
         speed[bench][f"{ours}_over_{theirs}"] = a / b if a and b else None
 

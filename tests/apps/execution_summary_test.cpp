@@ -61,9 +61,10 @@ TEST(ExecutionSummary, ProfilesTheOperationsAgainstTheLimitsOfTheMachine) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, testing::ContainsRegex("  MFU [0-9]+ % .[0-9.]+ GFLOP/s."));
   EXPECT_THAT(outcome.out, HasSubstr("profile of rank 0 in 3 recorded steps; limits measured"));
-  const auto profile =
-      nlohmann::json::parse(test::read(dir.path() / "run" / "summary.json"))["profile"];
-  EXPECT_GT(profile["model_flop_utilisation"], 0.0);
+  const auto summary = nlohmann::json::parse(test::read(dir.path() / "run" / "summary.json"));
+  EXPECT_GT(summary["model_flop_utilisation"], 0.0);
+  EXPECT_EQ(summary["gemm_gflops"], summary["profile"]["gemm_gflops"]);
+  const auto profile = summary["profile"];
   EXPECT_GT(profile["gemm_gflops"], 0.0);
   std::map<std::string, double> calls;
   for (const auto& operation : profile["operations"]) {

@@ -47,7 +47,8 @@ TEST(Floor, IsTheLongerOfComputingAndMoving) {
   const MachineLimits limits{.gflops = 100, .gbps = 10};
   EXPECT_DOUBLE_EQ(floor_ms({.flop = 2e8, .bytes = 1e6}, limits), 2.0);
   EXPECT_DOUBLE_EQ(floor_ms({.flop = 2e6, .bytes = 1e7}, limits), 1.0);
-  EXPECT_DOUBLE_EQ(model_flop_utilisation(small(), limits, model_flop(small()) / 1e8 * 2), 0.5);
+  EXPECT_DOUBLE_EQ(model_flop_utilisation(small(), limits.gflops, model_flop(small()) / 1e8 * 2),
+                   0.5);
 }
 
 TEST(ProfileTable, HasRatesAndMultiplesWhereTheWorkIsKnown) {

@@ -39,7 +39,7 @@ constexpr const char* kTiny = "--hidden 8,8 --steps 6 --batch 4 --train-samples 
 TEST_F(TrainMlp, HelpIsShortAndGoesToStdout) {
   const Outcome help = run("--help");
   EXPECT_EQ(help.exit_code, 0);
-  EXPECT_LE(count(help.out, "\n"), 82);
+  EXPECT_LE(count(help.out, "\n"), 83);
   EXPECT_EQ(help.err, "");
   EXPECT_EQ(run("--help", 2).out, help.out);  // once, not once per rank
 }
