@@ -20,8 +20,8 @@ struct MachineLimits {
   double gbps = 0.0;  ///< y += a x over far more than the caches hold; three numbers per element
 };
 
-/// MachineLimits::gflops, best of several, on `device` and this thread's number of CPU threads; a
-/// twentieth of a second of one core, and memory that it gives back.
+/// MachineLimits::gflops, best of several, on `device` and this thread's number of CPU threads;
+/// takes some hundredths of a second, and memory that it gives back.
 double measure_gemm_gflops(Device device, DType factors = DType::f32);
 
 /// Likewise both limits, in some tenths of a second.

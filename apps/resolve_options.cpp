@@ -83,8 +83,8 @@ void check_fused_update(const Options& o) {
   }
   const std::string flag = "--fused-update: expected ";
   if (o.optimizer != "sgd" || o.momentum > 0.0) {
-    throw UsageError(concat(flag, "--optimizer sgd without --momentum, got ", o.optimizer,
-                            o.momentum > 0.0 ? " with it" : "",
+    throw UsageError(concat(flag, "--optimizer sgd without --momentum, got ",
+                            o.optimizer == "sgd" ? "it with --momentum" : o.optimizer,
                             ": only its step is a multiple of the gradient"));
   }
   if (o.accum > 1) {
@@ -98,7 +98,7 @@ void check_fused_update(const Options& o) {
                        : o.static_graph        ? "--static-graph"
                                                : nullptr;
   if (reader != nullptr) {
-    throw UsageError(concat(flag, "no ", reader, ": it needs gradients, and none are kept"));
+    throw UsageError(concat(flag, "no ", reader, ": it is for gradients, and none are kept"));
   }
 }
 

@@ -19,7 +19,8 @@ std::string cuda_graph_obstacle(const Options& options, const std::string& comm)
     return "--mode naive waits for the GPU in every step";
   }
   if (options.optimizer_overlap) {
-    return "with --optimizer-overlap it would hold the optimizer, whose numbers change";
+    return "--optimizer-overlap updates between its kernels, and only a step behind backward is "
+           "recorded";
   }
   if (options.comm_hook != "none") {
     return concat("--comm-hook ", options.comm_hook, " may need the host between its kernels");
@@ -82,6 +83,7 @@ Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
 }
 
 void measure_rates(const Options& options, Workplace& place) {
+  place.comm->barrier();
   const DType factors = options.dtype == "bf16" ? DType::bf16 : DType::f32;
   if (options.profile) {
     place.limits = measure_limits(place.device, factors);

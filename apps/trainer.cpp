@@ -80,13 +80,14 @@ void Trainer::step(std::int64_t step, Timed timed) {
   const auto samples = static_cast<double>(parts_.sampler.global_samples(in_epoch));
   full_step_ = parts_.sampler.global_samples(in_epoch) == parts_.sampler.geometry().global_batch();
   parts_.optimizer.zero_grad();
+  updated_ = false;
   start_together();
 
   clock_.start(crosses_steps() ? StepClock::Border::none : StepClock::Border::barrier);
   run_micro_batches(batches, parts_.never_sync ? samples_of(batches) : samples);
   // Without samples this rank has nothing to go by, and with never_sync nobody to ask.
   const bool blank = parts_.never_sync && samples_of(batches) == 0.0;
-  if (!parts_.in_flight && !blank && !std::exchange(updated_, false)) {
+  if (!parts_.in_flight && !blank && !updated_) {
     const TraceScope trace("optimizer", Lane::optimizer);
     update();
   }
@@ -178,7 +179,6 @@ void Trainer::replay(const Batch& batch, const MicroBatch& micro) {
                                   .seed = micro.seed,
                                   .synchronizes = micro.synchronizes,
                                   .updates = updated_};
-  const std::size_t replays = replay_->replays();
   micro_losses_.push_back(replay_->forward(key, [&] { return forward(batch); }));
   clock_.forward_done();
   const dist::Traffic before = comm_.traffic();
@@ -190,8 +190,8 @@ void Trainer::replay(const Batch& batch, const MicroBatch& micro) {
     }
     update();
   };
-  replay_->backward(updated_ ? std::function<void()>(finish) : nullptr);
-  if (updated_ && replay_->replays() > replays) {
+  const bool repeated = replay_->backward(updated_ ? std::function<void()>(finish) : nullptr);
+  if (updated_ && repeated) {
     parts_.optimizer.count_step();
   }
   if (!timed_inside) {

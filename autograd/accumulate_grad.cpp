@@ -42,6 +42,7 @@ bool updates_values(const GradState& leaf) {
 Engine::Destination leaf_destination(GradState& leaf) {
   if (updates_values(leaf) && !leaf.updated) {
     leaf.updated = true;
+    ++leaf.updates;
     const Scale& scale = leaf.in_place->scale;
     return {leaf.in_place->values, {.alpha = scale.alpha * leaf.leaf_scale, .beta = scale.beta}};
   }

@@ -55,11 +55,6 @@ void Engine::run(GradState& root, const BackwardOptions& options) {
   Stream& stream = compute_stream(root.device);
   try {
     discover(root);
-    BRIGADE_CHECK(
-        !options.retain_graph || std::none_of(reached_.begin(), reached_.end(),
-                                              [](auto* one) { return one->in_place != nullptr; }),
-        "backward: retain_graph keeps a graph for another backward, but parameters that "
-        "are updated in backward will not be what it has read");
     for (GradListener* listener : listeners_) {
       repeatable(stream, [listener] { listener->on_backward_begin(); });
     }

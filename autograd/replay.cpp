@@ -88,45 +88,45 @@ Tensor Replay::forward(const Key& key, const std::function<Variable()>& compute)
   return entry.value;
 }
 
-void Replay::backward(const std::function<void()>& update) {
+bool Replay::backward(const std::function<void()>& update) {
   BRIGADE_CHECK(current_ != nullptr, "replay: backward without a forward before it");
   Entry& entry = *std::exchange(current_, nullptr);
   BRIGADE_CHECK(entry.key.updates == static_cast<bool>(update),
                 "replay: expected an update behind backward exactly if the key says so");
   if (entry.forward && entry.backward) {
     replay_backward(entry);
-    return;
+    return true;
   }
   const UseReservedMemory reserved(memory_);
   const Variable loss = std::exchange(entry.loss, Variable());
+  bool listeners_know = true;  // of a failure: while backward runs the engine tells them
   const auto run = [&] {
     autograd::backward(loss, {.seed = entry.key.seed});
+    listeners_know = false;
     if (update) {
       update();
     }
   };
   if (entry.forward) {
-    record_backward(entry, run);
+    record_backward(entry, run, listeners_know);
   } else {
     run();
     entry.rehearsed = true;
   }
+  return false;
 }
 
 // A recorded forward is of use with its backward only.
-void Replay::record_backward(Entry& entry, const std::function<void()>& run) {
+void Replay::record_backward(Entry& entry, const std::function<void()>& run,
+                             const bool& listeners_know) {
   std::unique_ptr<Recording> forward = std::move(entry.forward);
-  bool captured = false;
   try {
-    entry.backward = record(device_, [&] {
-      run();
-      captured = true;
-    });
+    entry.backward = record(device_, run);
   } catch (...) {
     if (device_.is_cuda()) {
       set_gradients(entry.before);  // nothing of what was captured has been executed
     }
-    if (captured) {  // else the engine has told them
+    if (!listeners_know) {
       tell_listeners_of_failure();
     }
     throw;

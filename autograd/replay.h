@@ -11,20 +11,20 @@
 
 namespace brigade::autograd {
 
-/// Forward and backward of a training step whose shapes do not change, without building its graph
-/// again: the first time they run as they always do, the second time what they enqueue is recorded,
-/// and from the third on only that is repeated. On the CPU that saves the nodes and their order; on
-/// a GPU the step becomes two launches (CUDA graphs). Same kernels on the same numbers, hence the
-/// same bits.
+/// Forward and backward of a training step whose shapes do not change, and what may follow them,
+/// without building its graph again: the first time they run as they always do, the second time
+/// what they enqueue is recorded, and from the third on only that is repeated. On the CPU that
+/// saves the nodes and their order; on a GPU the step becomes two launches (CUDA graphs). Same
+/// kernels on the same numbers, hence the same bits.
 ///
 /// What was recorded is forgotten when a parameter gets other memory, is frozen, or gets or loses a
 /// hook or listener. Not seen, and left out by a replay: TraceScopes, hooks of what is no
 /// parameter, a forward that computes something else each time. On a GPU listeners hear nothing of
 /// a replay; their collectives are part of the graph, so all ranks must replay the same steps.
 ///
-/// Goes before the listeners (dist::DataParallel) and communicators of what it has recorded. After
-/// an exception in backward the listeners have heard of it (on_backward_abort); a step that failed
-/// while it was recorded is rehearsed again.
+/// Goes before the listeners (dist::DataParallel), communicators and the optimizer of what it has
+/// recorded. After an exception in backward the listeners have heard of it (on_backward_abort); a
+/// step that failed while it was recorded is rehearsed again.
 class Replay {
  public:
   /// What must be as it was for a recording to fit, beside the parameters' own state: the memory of
@@ -52,8 +52,8 @@ class Replay {
 
   /// Backward of the last forward(). `update` is what follows it at once, such as the step of an
   /// optimizer (Optimizer::repeats): recorded behind backward and repeated with it, and like it not
-  /// called in a replay.
-  void backward(const std::function<void()>& update = {});
+  /// called in a replay. Returns whether this was one.
+  bool backward(const std::function<void()>& update = {});
 
   /// How many calls of forward() were replays.
   std::size_t replays() const { return replays_; }
@@ -89,7 +89,7 @@ class Replay {
 
   Entry& entry_of(const Key& key);
   void look_at_parameters();  // and forgets what no longer fits
-  void record_backward(Entry& entry, const std::function<void()>& run);
+  void record_backward(Entry& entry, const std::function<void()>& run, const bool& listeners_know);
   void replay_backward(const Entry& entry) const;
   void tell_listeners_of_failure() const;
   void set_gradients(const std::vector<Gradient>& states) const;

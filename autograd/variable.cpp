@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "autograd/node.h"
 #include "core/error.h"
@@ -106,11 +107,17 @@ void Variable::move_grad_to(const Tensor& place) const {
 }
 
 void Variable::update_in_backward(Scale scale) const {
-  BRIGADE_CHECK(requires_grad() && is_leaf(), "variable '", name(),
-                "': only a leaf that requires a gradient can be updated in backward");
+  BRIGADE_CHECK(grad_state() != nullptr && is_leaf(), "variable '", name(),
+                "': only a leaf that has required a gradient can be updated in backward");
   GradState& state = *grad_state();
   state.in_place = std::make_unique<GradState::InPlace>(GradState::InPlace{data(), scale});
   ++state.moves;  // its gradient goes elsewhere from now on
+}
+
+void Variable::stop_updates_in_backward() const {
+  if (grad_state() && std::exchange(grad_state()->in_place, nullptr)) {
+    ++grad_state()->moves;
+  }
 }
 
 HookHandle Variable::add_hook(TensorHook hook) const {

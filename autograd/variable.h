@@ -67,6 +67,7 @@ struct GradState {
     Scale scale;
   };
   std::unique_ptr<InPlace> in_place;  ///< null: `grad` takes it
+  std::size_t updates = 0;            ///< how often backward has changed the values
   std::unique_ptr<Hooks> hooks;       ///< null until there was one
   /// Leaf: the gradient the optimizer reads, kept across steps (possibly a slice of a bucket).
   /// Otherwise: the sum of the contributions so far, alive only during backward.
@@ -145,9 +146,12 @@ class Variable {
   /// in the kernel that would have written the gradient: a step of plain SGD, and for a weight the
   /// GEMM's own alpha and beta (Optimizer::update_in_backward). Nothing is left for grad(). Where
   /// that is impossible, because two layers share the weight, because it has a hook or an older
-  /// gradient, the gradient is written as ever. Only one backward may go through a graph that has
-  /// read the values, and one be made between two zero_grad(): Error otherwise.
+  /// gradient, the gradient is written as ever. Errors of a backward: it is the second since
+  /// zero_grad(), or goes through a layer that has read the values before they changed. Not seen:
+  /// who reads them as a constant, through data() or while frozen.
   void update_in_backward(Scale scale) const;
+  /// From now on backward writes a gradient again.
+  void stop_updates_in_backward() const;
 
   /// Watches or modifies the gradient of this variable. A leaf with hooks gets its contributions
   /// through a temporary, because the hook is to see this backward's gradient alone (as in

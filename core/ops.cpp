@@ -193,8 +193,9 @@ void linear_weight_backward(const Tensor& dz, const Tensor& x, Scale dw_scale, T
   });
 }
 
-bool sums_bias_with_weight(Device device) {
-  return dispatch(device, []<class K>(K) { return K::kSumsBiasWithWeight; });
+bool sums_bias_with_weight(const Tensor& dz) {
+  return dz.dtype() == DType::f32 &&
+         dispatch(dz.device(), []<class K>(K) { return K::kSumsBiasWithWeight; });
 }
 
 void column_sum(const Tensor& x, Scale scale, Tensor& sums) {

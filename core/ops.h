@@ -38,8 +38,8 @@ void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y,
 ///   dz: [N, out]   x: [N, in]   dw: [out, in]   db: [out]   all f32 or all f64
 void linear_weight_backward(const Tensor& dz, const Tensor& x, Scale dw_scale, Tensor& dw,
                             Scale db_scale, Tensor& db);
-/// Whether that is how `device` sums db fastest, rather than relu_bias_backward or column_sum.
-bool sums_bias_with_weight(Device device);
+/// Whether that is how the device of `dz` sums db fastest, not relu_bias_backward or column_sum.
+bool sums_bias_with_weight(const Tensor& dz);
 /// sums = column sums of x [rows, cols].   sums: [cols]
 void column_sum(const Tensor& x, Scale scale, Tensor& sums);
 /// Makes the rows of x orthonormal, in place (see CpuKernels).   x: [rows, cols], rows <= cols

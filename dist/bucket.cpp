@@ -71,23 +71,30 @@ std::vector<std::size_t> members_of(const Piece& piece, const Bucket& bucket,
 
 namespace {
 
-/// Calls move(parameter, its slice of `flat`) for each member, and zeroes the padding behind it.
-/// The rest is left to whoever writes it first: a page that nobody writes takes no memory.
+/// Calls move(parameter, its slice of `flat`) for each member.
 template <class Move>
 void for_each_slice(const Tensor& flat, const std::vector<std::size_t>& members,
                     std::span<const autograd::Variable> parameters, Move&& move) {
   std::int64_t offset = 0;
   for (const std::size_t i : members) {
     const autograd::Variable& parameter = parameters[i];
-    const std::int64_t numel = parameter.data().numel();
-    const auto padded =
-        static_cast<std::int64_t>(slice_bytes(parameter.data()) / size_of(flat.dtype()));
     move(parameter, flat.flat_view(offset, parameter.shape()));
-    if (padded > numel) {
-      flat.flat_view(offset + numel, {padded - numel}).zero();
-    }
-    offset += padded;
+    offset += static_cast<std::int64_t>(slice_bytes(parameter.data()) / size_of(flat.dtype()));
   }
+}
+
+/// The rest is left to whoever writes it first: on a CPU a page that nobody writes is no memory.
+void zero_padding(const Tensor& flat, const std::vector<std::size_t>& members,
+                  std::span<const autograd::Variable> parameters) {
+  for_each_slice(flat, members, parameters, [&](const auto& parameter, const Tensor& slice) {
+    const std::size_t bytes = slice_bytes(parameter.data()) - slice.nbytes();
+    if (bytes > 0) {
+      const std::size_t end = slice.byte_offset() - flat.byte_offset() + slice.nbytes();
+      flat.flat_view(static_cast<std::int64_t>(end / size_of(flat.dtype())),
+                     {static_cast<std::int64_t>(bytes / size_of(flat.dtype()))})
+          .zero();
+    }
+  });
 }
 
 /// Data first, and the memory they leave given back, before the gradients get theirs: all weights
@@ -109,10 +116,12 @@ Bucket make_bucket(const std::vector<std::size_t>& members,
   Bucket bucket;
   bucket.members = members;
   bucket.data = Tensor::empty(flat, dtype, device);
+  zero_padding(bucket.data, members, parameters);
   for_each_slice(bucket.data, members, parameters,
                  [](const auto& parameter, const Tensor& slice) { parameter.move_data_to(slice); });
   allocator.trim();
   bucket.grads = make_buffer(flat, dtype, device);
+  zero_padding(bucket.grads, members, parameters);
   for_each_slice(bucket.grads, members, parameters,
                  [](const auto& parameter, const Tensor& slice) { parameter.move_grad_to(slice); });
   allocator.trim();

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "core/cuda/launch.h"
-#include "core/ops.h"
 #include "dist/fallback.h"
 #include "dist/nccl_check.h"
 
@@ -195,9 +194,7 @@ class NcclCommunicator final : public Communicator {
     }
     settle(window->announce(comm_), "ncclCommWindowRegister");
     windows_.push_back(window);
-    Tensor buffer = Tensor::over(window, window->memory(), shape, dtype, device);
-    ops::fill(0.0, buffer);
-    return buffer;
+    return Tensor::over(window, window->memory(), shape, dtype, device);
   }
 
   void do_sum(const Tensor& tensor) override {

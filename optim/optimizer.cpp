@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/context.h"
 #include "core/error.h"
 
 namespace brigade::optim {
@@ -96,6 +97,10 @@ Optimizer::Optimizer(const std::vector<autograd::Variable>& parameters, std::siz
 
 /// The spans as parameters lie now, and state of zeros for them.
 void Optimizer::find_spans(std::size_t state_tensors) {
+  std::optional<UseLastingMemory> outlives_the_step;  // which may be one that is being recorded
+  if (!parameters_.empty()) {
+    outlives_the_step.emplace(parameters_.front().device());
+  }
   spans_ = flat_spans(parameters_);
   state_.clear();
   for (std::size_t slot = 0; slot < state_tensors; ++slot) {
@@ -169,8 +174,8 @@ void Optimizer::count_step() {
 void Optimizer::check_gradients(LocalGradients local) const {
   for (const autograd::Variable& parameter : parameters_) {
     const autograd::GradState& state = *parameter.grad_state();
-    BRIGADE_CHECK(state.filled || state.updated || state.unused || state.frozen,
-                  "optimizer: parameter '", state.name,
+    const bool used = state.filled || (state.updated && updates_in_backward_);
+    BRIGADE_CHECK(used || state.unused || state.frozen, "optimizer: parameter '", state.name,
                   "' has no gradient: call backward first, on a loss "
                   "that depends on it");
     BRIGADE_CHECK(state.synchronized || local == LocalGradients::allow,
@@ -229,12 +234,23 @@ void Optimizer::update_in_backward() {
   BRIGADE_CHECK(scale.has_value(),
                 "optimizer: expected SGD without momentum for updates in backward: only its step "
                 "is linear in the gradient");
+  updates_in_backward_ = true;
   for (const autograd::Variable& parameter : parameters_) {
     parameter.update_in_backward(*scale);
   }
 }
 
+Optimizer::~Optimizer() {
+  if (updates_in_backward_) {
+    for (const autograd::Variable& parameter : parameters_) {
+      parameter.stop_updates_in_backward();
+    }
+  }
+}
+
 void Optimizer::begin_step() {
+  BRIGADE_CHECK(!updates_in_backward_,
+                "optimizer: asked to update buckets in flight, but backward makes the updates");
   follow_moved_parameters();
   ++steps_done_;
 }

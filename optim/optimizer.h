@@ -44,7 +44,7 @@ enum class LocalGradients : bool { refuse, allow };
 /// them, bit by bit.
 class Optimizer {
  public:
-  virtual ~Optimizer() = default;
+  virtual ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
@@ -64,12 +64,13 @@ class Optimizer {
   std::function<void()> update_of(const Tensor& memory);
   /// @}
 
-  /// From now on backward itself makes the step: the kernel that computes a gradient adds it to the
-  /// weights (Variable::update_in_backward), so gradients take no memory and no pass. To be called
-  /// between two steps, for one rank without accumulation. step() is still to be called: it updates
-  /// what backward could not. The sums are the same in another order of rounding. Error unless a
-  /// step is linear in the gradient: SGD without momentum.
+  /// As long as this lives, backward itself makes the step: the kernel that computes a gradient
+  /// adds it to the weights (Variable::update_in_backward), so gradients take no pass and, on a
+  /// CPU, no memory. To be called between two steps, for one rank without accumulation. step() is
+  /// still to be called: it updates what backward could not. The sums are the same in another order
+  /// of rounding. Error unless a step is linear in the gradient: SGD without momentum.
   void update_in_backward();
+  bool updates_in_backward() const { return updates_in_backward_; }
 
   /// @name For who repeats the kernels of a step (autograd/replay.h)
   /// @{
@@ -125,6 +126,7 @@ class Optimizer {
   std::vector<SpanPart> parts_of_step_;     // empty between steps: only its memory is kept
   std::vector<std::int64_t> updates_;       // per parameter: one that was left alone is behind
   std::int64_t steps_done_ = 0;
+  bool updates_in_backward_ = false;
 };
 
 }  // namespace brigade::optim

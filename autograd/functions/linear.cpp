@@ -1,6 +1,7 @@
 #include "autograd/functions/linear.h"
 
 #include "autograd/node.h"
+#include "core/error.h"
 #include "core/ops.h"
 
 namespace brigade::autograd {
@@ -19,19 +20,32 @@ Tensor factor(const Tensor& x, Precision precision) {
   return rounded;
 }
 
+/// How often backward has changed its values.
+std::size_t updates_of(const std::shared_ptr<GradState>& input) {
+  return input ? input->updates : 0;
+}
+std::size_t updates_of(const Variable& input) {
+  return input.requires_grad() ? input.grad_state()->updates : 0;
+}
+
 class LinearNode final : public Node {
  public:
   /// `x` and `w` as they were multiplied. `y` is kept for its sign, the mask of the ReLU that made
-  /// it; undefined without ReLU.
-  LinearNode(Tensor x, Tensor w, Tensor y)
-      : x_(std::move(x)), w_(std::move(w)), y_(std::move(y)), relu_(y_.defined()) {}
+  /// it; undefined without ReLU. `updates`: updates_of() the two when they were.
+  LinearNode(Tensor x, Tensor w, Tensor y, std::size_t updates)
+      : x_(std::move(x)),
+        w_(std::move(w)),
+        y_(std::move(y)),
+        relu_(y_.defined()),
+        updates_(updates) {}
   const char* name() const override { return relu_ ? "linear_relu" : "linear"; }
 
   void backward(const Tensor& dy, Gradients& grads) override {
+    check_inputs_unchanged();
     const bool bias = inputs.size() > kBias && grads.wanted(kBias);
     // One kernel for dW and db. Not with bf16: there dW is of a rounded dz, db never is.
     const bool together = bias && grads.wanted(kWeight) && precision() == Precision::full &&
-                          ops::sums_bias_with_weight(dy.device());
+                          ops::sums_bias_with_weight(dy);
     Tensor dz = dy;  // [N, out], the gradient before the ReLU
     Tensor dz_sums;  // [out]
     if (relu_) {
@@ -44,39 +58,27 @@ class LinearNode final : public Node {
       }
     }
     const Tensor dzf = factor(dz, precision());
-    const auto write_dx = [&] {
-      grads.write(kInput, [&](Tensor& dx, Scale scale) {
-        ops::gemm(dzf, Trans::no, w_, Trans::no, scale, dx);
-      });
-    };
     // dW and db first: the all-reduce waits for them, while dx is waited for by this thread alone.
     // Unless writing dW is the update of W, which dx still reads.
-    const bool w_changes = grads.updates(kWeight);
-    if (w_changes) {
-      write_dx();
+    const bool dx_first = grads.updates(kWeight);
+    if (dx_first) {
+      if (grads.updates(kInput)) {
+        x_ = x_.clone();  // a parameter as well, and dx its update
+      }
+      write_dx(dzf, grads);
     }
-    if (together) {  // W inside b: the larger one is announced first, as when they come apart
-      grads.write(kBias, [&](Tensor& db, Scale db_scale) {
-        grads.write(kWeight, [&](Tensor& dw, Scale dw_scale) {
-          ops::linear_weight_backward(dz, x_, dw_scale, dw, db_scale, db);
-        });
-      });
+    if (together) {
+      write_dw_and_db(dz, grads);
     } else {
       grads.write(kWeight, [&](Tensor& dw, Scale scale) {
         ops::gemm(dzf, Trans::yes, x_, Trans::no, scale, dw);
       });
+      if (bias) {
+        write_db(dz, dz_sums, grads);
+      }
     }
-    if (bias && !together) {
-      grads.write(kBias, [&](Tensor& db, Scale scale) {
-        if (dz_sums.defined()) {
-          ops::axpby(dz_sums, scale, db);
-        } else {
-          ops::column_sum(dz, scale, db);
-        }
-      });
-    }
-    if (!w_changes) {
-      write_dx();
+    if (!dx_first) {
+      write_dx(dzf, grads);
     }
   }
 
@@ -87,6 +89,39 @@ class LinearNode final : public Node {
   }
 
  private:
+  void check_inputs_unchanged() const {
+    BRIGADE_CHECK(updates_of(inputs[kInput]) + updates_of(inputs[kWeight]) == updates_, name(),
+                  ": another backward has updated '", inputs[kWeight] ? inputs[kWeight]->name : "x",
+                  "' since forward has read it; with updates in backward each backward needs a "
+                  "forward of its own");
+  }
+
+  void write_dx(const Tensor& dzf, Gradients& grads) const {
+    grads.write(kInput, [&](Tensor& dx, Scale scale) {
+      ops::gemm(dzf, Trans::no, w_, Trans::no, scale, dx);
+    });
+  }
+
+  /// dW inside db: the larger one is announced first, as when they come apart.
+  void write_dw_and_db(const Tensor& dz, Gradients& grads) const {
+    grads.write(kBias, [&](Tensor& db, Scale db_scale) {
+      grads.write(kWeight, [&](Tensor& dw, Scale dw_scale) {
+        ops::linear_weight_backward(dz, x_, dw_scale, dw, db_scale, db);
+      });
+    });
+  }
+
+  /// `sums`: of the columns of dz, if they are there already.
+  static void write_db(const Tensor& dz, const Tensor& sums, Gradients& grads) {
+    grads.write(kBias, [&](Tensor& db, Scale scale) {
+      if (sums.defined()) {
+        ops::axpby(sums, scale, db);
+      } else {
+        ops::column_sum(dz, scale, db);
+      }
+    });
+  }
+
   Precision precision() const {
     return x_.dtype() == DType::bf16 ? Precision::bf16 : Precision::full;
   }
@@ -99,6 +134,7 @@ class LinearNode final : public Node {
   Tensor w_;  // [out, in]
   Tensor y_;  // [N, out]
   bool relu_;
+  std::size_t updates_;
 };
 
 Variable activated_linear(const Variable& x, const Variable& w, const Variable& b,
@@ -111,10 +147,11 @@ Variable activated_linear(const Variable& x, const Variable& w, const Variable& 
   const Tensor wf = factor(w.data(), precision);
   ops::linear(xf, wf, bias, y, activation);
   const Tensor mask = activation == Activation::relu ? y : Tensor();
+  const std::size_t updates = updates_of(x) + updates_of(w);
   if (b.defined()) {
-    return record<LinearNode>(std::move(y), {x, w, b}, xf, wf, mask);
+    return record<LinearNode>(std::move(y), {x, w, b}, xf, wf, mask, updates);
   }
-  return record<LinearNode>(std::move(y), {x, w}, xf, wf, mask);
+  return record<LinearNode>(std::move(y), {x, w}, xf, wf, mask, updates);
 }
 
 }  // namespace

@@ -114,8 +114,7 @@ class WeightBackwardPlanner {
     if (known == plans_.end()) {
       LtProduct product(handle_.get(), product_of(args, kind.tf32));
       const bool exists = product.exists();
-      const std::optional<Sums> sums =
-          exists ? Trial(s, args).of(handle_.get(), product) : std::nullopt;
+      const std::optional<Sums> sums = exists ? tried(s, args, product) : std::nullopt;
       const char* choice = sums ? "dW and db in one cuBLASLt kernel"
                            : exists
                                ? "cuBLAS and a column sum, because cuBLASLt's db failed a trial"
@@ -129,16 +128,34 @@ class WeightBackwardPlanner {
     return known->second;
   }
 
+  /// The epilogue overwrites, and has its own opinion of alpha: another scale takes one more pass,
+  /// over `out` numbers and not N * out.
   void run(Stream& s, const Plan& plan, const WeightBackwardArgs<float>& args) const {
+    const double sums_alpha = plan.sums == Sums::scaled ? args.dw_scale.alpha : 1.0;
+    const Scale rest{.alpha = args.db_scale.alpha / sums_alpha, .beta = args.db_scale.beta};
+    const bool adds = rest.beta != 0.0;
+    const Tensor beside =
+        adds ? Tensor::empty({args.out}, DType::f32, s.device()) : Tensor();  // db is still read
+    float* const sums = adds ? beside.data<float>() : args.db;
     CUBLAS_CHECK(plan.product.run(handle_.get(), s,
-                                  {.a = args.x, .b = args.dz, .d = args.dw, .vector = args.db},
+                                  {.a = args.x, .b = args.dz, .d = args.dw, .vector = sums},
                                   args.dw_scale));
-    if (plan.sums == Sums::plain && args.db_scale.alpha != 1.0) {  // `out` numbers, not N * out
-      CudaKernels::axpby(s, args.out, args.db, args.db_scale, args.db);
+    if (adds || rest.alpha != 1.0) {
+      CudaKernels::axpby(s, args.out, sums, rest, args.db);
     }
   }
 
  private:
+  /// Nothing where there is no memory for a trial, either: the GPU may be full of activations.
+  std::optional<Sums> tried(Stream& s, const WeightBackwardArgs<float>& args,
+                            const LtProduct& product) const {
+    try {
+      return Trial(s, args).of(handle_.get(), product);
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
+
   struct Kind {
     std::int64_t batch, in, out;
     bool tf32;
@@ -163,8 +180,7 @@ bool fused_weight_backward(Stream& s, const WeightBackwardArgs<float>& args) {
   // The plan comes first: a step that is captured with other scales than its rehearsal finds it.
   auto& planner = planner_on<WeightBackwardPlanner>(s);
   const std::optional<Plan>& plan = planner.plan_for(s, args);
-  if (!plan || args.db_scale.beta != 0.0 ||
-      (plan->sums == Sums::scaled && args.db_scale.alpha != args.dw_scale.alpha)) {
+  if (!plan || args.dw_scale.alpha == 0.0) {
     return false;
   }
   planner.run(s, *plan, args);

@@ -148,7 +148,7 @@ TEST(Options, AFusedUpdateIsRefusedWhereGradientsAreNeeded) {
   EXPECT_THAT(complaint({"--fused-update", "--optimizer", "adam"}),
               HasSubstr("--fused-update: expected --optimizer sgd without --momentum, got adam:"));
   EXPECT_THAT(complaint({"--fused-update", "--momentum", "0.9"}),
-              HasSubstr("without --momentum, got sgd with it"));
+              HasSubstr("without --momentum, got it with --momentum:"));
   EXPECT_THAT(complaint({"--fused-update", "--accum", "2"}),
               HasSubstr("expected one micro-batch per step, got --accum 2"));
   EXPECT_THAT(complaint({"--fused-update", "--cross-step"}),

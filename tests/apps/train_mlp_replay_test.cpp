@@ -34,8 +34,9 @@ TEST_F(TrainMlpReplay, EndsWithTheSameBitsAsWithout) {
   // 607 samples in batches of 32: every epoch ends with a step in which one rank has 16 samples and
   // the other 15. It is replayed on neither.
   for (const std::string flags :
-       {"", "--mode naive", "--mode per_param --prefetch on", "--mode no_sync --accum 3",
-        "--accum 2 --mode flat", "--optimizer adamw --optimizer-overlap", "--dtype bf16",
+       {"--momentum 0.9", "--mode naive", "--mode per_param --prefetch on",
+        "--mode no_sync --accum 3", "--accum 2 --mode flat",
+        "--optimizer adamw --optimizer-overlap", "--dtype bf16",
         "--loss cross_entropy --clip-norm 1", "--sync never", "--comm-hook powersgd:rank=2"}) {
     SCOPED_TRACE(flags);
     const nlohmann::json dynamic = trained(flags);
@@ -50,13 +51,26 @@ TEST_F(TrainMlpReplay, EndsWithTheSameBitsAsWithout) {
 }
 
 TEST_F(TrainMlpReplay, RepeatsAFusedUpdate) {
-  const nlohmann::json dynamic = trained("--fused-update", 1);
-  const nlohmann::json replayed = trained("--fused-update --replay", 1);
-  EXPECT_EQ(replayed["params_hash"], dynamic["params_hash"]);
-  EXPECT_GT(replayed["replayed_micro_batches"], 10);
-  EXPECT_EQ(dynamic["config"]["fused_update"], true);
-  const nlohmann::json stepped = trained("", 1);
-  EXPECT_NEAR(dynamic["loss_last"].get<double>(), stepped["loss_last"].get<double>(), 1e-6);
+  for (const std::string flags : {"", "--weight-decay 0.1", "--dtype bf16", "--sync never"}) {
+    SCOPED_TRACE(flags);
+    const nlohmann::json dynamic = trained("--fused-update " + flags, 1);
+    const nlohmann::json replayed = trained("--fused-update --replay " + flags, 1);
+    EXPECT_EQ(replayed["params_hash"], dynamic["params_hash"]);
+    EXPECT_GT(replayed["replayed_micro_batches"], 10);
+    EXPECT_EQ(dynamic["config"]["fused_update"], true);
+    const nlohmann::json stepped = trained(flags, 1);
+    EXPECT_NEAR(dynamic["loss_last"].get<double>(), stepped["loss_last"].get<double>(), 1e-5);
+  }
+}
+
+TEST_F(TrainMlpReplay, AFusedUpdateNeedsNoGradientsInAnyModeOrCarrier) {
+  const nlohmann::json expected = trained("--fused-update", 1);
+  for (const std::string flags :
+       {"--mode naive --comm shared", "--mode naive --comm ring --reduce deterministic",
+        "--mode flat --comm hierarchical", "--mode per_param --comm shared"}) {
+    EXPECT_EQ(trained("--fused-update " + flags, 1)["params_hash"], expected["params_hash"])
+        << flags;
+  }
 }
 
 TEST_F(TrainMlpReplay, AFusedUpdateIsForOneRank) {

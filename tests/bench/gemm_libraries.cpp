@@ -74,7 +74,8 @@ void measure(int depth, std::int64_t width, std::int64_t batch, int rounds) {
       for (std::size_t product = 0; product < std::size(kProducts); ++product) {
         const double begin = cpu_seconds();
         for (const Layer& layer : layers) {
-          CpuKernels::gemm(stream, operands(kProducts[product], layer, dy, scratch));
+          const GemmArgs<float> args = operands(kProducts[product], layer, dy, scratch);
+          onednn ? onednn::gemm(args) : CpuKernels::gemm(stream, args);
         }
         if (round >= 0) {
           seconds[onednn ? 1 : 0][product].push_back(cpu_seconds() - begin);

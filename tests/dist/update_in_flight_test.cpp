@@ -161,5 +161,17 @@ TEST(UpdateInFlight, IsRefusedWithUnusedParameters) {
   });
 }
 
+TEST(UpdateInBackward, IsForOneRank) {
+  test::thread_world(2, [](Communicator& comm) {
+    const auto model = test::make_mlp({3, 2});
+    DataParallel data_parallel(model->parameters(), comm, {});
+    optim::SGD optimizer(model->parameters(), {.lr = 0.1});
+    optimizer.update_in_backward();
+    EXPECT_THAT([&] { test::backward_once(*model, 3, 2); },
+                testing::ThrowsMessage<Error>(
+                    testing::HasSubstr("expected one rank where backward updates")));
+  });
+}
+
 }  // namespace
 }  // namespace brigade::dist

@@ -122,16 +122,16 @@ TEST_F(TrainingOnGpu, WeightsAfterTwentyStepsEqualTheCpu) {
   }
 }
 
-enum class Update { adam_beside_the_graph, sgd_in_the_graph, sgd_in_backward };
+enum class Update { adam_beside_the_graph, sgd_in_the_graph, sgd_in_backward, sgd_afterwards };
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const nn::Sequential& model, Update update) {
   if (update == Update::adam_beside_the_graph) {
     return std::make_unique<optim::Adam>(model.parameters(), optim::Adam::Options{});
   }
-  const bool in_backward = update == Update::sgd_in_backward;
-  auto sgd = std::make_unique<optim::SGD>(
-      model.parameters(), optim::SGD::Options{.lr = 0.1, .momentum = in_backward ? 0.0 : 0.9});
-  if (in_backward) {
+  const double momentum = update == Update::sgd_in_the_graph ? 0.9 : 0.0;
+  auto sgd = std::make_unique<optim::SGD>(model.parameters(),
+                                          optim::SGD::Options{.lr = 0.1, .momentum = momentum});
+  if (update == Update::sgd_in_backward) {
     sgd->update_in_backward();
   }
   return sgd;
@@ -159,15 +159,15 @@ auto train_on_gpu(bool captures, Update update, std::size_t& replays) {
       continue;
     }
     const bool inside = optimizer->repeats();
-    const std::size_t before = replay.replays();
     const Tensor value = replay.forward(
         {.inputs = x.bytes(), .targets = labels.bytes(), .samples = kBatch, .updates = inside},
         forward);
     const auto step_of_optimizer = [&] { optimizer->step(); };
-    replay.backward(inside ? std::function<void()>(step_of_optimizer) : nullptr);
+    const bool repeated =
+        replay.backward(inside ? std::function<void()>(step_of_optimizer) : nullptr);
     if (!inside) {
       optimizer->step();
-    } else if (replay.replays() > before) {
+    } else if (repeated) {
       optimizer->count_step();
     }
     losses.push_back(value.item());
@@ -186,6 +186,13 @@ TEST_F(TrainingOnGpu, ACudaGraphEndsWithTheBitsOfSingleLaunches) {
     EXPECT_EQ(train_on_gpu(true, update, replays), dynamic);
     EXPECT_GE(replays, 7U);
   }
+}
+
+TEST_F(TrainingOnGpu, UpdatesInBackwardAreThoseOfStepsAfterIt) {
+  std::size_t replays = 0;
+  const auto [in_backward, _] = train_on_gpu(false, Update::sgd_in_backward, replays);
+  const auto [afterwards, __] = train_on_gpu(false, Update::sgd_afterwards, replays);
+  EXPECT_LT(relative_distance(in_backward, afterwards), 1e-5);
 }
 
 TEST_F(TrainingOnGpu, ASteadyStepAllocatesNothing) {

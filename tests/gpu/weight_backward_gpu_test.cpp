@@ -113,6 +113,18 @@ TEST_F(WeightBackwardChoice, IsTriedAndToldOncePerShapeWhateverItsScales) {
   }
 }
 
+TEST_F(WeightBackwardChoice, IsNotAnEpilogueThatAddsUpWrong) {
+  const Tensor dz = Tensor::zeros({64, 128}, DType::f32, kGpu);
+  const Tensor x = Tensor::zeros({64, 128}, DType::f32, kGpu);
+  Tensor dw = Tensor::empty({128, 128}, DType::f32, kGpu);
+  Tensor db = Tensor::empty({128}, DType::f32, kGpu);
+  ops::linear_weight_backward(dz, x, {}, dw, {}, db);
+  EXPECT_EQ(times_told("weight gradient f32 64x128x128: cuBLAS and a column sum, because "
+                       "cuBLASLt's db failed a trial"),
+            0)
+      << "it exists and adds up wrong: more likely our operands are";
+}
+
 TEST_F(WeightBackwardChoice, DoesNotRoundWhatIsOnlySummedToTf32) {
   // 1 + 2^-12 is a float but no TF32 number.
   const Tensor dz = Tensor::from(std::vector<float>(64 * 32, 1.0F + 0x1p-12F), {64, 32}, kGpu);

@@ -2,11 +2,15 @@
 // computes dW.
 #include <gmock/gmock.h>
 
+#include <functional>
+#include <string>
+
 #include "autograd/engine.h"
 #include "autograd/functions/linear.h"
 #include "autograd/functions/mse_loss.h"
 #include "core/ops.h"
 #include "optim/adam.h"
+#include "optim/clip_grad.h"
 #include "optim/sgd.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/small_model.h"
@@ -24,6 +28,10 @@ Variable loss_of(nn::Module& model, std::int64_t step) {
   const Tensor x = test::data_rows(step * kRows, kRows, kIn, 3);
   const Tensor target = test::data_rows(step * kRows, kRows, kOut, 4);
   return autograd::mse_loss(model.forward(Variable(x)), target);
+}
+
+void expect_refusal(const std::function<void()>& call, const std::string& part_of_message) {
+  EXPECT_THAT(call, testing::ThrowsMessage<Error>(testing::HasSubstr(part_of_message)));
 }
 
 std::vector<float> trained(const SGD::Options& options, bool in_backward) {
@@ -114,21 +122,75 @@ TEST(UpdateInBackward, FollowsAParameterThatMoves) {
   EXPECT_EQ(left.to_vector<float>(), before);
 }
 
-TEST(UpdateInBackward, RefusesASecondBackward) {
+/// u vᵀ for two parameters: dx of the product is an update as well.
+std::vector<float> factors_after_a_step(bool in_backward) {
+  const Variable u(test::data_rows(0, kRows, kIn, 5), /*requires_grad=*/true, "u");
+  const Variable v(test::data_rows(0, kOut, kIn, 6), /*requires_grad=*/true, "v");
+  SGD optimizer({u, v}, {.lr = 0.5});
+  if (in_backward) {
+    optimizer.update_in_backward();
+  }
+  autograd::backward(
+      autograd::mse_loss(autograd::linear(u, v, {}), test::data_rows(0, kRows, kOut, 4)));
+  EXPECT_EQ(u.grad().defined() || v.grad().defined(), !in_backward);
+  optimizer.step();
+  return autograd::values_of({u, v});
+}
+
+TEST(UpdateInBackward, OfBothFactorsReadsWhatForwardHasRead) {
+  EXPECT_THAT(factors_after_a_step(true),
+              testing::Pointwise(testing::FloatNear(1e-6F), factors_after_a_step(false)));
+}
+
+TEST(UpdateInBackward, RefusesAGraphThatHasReadOlderWeights) {
   const auto model = test::make_mlp({kIn, kOut});
   SGD optimizer(model->parameters(), {.lr = 0.5});
   optimizer.update_in_backward();
   const Variable first = loss_of(*model, 0);
   const Variable second = loss_of(*model, 1);
-  autograd::backward(first);
+  autograd::backward(first, {.retain_graph = true});
+  for (const Variable& again : {first, second}) {
+    optimizer.zero_grad();
+    expect_refusal([&] { autograd::backward(again); },
+                   "another backward has updated '0.weight' since");
+  }
+}
+
+TEST(UpdateInBackward, EndsWithItsOptimizer) {
+  const auto model = test::make_mlp({kIn, kOut});
+  {
+    SGD optimizer(model->parameters(), {.lr = 0.5});
+    optimizer.update_in_backward();
+    autograd::backward(loss_of(*model, 0));
+  }
+  Adam other(model->parameters(), {});
+  expect_refusal([&] { other.step(); }, "has no gradient");
+  other.zero_grad();
+  const std::vector<float> before = autograd::values_of(model->parameters());
+  autograd::backward(loss_of(*model, 0));
+  EXPECT_EQ(autograd::values_of(model->parameters()), before);
+  EXPECT_NO_THROW(other.step());
+}
+
+TEST(UpdateInBackward, LeavesNothingToClipOrToUpdateInFlight) {
+  const auto model = test::make_mlp({kIn, kOut});
+  SGD optimizer(model->parameters(), {.lr = 0.5});
+  optimizer.update_in_backward();
+  expect_refusal([&] { clip_grad_norm(optimizer, 1.0); }, "clip_grad_norm: expected gradients");
+  expect_refusal([&] { optimizer.begin_step(); }, "backward makes the updates");
+}
+
+TEST(UpdateInBackward, RefusesASecondBackward) {
+  const auto model = test::make_mlp({kIn, kOut});
+  SGD optimizer(model->parameters(), {.lr = 0.5});
+  optimizer.update_in_backward();
+  autograd::backward(loss_of(*model, 0));
+  const Variable second = loss_of(*model, 1);
   EXPECT_ERROR(autograd::backward(second),
                "backward: the gradient of '0.weight' has already been used to update it, in the "
                "backward before this one; with updates in backward call zero_grad() and forward "
                "between two backwards");
   optimizer.zero_grad();
-  EXPECT_ERROR(autograd::backward(loss_of(*model, 2), {.retain_graph = true}),
-               "backward: retain_graph keeps a graph for another backward, but parameters that are "
-               "updated in backward will not be what it has read");
   EXPECT_NO_THROW(autograd::backward(loss_of(*model, 2)));
 }
 

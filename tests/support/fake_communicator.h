@@ -1,10 +1,12 @@
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
+#include "core/ops.h"
 #include "dist/communicator.h"
 
 namespace brigade::test {
@@ -53,7 +55,9 @@ class FakeCommunicator final : public dist::Communicator {
   Stream& comm_stream() override { return stream_; }
   Tensor do_make_buffer(const Shape& shape, DType dtype, Device device) override {
     BRIGADE_CHECK(!out_of_memory, "fake: out of memory");
-    return buffers.emplace_back(Tensor::zeros(shape, dtype, device));
+    Tensor buffer = Tensor::empty(shape, dtype, device);
+    ops::fill(std::numeric_limits<double>::quiet_NaN(), buffer);  // nobody may count on a value
+    return buffers.emplace_back(std::move(buffer));
   }
   void do_sum(const Tensor& tensor) override;
   /// Every peer sends what this rank sends, in the order of its own messages.
