@@ -30,7 +30,7 @@ class Widened {
 };
 
 /// A product of short rows that is added to a large matrix, as a weight's gradient from a small
-/// batch is to what is there: here OpenBLAS takes 0.72 to 0.95 of oneDNN's time
+/// batch is to what is there: here OpenBLAS takes 0.65 to 0.85 of oneDNN's time
 /// (tests/bench/GEMMS.md).
 template <class T>
 bool is_for_openblas(const GemmArgs<T>& args) {
