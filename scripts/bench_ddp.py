@@ -12,7 +12,8 @@ Per round each of these runs once, and the order turns by one from round to roun
   flat          backward, then one all-reduce per bucket; times computation and communication apart
   naive, per_param, overlap, optimizer (--optimizer-overlap), cross-step   as train_mlp has them
   torch CAP     PyTorch DDP over gloo with bucket_cap_mb CAP, for every --caps; PYTHON must import torch
-All do the same work: Linear and ReLU layers, MSE, plain SGD, float32, one thread per rank. Medians of the rounds.
+All do the same work: Linear and ReLU layers, MSE, plain SGD, float32, one thread per rank. Medians of the rounds. (So
+no_sync is not among them: with it both sides communicate once per K micro-batches.)
 --cells DEPTHxWIDTHxBATCH,... measures one network after the other and ends with the median of their ratios.
 
   compute    forward + backward + optimizer of the slower rank in `flat`: both compute, nothing travels meanwhile

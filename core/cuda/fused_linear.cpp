@@ -53,8 +53,8 @@ class LinearPlanner {
       const bool usable = exists && (!kind.relu || keeps_nan(s, product, args));
       const char* choice =
           usable   ? "one cuBLASLt kernel"
-          : exists ? "cuBLAS and a pass over y, because cuBLASLt's ReLU turns NaN into 0"
-                   : "cuBLAS and a pass over y, because cuBLASLt has no such kernel";
+          : exists ? "ReLU in a pass over y, because cuBLASLt's turns NaN into 0"
+                   : "a pass over y, because cuBLASLt has no such kernel";
       Context::current().note_choice(concat(kind, ": ", choice));
       known = plans_.emplace(kind, std::nullopt).first;
       if (usable) {

@@ -18,12 +18,12 @@ __global__ void add_bias_kernel(std::int64_t n, std::int64_t out, const T* b, bo
 
 }  // namespace
 
-/// One kernel where cuBLASLt has it, else the product and one pass over y.
+/// One kernel where cuBLASLt has it, with the ReLU or without, else the product and one pass over y.
 template <class T, class F>
 void CudaKernels::linear(Stream& s, std::int64_t batch, std::int64_t in, std::int64_t out,
                          const F* x, const F* w, const T* b, Activation activation, T* y) {
   if constexpr (std::is_same_v<T, float>) {
-    const cuda::LinearArgs<F> args{.batch = batch,
+    cuda::LinearArgs<F> args{.batch = batch,
                                    .in = in,
                                    .out = out,
                                    .x = x,
@@ -32,6 +32,11 @@ void CudaKernels::linear(Stream& s, std::int64_t batch, std::int64_t in, std::in
                                    .activation = activation,
                                    .y = y};
     if (cuda::fused_linear(s, args)) {
+      return;
+    }
+    args.activation = Activation::none;
+    if (activation == Activation::relu && cuda::fused_linear(s, args)) {
+      relu(s, batch * out, y, y);
       return;
     }
   }
