@@ -51,10 +51,9 @@ class LinearPlanner {
       LtProduct product(handle_.get(), product_of(args, tf32));
       const bool exists = product.exists();
       const bool usable = exists && (!kind.relu || keeps_nan(s, product, args));
-      const char* choice =
-          usable   ? "one cuBLASLt kernel"
-          : exists ? "ReLU in a pass over y, because cuBLASLt's turns NaN into 0"
-                   : "a pass over y, because cuBLASLt has no such kernel";
+      const char* choice = usable   ? "one cuBLASLt kernel"
+                           : exists ? "ReLU in a pass over y, because cuBLASLt's turns NaN into 0"
+                                    : "a pass over y, because cuBLASLt has no such kernel";
       Context::current().note_choice(concat(kind, ": ", choice));
       known = plans_.emplace(kind, std::nullopt).first;
       if (usable) {

@@ -24,13 +24,13 @@ void CudaKernels::linear(Stream& s, std::int64_t batch, std::int64_t in, std::in
                          const F* x, const F* w, const T* b, Activation activation, T* y) {
   if constexpr (std::is_same_v<T, float>) {
     cuda::LinearArgs<F> args{.batch = batch,
-                                   .in = in,
-                                   .out = out,
-                                   .x = x,
-                                   .w = w,
-                                   .b = b,
-                                   .activation = activation,
-                                   .y = y};
+                             .in = in,
+                             .out = out,
+                             .x = x,
+                             .w = w,
+                             .b = b,
+                             .activation = activation,
+                             .y = y};
     if (cuda::fused_linear(s, args)) {
       return;
     }
