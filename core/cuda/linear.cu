@@ -18,7 +18,7 @@ __global__ void add_bias_kernel(std::int64_t n, std::int64_t out, const T* b, bo
 
 }  // namespace
 
-/// One kernel where cuBLASLt has it, with the ReLU or without, else the product and one pass over y.
+/// One kernel where cuBLASLt has it, with or without the ReLU, else the product and a pass over y.
 template <class T, class F>
 void CudaKernels::linear(Stream& s, std::int64_t batch, std::int64_t in, std::int64_t out,
                          const F* x, const F* w, const T* b, Activation activation, T* y) {
