@@ -148,11 +148,15 @@ MlpShape shape_of(const Options& options, const Dataset& data) {
 std::unique_ptr<optim::Optimizer> make_optimizer(
     const Options& o, const std::vector<autograd::Variable>& parameters) {
   if (o.optimizer == "sgd") {
-    return std::make_unique<optim::SGD>(parameters,
-                                        optim::SGD::Options{.lr = o.lr,
-                                                            .momentum = o.momentum,
-                                                            .weight_decay = o.weight_decay,
-                                                            .nesterov = o.nesterov});
+    auto sgd =
+        std::make_unique<optim::SGD>(parameters, optim::SGD::Options{.lr = o.lr,
+                                                                     .momentum = o.momentum,
+                                                                     .weight_decay = o.weight_decay,
+                                                                     .nesterov = o.nesterov});
+    if (o.fused_update) {
+      sgd->update_in_backward();
+    }
+    return sgd;
   }
   optim::Adam::Options adam;
   adam.lr = o.lr;

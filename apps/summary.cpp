@@ -142,6 +142,13 @@ Json profile_json(const RunInfo& info, const RunResult& result) {
           {"operations", operations}};
 }
 
+void add_utilisation(const RunInfo& info, double step_ms, Json& json) {
+  const StepShape shape = info.step_shape();
+  json["gemm_gflops"] = info.gemm_gflops;
+  json["model_flop"] = model_flop(shape);
+  json["model_flop_utilisation"] = model_flop_utilisation(shape, info.gemm_gflops, step_ms);
+}
+
 }  // namespace
 
 std::string summary_json(const RunInfo& info, const RunResult& result) {
@@ -180,10 +187,6 @@ std::string summary_json(const RunInfo& info, const RunResult& result) {
       {"largest_rank_difference", difference_json(result.difference)},
       {"peak_memory_bytes", result.memory.peak},
       {"memory_bytes", memory_json(result.memory)},
-      {"gemm_gflops", info.gemm_gflops},
-      {"model_flop", model_flop(info.step_shape())},
-      {"model_flop_utilisation",
-       model_flop_utilisation(info.step_shape(), info.gemm_gflops, t.step)},
       {"profile", profile_json(info, result)},
       {"kernel_choices", result.choices},
       {"measured_steps", t.measured_steps},
@@ -201,6 +204,7 @@ std::string summary_json(const RunInfo& info, const RunResult& result) {
       {"hidden_ms", t.median.hidden},
       {"exposed_ms", t.median.exposed},
       {"hidden_fraction", known(t.communicates, t.hidden_fraction)}};
+  add_utilisation(info, t.step, json);
   json["config"] = config_json(info);
   json["buckets_rebuilt"] = result.buckets_rebuilt;
   json["flags"] = info.options.command_line;

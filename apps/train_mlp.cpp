@@ -110,12 +110,18 @@ std::optional<MetricsFile> open_metrics(const Options& options, const dist::Comm
   return std::make_optional<MetricsFile>(directory / "metrics.jsonl");
 }
 
+Workplace open_workplace(const Options& options, const dist::RankInfo& ranks,
+                         const Console& console) {
+  Workplace place = find_workplace(options, ranks, console);
+  measure_rates(options, place);
+  return place;
+}
+
 int train(const Options& options, const dist::RankInfo& ranks) {
   const Console console(ranks.rank == 0, options.json ? Console::Target::err : Console::Target::out,
                         options.color);
   set_cpu_threads(static_cast<int>(threads_of(options, ranks)));
-  Workplace place = find_workplace(options, ranks, console);
-  measure_rates(options, place);
+  const Workplace place = open_workplace(options, ranks, console);
   dist::Communicator& comm = *place.comm;
   FaultInjector faults(options.inject, comm);
   const dist::BatchGeometry geometry{
@@ -133,9 +139,6 @@ int train(const Options& options, const dist::RankInfo& ranks) {
                                    faults.synchronisation(options.data_parallel(), parameters));
   const auto loss = make_loss(options.loss);
   const auto optimizer = make_optimizer(options, data_parallel.parameters());
-  if (options.fused_update) {
-    optimizer->update_in_backward();
-  }
   dist::DistributedSampler sampler(data.train->size(), geometry, options.seed, options.shuffle,
                                    dist::parse_uneven(options.uneven));
   const RunInfo info = describe_run(options, ranks, data, data_parallel, sampler, place);
