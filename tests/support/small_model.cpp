@@ -9,7 +9,8 @@
 namespace brigade::test {
 
 std::unique_ptr<nn::Sequential> make_mlp(const std::vector<std::int64_t>& widths,
-                                         std::uint64_t seed, Device device) {
+                                         std::uint64_t seed, Device device,
+                                         autograd::Precision precision) {
   auto model = std::make_unique<nn::Sequential>();
   for (std::size_t layer = 0; layer + 1 < widths.size(); ++layer) {
     if (layer > 0) {
@@ -21,7 +22,8 @@ std::unique_ptr<nn::Sequential> make_mlp(const std::vector<std::int64_t>& widths
                             .bias = true,
                             .seed = seed,
                             .first_sequence = static_cast<std::uint32_t>(2 * layer),
-                            .device = device}));
+                            .device = device,
+                            .precision = precision}));
   }
   return model;
 }

@@ -3,13 +3,15 @@
 #include <memory>
 #include <vector>
 
+#include "autograd/functions/linear.h"
 #include "nn/sequential.h"
 
 namespace brigade::test {
 
 /// An MLP with ReLU between its layers: widths {4, 8, 3} gives Linear(4, 8), ReLU, Linear(8, 3).
 std::unique_ptr<nn::Sequential> make_mlp(const std::vector<std::int64_t>& widths,
-                                         std::uint64_t seed = 1, Device device = kCpu);
+                                         std::uint64_t seed = 1, Device device = kCpu,
+                                         autograd::Precision precision = autograd::Precision::full);
 
 /// Uniform numbers in ±1: rows [first_row, first_row + rows) of an endless matrix with `cols`
 /// columns, so that ranks can take disjoint rows of one data set.
