@@ -96,14 +96,13 @@ class Unshaped:
     def __exit__(self, *_):
         pass
 
-    def mpi(self, ranks, program):
-        return ["mpirun", "-np", str(ranks), "--bind-to", "core", *program]
+    def mpi(self, ranks, program, flags=()):
+        return ["mpirun", "-np", str(ranks), "--bind-to", "core", *flags, *program]
 
     def torch(self, program):
-        # A rank that fails takes the other along, which would wait for it.
-        start = ("for r in 0 1; do RANK=$r WORLD_SIZE=2 taskset -c $r \"$@\" & done; "
-                 "for r in 0 1; do wait -n || { kill $(jobs -p); exit 1; }; done")
-        return ["env", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29517", "bash", "-c", start, "bash", *program]
+        # mpirun binds the ranks as it binds ours; one that fails takes the other along, which would wait for it.
+        rendezvous = ["-x", "MASTER_ADDR=127.0.0.1", "-x", "MASTER_PORT=29517", "-x", "WORLD_SIZE=2"]
+        return self.mpi(2, ["bash", "-c", 'RANK=$OMPI_COMM_WORLD_RANK exec "$@"', "bash", *program], rendezvous)
 
 
 def brigade(place, name, model, flags):
