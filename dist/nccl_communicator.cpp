@@ -269,10 +269,16 @@ class NcclCommunicator final : public Communicator {
   /// yet.
   void settle(ncclResult_t result, const char* call) {
     const Clock::time_point deadline = Clock::now() + kPatience;
-    while (result == ncclInProgress && Clock::now() < deadline) {
-      std::this_thread::yield();
+    const auto ask = [&] {
       const ncclResult_t asked = ncclCommGetAsyncError(comm_, &result);
       result = asked == ncclSuccess ? result : asked;
+    };
+    if (result == ncclSuccess) {
+      ask();  // ncclCommWindowRegister (2.28) returns it while a thread of NCCL's still registers
+    }
+    while (result == ncclInProgress && Clock::now() < deadline) {
+      std::this_thread::yield();
+      ask();
     }
     if (result != ncclSuccess) {
       failed_ = true;

@@ -94,7 +94,7 @@ check_build() {
 }
 
 check_tests() {
-  part tests 150 ctest --preset "$preset" -L gpu --output-on-failure --parallel 4
+  part tests 240 ctest --preset "$preset" -L gpu --output-on-failure --parallel 4
   # Tests skip themselves where CUDA does not work. Here nvidia-smi sees a GPU, so that would be a failure in disguise.
   if grep -q '(Skipped)' "$work/tests.out"; then
     echo "gpu_check: tests were skipped although there is a GPU; run build/$preset/bin/brigade_gpu_tests to see why"
@@ -129,8 +129,9 @@ check_sanitizer() {
     skip_part racecheck "no compute-sanitizer"
     return
   fi
-  # The out-of-memory test provokes an error of the CUDA runtime on purpose.
-  part memcheck 70 "$tool" --tool memcheck --error-exitcode 9 "$bin/brigade_gpu_tests" \
+  # The out-of-memory test provokes an error of the CUDA runtime on purpose; what calls return is checked by ourselves,
+  # and a library may call to find out what there is.
+  part memcheck 120 "$tool" --tool memcheck --report-api-errors no --error-exitcode 9 "$bin/brigade_gpu_tests" \
     --gtest_filter='ElementwiseOnGpu/0.*:GemmOnGpu/0.*:LossesOnGpu/0.*:OptimizersOnGpu/0.*:TrainingOnGpu.Gradients*'
   # Kernels with shared memory.
   part racecheck 60 "$tool" --tool racecheck --error-exitcode 9 "$bin/brigade_gpu_tests" \

@@ -44,7 +44,8 @@ void CudaKernels::copy(Stream& s, void* dst, const void* src, std::size_t bytes)
 
 /// `src` may be reused or freed at once, unless it is pinned (empty_pinned): from pageable memory
 /// cudaMemcpyAsync returns only after it has copied the bytes to a staging buffer of its own.
-/// Except where the GPU reads pageable memory by itself (Grace Hopper): there it is waited for.
+/// Except where the GPU can read pageable memory by itself (HMM, Grace Hopper): there it is waited
+/// for.
 void CudaKernels::copy_from_host(Stream& s, void* dst, const void* src, std::size_t bytes) {
   if (bytes == 0) {
     return;
@@ -52,8 +53,8 @@ void CudaKernels::copy_from_host(Stream& s, void* dst, const void* src, std::siz
   cudaStream_t stream = cuda::stream_of(s);
   CUDA_CHECK(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, stream));
   int reads_host_pages = 0;
-  CUDA_CHECK(cudaDeviceGetAttribute(
-      &reads_host_pages, cudaDevAttrPageableMemoryAccessUsesHostPageTables, s.device().index));
+  CUDA_CHECK(
+      cudaDeviceGetAttribute(&reads_host_pages, cudaDevAttrPageableMemoryAccess, s.device().index));
   if (reads_host_pages != 0) {
     CUDA_CHECK(cudaStreamSynchronize(stream));
   }

@@ -64,19 +64,22 @@ TEST_F(KernelChoice, OfALinearLayerIsTriedAndToldOncePerShape) {
 using Tf32OnGpu = GpuTest;
 
 TEST_F(Tf32OnGpu, RoundsFactorsOnlyWhereItIsAllowed) {
+  constexpr std::int64_t kSize = 256;  // cuBLAS may, but need not, take a TF32 kernel; here it does
+  constexpr auto kNumbers = static_cast<std::size_t>(kSize * kSize);
   // 1 + 2^-12 is a float but no TF32 number: its product with 1 shows what was rounded.
-  const Tensor a = Tensor::from(std::vector<float>(64 * 64, 1.0F + 0x1p-12F), {64, 64}, kGpu);
-  const Tensor b = Tensor::from(std::vector<float>(64 * 64, 1.0F), {64, 64}, kGpu);
+  const Tensor a =
+      Tensor::from(std::vector<float>(kNumbers, 1.0F + 0x1p-12F), {kSize, kSize}, kGpu);
+  const Tensor b = Tensor::from(std::vector<float>(kNumbers, 1.0F), {kSize, kSize}, kGpu);
   const auto product = [&](bool tf32) {
     Context::current().set_tf32(tf32);
-    Tensor c = Tensor::empty({64, 64}, DType::f32, kGpu);
+    Tensor c = Tensor::empty({kSize, kSize}, DType::f32, kGpu);
     ops::gemm(a, Trans::no, b, Trans::no, {}, c);
     Context::current().set_tf32(false);
     return c.to_vector<float>()[0];
   };
-  EXPECT_FLOAT_EQ(product(false), 64.0F + 0x1p-6F);
-  EXPECT_EQ(product(true), 64.0F);
-  EXPECT_FLOAT_EQ(product(false), 64.0F + 0x1p-6F) << "and not for ever";
+  EXPECT_FLOAT_EQ(product(false), 256.0F + 0x1p-4F);
+  EXPECT_EQ(product(true), 256.0F);
+  EXPECT_FLOAT_EQ(product(false), 256.0F + 0x1p-4F) << "and not for ever";
 }
 
 using MixedPrecisionOnGpu = KernelTest<float>;

@@ -14,7 +14,7 @@ namespace {
 
 using StreamOnGpu = GpuTest;
 
-constexpr std::int64_t kCount = std::int64_t{1} << 22U;
+constexpr std::int64_t kCount = std::int64_t{1} << 24U;
 
 /// Keeps the compute stream busy for milliseconds and leaves `value` in x at the very end.
 void fill_slowly(double value, Tensor& x) {
@@ -46,7 +46,7 @@ TEST_F(StreamOnGpu, EventIsDoneOnlyWhenTheWorkBeforeItIs) {
   Tensor x = Tensor::empty({kCount}, DType::f32, kGpu);
   fill_slowly(1.0, x);
   const Event event = compute_stream(kGpu).record();
-  EXPECT_FALSE(event.done()) << "200 fills of 16 MiB take milliseconds";
+  EXPECT_FALSE(event.done()) << "200 fills of 64 MiB take milliseconds";
   event.synchronize();
   EXPECT_TRUE(event.done());
   EXPECT_TRUE(Event().done());
