@@ -142,7 +142,7 @@ void check_choice(const std::string& flag, const std::string& text,
 
 std::string closest_match(const std::string& word, const std::vector<std::string>& candidates) {
   std::string best;
-  std::size_t least = word.size() / 3 + 2;
+  std::size_t least = word.size() / 3 + 1;
   for (const std::string& candidate : candidates) {
     const std::size_t distance = edit_distance(word, candidate);
     if (distance < least) {

@@ -38,6 +38,7 @@ width 1024 on; floor <= 1.1; memory <= 1. With --check that is exit code 3. --js
 import argparse
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -256,9 +257,12 @@ def main():
                  "Brigade with itself")
     if options.alone and (options.flags or options.compile or options.check):
         sys.exit("bench_compute: --alone: expected no --flags, --compile or --check, which need something to compare with")
-    cells = GRID if options.cells == "grid" else [tuple(int(n) for n in c.split("x")) for c in options.cells.split(",")]
-    if any(len(cell) != 3 for cell in cells):
+    if options.rounds < 1:
+        sys.exit(f"bench_compute: --rounds: expected at least 1, got {options.rounds}")
+    cells = options.cells.split(",")
+    if options.cells != "grid" and not all(re.fullmatch(r"\d+x\d+x\d+", cell) for cell in cells):
         sys.exit(f"bench_compute: --cells: expected DEPTHxWIDTHxBATCH,... or grid, got {options.cells}")
+    cells = GRID if options.cells == "grid" else [tuple(int(n) for n in cell.split("x")) for cell in cells]
 
     bench = Bench(options)
     print(f"one thread, {options.rounds} rounds; step in ms" + (" of CPU time" if options.cpu_time else ""))

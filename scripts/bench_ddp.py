@@ -26,6 +26,7 @@ no_sync is not among them: with it both sides communicate once per K micro-batch
 import argparse
 import json
 import os
+import re
 import signal
 import statistics
 import subprocess
@@ -195,13 +196,15 @@ def main():
     parser.add_argument("--json")
     parser.add_argument("--check", action="store_true")
     options, flags = parser.parse_known_args()
+    if options.rounds < 1:
+        sys.exit(f"bench_ddp: --rounds: expected at least 1, got {options.rounds}")
     options.caps = options.caps.split(",") if options.python else []
     models = [{key: getattr(options, key) for key in MODEL}]
     if options.cells:
-        cells = [[int(n) for n in cell.split("x")] for cell in options.cells.split(",")]
-        if any(len(cell) != len(MODEL) for cell in cells):
+        cells = options.cells.split(",")
+        if not all(re.fullmatch(r"\d+x\d+x\d+", cell) for cell in cells):
             sys.exit(f"bench_ddp: --cells: expected DEPTHxWIDTHxBATCH,..., got {options.cells}")
-        models = [dict(zip(MODEL, cell)) for cell in cells]
+        models = [dict(zip(MODEL, [int(n) for n in cell.split("x")])) for cell in cells]
     results, all_met = [], True
     place = Shaped(options.rate, ["--mtu", options.mtu]) if options.rate else Unshaped()
     with place:

@@ -50,6 +50,8 @@ TEST(FlagValues, ClosestMatchForgivesTyposButDoesNotGuess) {
   EXPECT_EQ(closest_match("--bucket_mb", flags), "--bucket-mb");
   EXPECT_EQ(closest_match("--momentun", flags), "--momentum");
   EXPECT_EQ(closest_match("--quantise", flags), "");
+  EXPECT_EQ(closest_match("--bogus", {"--loss"}), "");
+  EXPECT_EQ(closest_match("fast", {"flat", "naive"}), "");
 }
 
 }  // namespace
