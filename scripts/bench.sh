@@ -2,9 +2,9 @@
 # bench.sh [--python PYTHON] [--jax PYTHON] [--quick]: every comparison of speed, as ratios from alternating runs.
 #
 # In this order: a step on one CPU thread against PyTorch (and torch.compile, JAX) over a grid of networks, also with
-# --fused-update, with the share of the GEMMs, of other kernels and of the framework, the floor and the memory; the cost per node, of DataParallel with
-# one rank and of recording what a step does; all-reduces against Open MPI's; two ranks in every mode against PyTorch DDP,
-# on this machine with three networks and, as root, over a shaped link.
+# --fused-update, with the share of the GEMMs, of other kernels and of the framework, the floor and the memory; the cost
+# per node, of DataParallel with one rank and of recording what a step does; all-reduces against Open MPI's; two ranks in
+# every mode against PyTorch DDP, on this machine with three networks and, as root, over a shaped link.
 #
 #   --python PYTHON   can import torch; left out: each section with PyTorch says so and measures Brigade by itself
 #   --jax PYTHON      can import jax

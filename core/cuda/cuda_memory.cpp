@@ -4,6 +4,24 @@
 
 namespace brigade {
 
+namespace {
+
+/// Whether a copy out of `src` may still read it when cudaMemcpyAsync has returned, though it is
+/// not pinned: where the GPU can read pageable memory by itself (HMM, Grace Hopper).
+bool may_be_read_later(Device device, const void* src) {
+  int reads_host_pages = 0;
+  CUDA_CHECK(
+      cudaDeviceGetAttribute(&reads_host_pages, cudaDevAttrPageableMemoryAccess, device.index));
+  if (reads_host_pages == 0) {
+    return false;
+  }
+  cudaPointerAttributes memory{};
+  CUDA_CHECK(cudaPointerGetAttributes(&memory, src));
+  return memory.type == cudaMemoryTypeUnregistered;
+}
+
+}  // namespace
+
 void* CudaKernels::allocate(int device, std::size_t bytes, std::size_t alignment) {
   constexpr std::size_t kCudaAlignment = 256;  // what cudaMalloc promises
   BRIGADE_CHECK(alignment <= kCudaAlignment, "cuda: alignment of at most ", kCudaAlignment,
@@ -44,18 +62,14 @@ void CudaKernels::copy(Stream& s, void* dst, const void* src, std::size_t bytes)
 
 /// `src` may be reused or freed at once, unless it is pinned (empty_pinned): from pageable memory
 /// cudaMemcpyAsync returns only after it has copied the bytes to a staging buffer of its own.
-/// Except where the GPU can read pageable memory by itself (HMM, Grace Hopper): there it is waited
-/// for.
+/// Where the GPU can read pageable memory by itself (may_be_read_later), the copy is waited for.
 void CudaKernels::copy_from_host(Stream& s, void* dst, const void* src, std::size_t bytes) {
   if (bytes == 0) {
     return;
   }
   cudaStream_t stream = cuda::stream_of(s);
   CUDA_CHECK(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, stream));
-  int reads_host_pages = 0;
-  CUDA_CHECK(
-      cudaDeviceGetAttribute(&reads_host_pages, cudaDevAttrPageableMemoryAccess, s.device().index));
-  if (reads_host_pages != 0) {
+  if (may_be_read_later(s.device(), src)) {
     CUDA_CHECK(cudaStreamSynchronize(stream));
   }
 }

@@ -6,6 +6,7 @@
 
 #include "core/context.h"
 #include "core/dispatch.h"
+#include "core/pinned.h"
 #include "core/stream.h"
 #include "tests/gpu/gpu_test.h"
 
@@ -50,6 +51,17 @@ TEST_F(StreamOnGpu, EventIsDoneOnlyWhenTheWorkBeforeItIs) {
   event.synchronize();
   EXPECT_TRUE(event.done());
   EXPECT_TRUE(Event().done());
+}
+
+TEST_F(StreamOnGpu, ACopyFromPinnedMemoryIsNotWaitedFor) {
+  const Tensor host = empty_pinned({1000}, DType::f32);
+  const Tensor copy = Tensor::empty({1000}, DType::f32, kGpu);
+  Tensor x = Tensor::empty({kCount}, DType::f32, kGpu);
+  fill_slowly(1.0, x);
+  copy.copy_from(host);
+  const Event event = compute_stream(kGpu).record();
+  EXPECT_FALSE(event.done());
+  event.synchronize();
 }
 
 TEST_F(StreamOnGpu, EventsMeasureTheTimeBetweenThem) {
