@@ -55,7 +55,8 @@ struct SgdArgs {
   bool first_step = false;
 };
 
-/// One step of torch.optim.Adam (decoupled = false) or AdamW (true); `step` counts from 1.
+/// One step of torch.optim.Adam (decoupled = false) or AdamW (true). Its number, which counts from 1,
+/// is `step` plus, where the kernel is given a counter, what that holds when the kernel runs.
 struct AdamArgs {
   double lr = 0.0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.0;
   bool decoupled = false;
@@ -166,8 +167,10 @@ struct CpuKernels {
   /// `velocity` is null when momentum is 0.
   template <class T>
   static void sgd(Stream& s, std::int64_t n, SgdArgs args, const T* g, T* w, T* velocity);
+  /// `counter` may be null.
   template <class T>
-  static void adam(Stream& s, std::int64_t n, AdamArgs args, const T* g, T* w, T* m, T* v);
+  static void adam(Stream& s, std::int64_t n, AdamArgs args, const double* counter, const T* g,
+                   T* w, T* m, T* v);
 
   /// sum += Σ x²
   template <class T>
@@ -248,7 +251,8 @@ struct CudaKernels {
   template <class T>
   static void sgd(Stream& s, std::int64_t n, SgdArgs args, const T* g, T* w, T* velocity);
   template <class T>
-  static void adam(Stream& s, std::int64_t n, AdamArgs args, const T* g, T* w, T* m, T* v);
+  static void adam(Stream& s, std::int64_t n, AdamArgs args, const double* counter, const T* g,
+                   T* w, T* m, T* v);
 
   template <class T>
   static void add_squares(Stream& s, std::int64_t n, const T* x, double* sum);

@@ -320,13 +320,17 @@ void sgd(SgdArgs args, const Tensor& g, Tensor& w, Tensor& velocity) {
   });
 }
 
-void adam(AdamArgs args, const Tensor& g, Tensor& w, Tensor& m, Tensor& v) {
+void adam(AdamArgs args, const Tensor& counter, const Tensor& g, Tensor& w, Tensor& m, Tensor& v) {
   check_alike("adam", {{"w", w}, {"g", g}, {"m", m}, {"v", v}});
   check_shape("adam", "g", g, w.shape());
   check_shape("adam", "m", m, w.shape());
   check_shape("adam", "v", v, w.shape());
+  if (counter.defined()) {
+    check_scalar_f64("adam", "counter", counter, w.device());
+  }
+  const double* const count = counter.defined() ? counter.data<double>() : nullptr;
   launch(w, [&]<class K, class T>(Stream& s) {
-    call(s, K::template adam<T>, w.numel(), args, g.data<T>(), w.data<T>(), m.data<T>(),
+    call(s, K::template adam<T>, w.numel(), args, count, g.data<T>(), w.data<T>(), m.data<T>(),
          v.data<T>());
   });
 }

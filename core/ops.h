@@ -68,9 +68,9 @@ void one_hot(const Tensor& labels, Tensor& y);
 void count_correct(const Tensor& x, const Tensor& labels, Tensor& correct);
 
 /// One optimizer step on flat, equally shaped tensors (see SgdArgs, AdamArgs). `velocity`
-/// undefined: no momentum.
+/// undefined: no momentum. `counter`: f64 [], or undefined, which counts as 0.
 void sgd(SgdArgs args, const Tensor& g, Tensor& w, Tensor& velocity);
-void adam(AdamArgs args, const Tensor& g, Tensor& w, Tensor& m, Tensor& v);
+void adam(AdamArgs args, const Tensor& counter, const Tensor& g, Tensor& w, Tensor& m, Tensor& v);
 
 /// Clipping by the global norm, in two passes over the gradients: sum += Σ x² for each, then
 /// x *= min(1, max_norm / (√squares + 1e-6)) for each.   sum, squares: f64 []

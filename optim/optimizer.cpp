@@ -145,6 +145,7 @@ void Optimizer::step(LocalGradients local) {
   check_gradients(local);
   follow_moved_parameters();
   ++steps_done_;
+  on_begin_step();
   parts_of_step_.clear();  // also of a step that has failed
   for (std::size_t s = 0; s < spans_.size(); ++s) {
     append_parts(s, parts_of_step_);
@@ -163,7 +164,9 @@ void Optimizer::count_updates() {
 }
 
 bool Optimizer::repeats() const {
-  return keeps_numbers() && std::find(updates_.begin(), updates_.end(), 0) == updates_.end();
+  return keeps_numbers() && steps_done_ > 0 &&
+         std::all_of(updates_.begin(), updates_.end(),
+                     [this](std::int64_t updates) { return updates == steps_done_; });
 }
 
 void Optimizer::count_step() {
@@ -253,6 +256,7 @@ void Optimizer::begin_step() {
                 "optimizer: asked to update buckets in flight, but backward makes the updates");
   follow_moved_parameters();
   ++steps_done_;
+  on_begin_step();
 }
 
 std::function<void()> Optimizer::update_of(const Tensor& memory) {
@@ -273,6 +277,9 @@ std::function<void()> Optimizer::update_of(const Tensor& memory) {
   }
   BRIGADE_CHECK(!parts.empty(),
                 "optimizer: asked to update memory that is none of its parameters'");
+  for (SpanPart& part : parts) {
+    part.in_flight = true;
+  }
   return [this, parts = std::move(parts)] {
     for (const SpanPart& part : parts) {
       update(part);

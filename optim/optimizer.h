@@ -29,6 +29,7 @@ struct SpanPart {
   std::size_t span = 0;
   std::int64_t offset = 0;  ///< elements from the start of the span
   std::int64_t step = 0;    ///< how often its parameters have been updated, this time included
+  bool in_flight = false;   ///< updated by itself (update_of), while other steps may begin
   Tensor data;
   Tensor grad;
 };
@@ -74,8 +75,9 @@ class Optimizer {
 
   /// @name For who repeats the kernels of a step (autograd/replay.h)
   /// @{
-  /// Whether every step from now on has the kernels and the numbers of the next one, as long as the
-  /// same parameters have gradients.
+  /// Whether every step from now on has the kernels and the numbers of the next one, as long as all
+  /// parameters have gradients. Not before the first step, and no longer once a parameter has been
+  /// left out of one.
   bool repeats() const;
   /// A step has been repeated without step().
   void count_step();
@@ -96,9 +98,13 @@ class Optimizer {
   /// They begin as 0.
   Optimizer(const std::vector<autograd::Variable>& parameters, std::size_t state_tensors);
 
+  /// Another step begins, steps_done() counts it already. Nothing of it has been updated.
+  virtual void on_begin_step() {}
+
   virtual void update(const SpanPart& part) = 0;
 
-  /// Whether the numbers of a step are those of the one before, the first excepted.
+  /// Whether all parameters' updates have the kernels and the numbers of those before, the first
+  /// step's excepted.
   virtual bool keeps_numbers() const { return false; }
 
   /// What makes the new weight alpha · gradient + beta · weight; empty if a step is not as simple.

@@ -7,6 +7,7 @@
 #include "autograd/functions/mse_loss.h"
 #include "core/context.h"
 #include "core/ops.h"
+#include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/autograd/probe.h"
 #include "tests/support/expect_error.h"
@@ -24,14 +25,21 @@ constexpr std::int64_t kOut = 3;
 class Training {
  public:
   enum class Update { afterwards, recorded, in_backward };
+  enum class Optimizer { sgd, adam };
 
-  explicit Training(bool replays, Update update = Update::afterwards)
-      : model_(test::make_mlp({kIn, 8, 8, kOut})),
-        optimizer_(model_->parameters(),
-                   {.lr = 0.1, .momentum = update == Update::in_backward ? 0.0 : 0.9}),
-        records_update_(update == Update::recorded) {
+  explicit Training(bool replays, Update update = Update::afterwards,
+                    Optimizer optimizer = Optimizer::sgd)
+      : model_(test::make_mlp({kIn, 8, 8, kOut})), records_update_(update == Update::recorded) {
+    const double momentum = update == Update::in_backward ? 0.0 : 0.9;
+    if (optimizer == Optimizer::adam) {
+      optimizer_ =
+          std::make_unique<optim::Adam>(model_->parameters(), optim::Adam::Options{.lr = 0.1});
+    } else {
+      optimizer_ = std::make_unique<optim::SGD>(
+          model_->parameters(), optim::SGD::Options{.lr = 0.1, .momentum = momentum});
+    }
     if (update == Update::in_backward) {
-      optimizer_.update_in_backward();
+      optimizer_->update_in_backward();
     }
     if (replays) {
       replay_.emplace(model_->parameters(), kCpu);
@@ -49,7 +57,7 @@ class Training {
     targets_[set].copy_from(test::data_rows(steps_ * kRows, kRows, kOut, 4));
     ++steps_;
     if (forgets_gradients) {
-      optimizer_.zero_grad();
+      optimizer_->zero_grad();
     }
     const auto forward = [&] {
       return mse_loss(model_->forward(Variable(inputs_[set])), targets_[set]);
@@ -57,17 +65,17 @@ class Training {
     double loss = 0.0;
     bool updated = false;
     if (replay_) {
-      updated = records_update_ && optimizer_.repeats();
+      updated = records_update_ && optimizer_->repeats();
       const Tensor value = replay_->forward({.inputs = inputs_[set].bytes(),
                                              .targets = targets_[set].bytes(),
                                              .samples = kRows,
                                              .seed = seed,
                                              .updates = updated},
                                             forward);
-      const auto update = [this] { optimizer_.step(); };
+      const auto update = [this] { optimizer_->step(); };
       const bool repeated = replay_->backward(updated ? std::function<void()>(update) : nullptr);
       if (updated && repeated) {
-        optimizer_.count_step();
+        optimizer_->count_step();
       }
       loss = value.item();
     } else {
@@ -76,7 +84,7 @@ class Training {
       loss = value.data().item();
     }
     if (!updated) {
-      optimizer_.step();
+      optimizer_->step();
     }
     return loss;
   }
@@ -84,11 +92,11 @@ class Training {
   std::vector<float> weights() const { return values_of(model_->parameters()); }
   std::vector<Variable> parameters() const { return model_->parameters(); }
   std::size_t replays() const { return replay_->replays(); }
-  std::int64_t steps_of_optimizer() const { return optimizer_.steps_done(); }
+  std::int64_t steps_of_optimizer() const { return optimizer_->steps_done(); }
 
  private:
   std::unique_ptr<nn::Sequential> model_;
-  optim::SGD optimizer_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
   bool records_update_;
   std::optional<Replay> replay_;
   std::vector<Tensor> inputs_, targets_;
@@ -108,16 +116,18 @@ TEST(Replay, EveryStepEndsWithTheBitsOfOneThatBuildsItsGraph) {
 }
 
 TEST(Replay, TheOptimizersStepIsRecordedWithItsBackward) {
-  Training dynamic(false);
-  Training replayed(true, Training::Update::recorded);
-  for (int step = 0; step < 12; ++step) {
-    replayed.step();
-    dynamic.step();
-    ASSERT_EQ(replayed.weights(), dynamic.weights()) << "step " << step;
+  for (const auto optimizer : {Training::Optimizer::sgd, Training::Optimizer::adam}) {
+    Training dynamic(false, Training::Update::afterwards, optimizer);
+    Training replayed(true, Training::Update::recorded, optimizer);
+    for (int step = 0; step < 12; ++step) {
+      replayed.step();
+      dynamic.step();
+      ASSERT_EQ(replayed.weights(), dynamic.weights()) << "step " << step;
+    }
+    // The first step is another: its momentum has no past.
+    EXPECT_EQ(replayed.replays(), 12 - kUnreplayed - 1);
+    EXPECT_EQ(replayed.steps_of_optimizer(), 12);
   }
-  // The first step is another: its momentum has no past.
-  EXPECT_EQ(replayed.replays(), 12 - kUnreplayed - 1);
-  EXPECT_EQ(replayed.steps_of_optimizer(), 12);
 }
 
 TEST(Replay, UpdatesInBackwardAreRepeated) {
