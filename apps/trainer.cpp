@@ -9,7 +9,6 @@
 #include "core/context.h"
 #include "core/error.h"
 #include "core/ops.h"
-#include "core/recording.h"
 #include "core/trace.h"
 #include "optim/clip_grad.h"
 
@@ -64,7 +63,7 @@ Trainer::Trainer(const TrainerParts& parts)
   if (parts.replay) {
     replay_.emplace(parts.data_parallel.parameters(), parts.device);
     if (parts.device.is_cuda()) {
-      comm_.set_timing(false);  // an event inside a CUDA graph has no time one could ask for
+      comm_.set_timing(false);  // streams wait for its events: those have no time in a CUDA graph
     }
   }
 }
@@ -169,34 +168,25 @@ void Trainer::compute(const Batch& batch, const MicroBatch& micro, const char* b
   micro_losses_.push_back(loss.data());
 }
 
-/// Where its numbers do not change, the optimizer's step is part of the recording. On a GPU that
-/// makes it part of a CUDA graph, inside which no time can be taken: it counts as backward there.
+/// Where its numbers do not change, the optimizer's step is part of the recording.
 void Trainer::replay(const Batch& batch, const MicroBatch& micro) {
   updated_ = micro.last && !parts_.in_flight && parts_.optimizer.repeats();
   const autograd::Replay::Key key{.inputs = batch.inputs.bytes(),
                                   .targets = batch.targets.bytes(),
                                   .samples = batch.size(),
                                   .seed = micro.seed,
-                                  .synchronizes = micro.synchronizes,
-                                  .updates = updated_};
-  micro_losses_.push_back(replay_->forward(key, [&] { return forward(batch); }));
-  clock_.forward_done();
+                                  .synchronizes = micro.synchronizes};
+  autograd::Replay::Work work{.forward = [&] { return forward(batch); }};
+  if (updated_) {
+    work.update = [this] { update(); };
+  }
   const dist::Traffic before = comm_.traffic();
-  const auto backward_done = [this] { clock_.backward_done(); };
-  const bool timed_inside = updated_ && !parts_.device.is_cuda();
-  const auto finish = [&] {
-    if (timed_inside) {
-      repeatable(compute_stream(parts_.device), backward_done);
-    }
-    update();
-  };
-  const bool repeated = replay_->backward(updated_ ? std::function<void()>(finish) : nullptr);
-  if (updated_ && repeated) {
+  const autograd::Replay::Outcome outcome = replay_->step(key, work);
+  if (updated_ && outcome.replayed) {
     parts_.optimizer.count_step();
   }
-  if (!timed_inside) {
-    backward_done();
-  }
+  clock_.pass_done(outcome.forward_done, outcome.backward_done);
+  micro_losses_.push_back(outcome.loss);
   if (parts_.device.is_cuda() && micro.synchronizes) {
     const dist::Traffic added = comm_.traffic() - before;
     if (added.collectives > 0) {

@@ -44,9 +44,9 @@ void Replay::set_gradients(const std::vector<Gradient>& states) const {
   }
 }
 
-Replay::Entry& Replay::entry_of(const Key& key) {
+Replay::Entry& Replay::entry_of(const Key& key, bool updates) {
   const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
-    return entry->key == key && entry->before == gradients_;
+    return entry->key == key && entry->updates == updates && entry->before == gradients_;
   });
   if (found != entries_.end()) {
     return **found;
@@ -55,92 +55,83 @@ Replay::Entry& Replay::entry_of(const Key& key) {
     entries_.erase(entries_.begin());
   }
   entries_.push_back(std::make_unique<Entry>());
-  entries_.back()->key = key;
-  entries_.back()->before = gradients_;
-  return *entries_.back();
+  Entry& entry = *entries_.back();
+  entry.key = key;
+  entry.updates = updates;
+  entry.before = gradients_;
+  return entry;
 }
 
 // The rehearsal takes from the system whatever the step needs, memory and library handles, which on
-// a GPU may not happen while a graph is captured. Between two steps all of `memory_` is free: the
-// loss is copied out of it, so no step finds less there than its rehearsal did.
-Tensor Replay::forward(const Key& key, const std::function<Variable()>& compute) {
-  current_ = nullptr;
+// a GPU may not happen while a graph is captured.
+Replay::Outcome Replay::step(const Key& key, const Work& work) {
   look_at_parameters();
-  Entry& entry = entry_of(key);
-  if (entry.forward && entry.backward) {
-    entry.forward->replay();
+  Entry& entry = entry_of(key, static_cast<bool>(work.update));
+  entry.outcome.replayed = entry.recording != nullptr;
+  if (entry.recording) {
+    replay(entry);
     ++replays_;
   } else if (std::exchange(entry.rehearsed, false)) {
-    const UseReservedMemory reserved(memory_);
-    entry.forward = record(device_, [&] {
-      entry.loss = compute();
-      entry.value.copy_from(entry.loss.data());
-    });
+    record_step(entry, work);
   } else {
-    entry.forward.reset();
-    {
-      const UseReservedMemory reserved(memory_);
-      entry.loss = compute();
-    }
-    entry.value = entry.loss.data().clone();
-  }
-  current_ = &entry;
-  return entry.value;
-}
-
-bool Replay::backward(const std::function<void()>& update) {
-  BRIGADE_CHECK(current_ != nullptr, "replay: backward without a forward before it");
-  Entry& entry = *std::exchange(current_, nullptr);
-  BRIGADE_CHECK(entry.key.updates == static_cast<bool>(update),
-                "replay: expected an update behind backward exactly if the key says so");
-  if (entry.forward && entry.backward) {
-    replay_backward(entry);
-    return true;
-  }
-  const UseReservedMemory reserved(memory_);
-  const Variable loss = std::exchange(entry.loss, Variable());
-  bool listeners_know = true;  // of a failure: while backward runs the engine tells them
-  const auto run = [&] {
-    autograd::backward(loss, {.seed = entry.key.seed});
-    listeners_know = false;
-    if (update) {
-      update();
-    }
-  };
-  if (entry.forward) {
-    record_backward(entry, run, listeners_know);
-  } else {
-    run();
+    Part part = Part::forward;
+    execute(entry, work, part);
     entry.rehearsed = true;
   }
-  return false;
+  return entry.outcome;
 }
 
-// A recorded forward is of use with its backward only.
-void Replay::record_backward(Entry& entry, const std::function<void()>& run,
-                             const bool& listeners_know) {
-  std::unique_ptr<Recording> forward = std::move(entry.forward);
+// Between two steps all of `memory_` is free: the loss is copied out of it, so no step finds less
+// there than its rehearsal did.
+void Replay::execute(Entry& entry, const Work& work, Part& part) {
+  Stream& stream = compute_stream(device_);
+  const auto take_time = [&stream](Event& event) {
+    repeatable(stream, [&stream, &event] { event = stream.record(Timing::on); });
+  };
+  Outcome& outcome = entry.outcome;
+  Variable loss;
+  {
+    const UseReservedMemory reserved(memory_);
+    loss = work.forward();
+  }
+  if (!outcome.loss.defined()) {
+    outcome.loss = Tensor::empty_like(loss.data());
+  }
+  outcome.loss.copy_from(loss.data());
+  take_time(outcome.forward_done);
+
+  const UseReservedMemory reserved(memory_);
+  part = Part::backward;
+  autograd::backward(loss, {.seed = entry.key.seed});
+  part = Part::update;
+  take_time(outcome.backward_done);
+  if (work.update) {
+    work.update();
+  }
+}
+
+void Replay::record_step(Entry& entry, const Work& work) {
+  Part part = Part::forward;
   try {
-    entry.backward = record(device_, run);
+    entry.recording = record(device_, [&] { execute(entry, work, part); });
   } catch (...) {
     if (device_.is_cuda()) {
       set_gradients(entry.before);  // nothing of what was captured has been executed
     }
-    if (!listeners_know) {
+    if (part == Part::update) {  // of a backward that fails the engine tells them
       tell_listeners_of_failure();
     }
     throw;
   }
-  entry.forward = std::move(forward);
   entry.after.clear();
   for (const Variable& parameter : parameters_) {
     entry.after.push_back(gradient_of(*parameter.grad_state()));
   }
 }
 
-void Replay::replay_backward(const Entry& entry) const {
+void Replay::replay(const Entry& entry) const {
   try {
-    entry.backward->replay();
+    entry.recording->replay();
   } catch (...) {
     tell_listeners_of_failure();
     throw;

@@ -8,13 +8,14 @@
 #include "autograd/engine.h"
 #include "core/allocator.h"
 #include "core/recording.h"
+#include "core/stream.h"
 
 namespace brigade::autograd {
 
 /// Forward and backward of a training step whose shapes do not change, and what may follow them,
 /// without building its graph again: the first time they run as they always do, the second time
 /// what they enqueue is recorded, and from the third on only that is repeated. On the CPU that
-/// saves the nodes and their order; on a GPU the step becomes two launches (CUDA graphs). Same
+/// saves the nodes and their order; on a GPU the step becomes one launch (a CUDA graph). Same
 /// kernels on the same numbers, hence the same bits.
 ///
 /// What was recorded is forgotten when a parameter gets other memory, is frozen, or gets or loses a
@@ -35,8 +36,19 @@ class Replay {
     std::int64_t samples = 0;
     double seed = 1.0;         ///< BackwardOptions::seed
     bool synchronizes = true;  ///< not inside no_sync()
-    bool updates = false;      ///< backward() is given an update
     bool operator==(const Key&) const = default;
+  };
+
+  /// Neither part is called in a replay.
+  struct Work {
+    std::function<Variable()> forward;       ///< returns the loss
+    std::function<void()> update = nullptr;  ///< may be empty. Follows backward at once
+  };
+
+  struct Outcome {
+    Tensor loss;  ///< in memory that is good until the next step() with this key
+    bool replayed = false;
+    Event forward_done, backward_done;  ///< recorded with Timing::on; good as long
   };
 
   static constexpr std::size_t kMostKeys = 256;
@@ -44,18 +56,14 @@ class Replay {
   /// `parameters`: all that backward reaches, on `device`.
   Replay(std::vector<Variable> parameters, Device device);
 
-  /// The loss that `compute` returns, in memory that is good until the next forward() with this
-  /// key. Each key is recorded by itself, so inputs should come in few buffers that are used again;
-  /// of more than kMostKeys the oldest is forgotten. Error when a parameter has a hook, which a
-  /// replay would not call.
-  Tensor forward(const Key& key, const std::function<Variable()>& compute);
+  /// Forward, backward and update; the last is for what has the same numbers every time, such as
+  /// the step of an optimizer that Optimizer::repeats. Each key is recorded by itself, with and
+  /// without an update, so inputs should come in few buffers that are used again; of more than
+  /// kMostKeys the oldest is forgotten. Error when a parameter has a hook, which a replay would not
+  /// call.
+  Outcome step(const Key& key, const Work& work);
 
-  /// Backward of the last forward(). `update` is what follows it at once, such as the step of an
-  /// optimizer (Optimizer::repeats): recorded behind backward and repeated with it, and like it not
-  /// called in a replay. Returns whether this was one.
-  bool backward(const std::function<void()>& update = {});
-
-  /// How many calls of forward() were replays.
+  /// How many calls of step() were replays.
   std::size_t replays() const { return replays_; }
 
  private:
@@ -78,19 +86,19 @@ class Replay {
   }
   struct Entry {
     Key key;
-    std::vector<Gradient> before;  // backward; per parameter
+    bool updates = false;
+    std::vector<Gradient> before, after;  // per parameter
     bool rehearsed = false;
-    Variable loss;  // with its graph, until backward
-    Tensor value;   // of the loss
-    // forward alone: backward is to be recorded next. Both: ready to be replayed.
-    std::unique_ptr<Recording> forward, backward;
-    std::vector<Gradient> after;  // backward
+    std::unique_ptr<Recording> recording;
+    Outcome outcome;
   };
+  enum class Part { forward, backward, update };
 
-  Entry& entry_of(const Key& key);
+  Entry& entry_of(const Key& key, bool updates);
   void look_at_parameters();  // and forgets what no longer fits
-  void record_backward(Entry& entry, const std::function<void()>& run, const bool& listeners_know);
-  void replay_backward(const Entry& entry) const;
+  void execute(Entry& entry, const Work& work, Part& part);
+  void record_step(Entry& entry, const Work& work);
+  void replay(const Entry& entry) const;
   void tell_listeners_of_failure() const;
   void set_gradients(const std::vector<Gradient>& states) const;
 
@@ -100,7 +108,6 @@ class Replay {
   std::vector<Layout> layouts_;               // per parameter, when last looked at
   std::vector<Gradient> gradients_;           // likewise
   std::vector<std::unique_ptr<Entry>> entries_;
-  Entry* current_ = nullptr;
   std::size_t replays_ = 0;
 };
 

@@ -67,7 +67,15 @@ class CudaEvent final : public EventState {
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
 
-  void record(cudaStream_t stream) { CUDA_CHECK(cudaEventRecord(event_, stream)); }
+  /// In a capture an event is an edge of the graph, which has no time. One with a time becomes a
+  /// node instead, which notes it in every launch and orders nothing.
+  void record(cudaStream_t stream) {
+    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    CUDA_CHECK(cudaStreamIsCapturing(stream, &capture));
+    const bool node = timing_ == Timing::on && capture != cudaStreamCaptureStatusNone;
+    CUDA_CHECK(cudaEventRecordWithFlags(event_, stream,
+                                        node ? cudaEventRecordExternal : cudaEventRecordDefault));
+  }
 
   bool done() const override {
     const cudaError_t status = cudaEventQuery(event_);

@@ -39,8 +39,8 @@ struct AdamStep {
   /// writing the weights takes several times as long.
   __device__ void operator()(const T& g, T& w, T& m, T& v) const {
     const T number = step + (counter != nullptr ? static_cast<T>(*counter) : T{0});
-    const T step_size = lr / -expm1(number * log1);    // lr / (1 - beta1^number)
-    const T root = sqrt(-expm1(number * log2));        // √(1 - beta2^number)
+    const T step_size = lr / -expm1(number * log1);  // lr / (1 - beta1^number)
+    const T root = sqrt(-expm1(number * log2));      // √(1 - beta2^number)
     const T weight = shrink * w;
     const T gradient = g + decay * weight;
     m = beta1 * m + rest1 * gradient;

@@ -66,18 +66,19 @@ class Training {
     bool updated = false;
     if (replay_) {
       updated = records_update_ && optimizer_->repeats();
-      const Tensor value = replay_->forward({.inputs = inputs_[set].bytes(),
-                                             .targets = targets_[set].bytes(),
-                                             .samples = kRows,
-                                             .seed = seed,
-                                             .updates = updated},
-                                            forward);
-      const auto update = [this] { optimizer_->step(); };
-      const bool repeated = replay_->backward(updated ? std::function<void()>(update) : nullptr);
-      if (updated && repeated) {
+      Replay::Work work{.forward = forward};
+      if (updated) {
+        work.update = [this] { optimizer_->step(); };
+      }
+      const Replay::Outcome outcome = replay_->step({.inputs = inputs_[set].bytes(),
+                                                     .targets = targets_[set].bytes(),
+                                                     .samples = kRows,
+                                                     .seed = seed},
+                                                    work);
+      if (updated && outcome.replayed) {
         optimizer_->count_step();
       }
-      loss = value.item();
+      loss = outcome.loss.item();
     } else {
       const Variable value = forward();
       backward(value, {.seed = seed});
@@ -189,13 +190,13 @@ TEST(Replay, ARecordingThatFailsIsRehearsedAgain) {
   int calls = 0;
   const auto step = [&] {
     optimizer.zero_grad();
-    replay.forward({.inputs = x.bytes(), .targets = target.bytes(), .samples = kRows}, [&] {
+    const auto forward = [&] {
       if (++calls == 2) {
         throw Error("out of memory");
       }
       return mse_loss(model->forward(Variable(x)), target);
-    });
-    replay.backward();
+    };
+    replay.step({.inputs = x.bytes(), .targets = target.bytes(), .samples = kRows}, {forward});
   };
   step();
   EXPECT_ERROR(step(), "out of memory");
@@ -219,9 +220,8 @@ TEST(Replay, LeavesAGradientAloneThatBackwardDoesNotReach) {
   const Tensor target = test::data_rows(0, kRows, kOut, 4);
   for (int step = 0; step < 3; ++step) {
     optimizer.zero_grad();
-    replay.forward({.inputs = x.bytes(), .targets = target.bytes(), .samples = kRows},
-                   [&] { return mse_loss(model->forward(Variable(x)), target); });
-    replay.backward();
+    replay.step({.inputs = x.bytes(), .targets = target.bytes(), .samples = kRows},
+                {[&] { return mse_loss(model->forward(Variable(x)), target); }});
     EXPECT_TRUE(model->parameters().front().grad_state()->filled) << "step " << step;
     EXPECT_FALSE(unused.front().grad_state()->filled) << "step " << step;
   }
@@ -328,9 +328,26 @@ TEST(Replay, TellsListenersAndForgetsWhatItHasRecordedWhenOneMoreComes) {
   EXPECT_TRUE(log.empty()) << "a listener that is gone is not called";
 }
 
-TEST(Replay, AskedForABackwardWithoutAForwardIsAnError) {
-  Replay replay({}, kCpu);
-  EXPECT_ERROR(replay.backward(), "replay: backward without a forward before it");
+TEST(Replay, TakesTheTimesOfEachReplay) {
+  const auto model = test::make_mlp({kIn, kOut});
+  const Tensor x = test::data_rows(0, kRows, kIn, 3);
+  const Tensor target = test::data_rows(0, kRows, kOut, 4);
+  Replay replay(model->parameters(), kCpu);
+  Stream& stream = compute_stream(kCpu);
+  for (int step = 0; step < 5; ++step) {
+    const Event begin = stream.record(Timing::on);
+    const Replay::Outcome outcome =
+        replay.step({.inputs = x.bytes(), .targets = target.bytes(), .samples = kRows},
+                    {.forward = [&] { return mse_loss(model->forward(Variable(x)), target); },
+                     .update = [] {}});
+    EXPECT_EQ(outcome.replayed, step >= 2);
+    EXPECT_GT(elapsed_ms(begin, outcome.forward_done), 0.0) << "step " << step;
+    EXPECT_GT(elapsed_ms(outcome.forward_done, outcome.backward_done), 0.0) << "step " << step;
+    EXPECT_GE(elapsed_ms(outcome.backward_done, stream.record(Timing::on)), 0.0);
+    for (const Variable& parameter : model->parameters()) {
+      parameter.zero_grad();
+    }
+  }
 }
 
 }  // namespace

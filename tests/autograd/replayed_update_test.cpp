@@ -3,6 +3,7 @@
 
 #include "autograd/functions/mse_loss.h"
 #include "autograd/replay.h"
+#include "core/ops.h"
 #include "tests/autograd/probe.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/small_model.h"
@@ -14,15 +15,28 @@ constexpr std::int64_t kRows = 5;
 constexpr std::int64_t kIn = 4;
 constexpr std::int64_t kOut = 3;
 
-TEST(ReplayedUpdate, IsAnnouncedByTheKey) {
+TEST(ReplayedUpdate, IsLeftOutWhereNoneIsGiven) {
   const auto model = test::make_mlp({kIn, kOut});
   Replay replay(model->parameters(), kCpu);
   const Tensor x = test::data_rows(0, kRows, kIn, 3);
-  replay.forward({.inputs = x.bytes(), .samples = kRows}, [&] {
-    return mse_loss(model->forward(Variable(x)), Tensor::zeros({kRows, kOut}));
-  });
-  EXPECT_ERROR(replay.backward([] {}),
-               "replay: expected an update behind backward exactly if the key says so");
+  const Tensor target = Tensor::zeros({kRows, kOut});
+  Tensor updates = Tensor::zeros({1});
+  const Tensor one = Tensor::from(std::vector<float>{1.0F}, {1});
+  const auto step = [&](bool updated) {
+    for (const Variable& parameter : model->parameters()) {
+      parameter.zero_grad();
+    }
+    Replay::Work work{.forward = [&] { return mse_loss(model->forward(Variable(x)), target); }};
+    if (updated) {
+      work.update = [&] { ops::axpby(one, {.beta = 1.0}, updates); };
+    }
+    return replay.step({.inputs = x.bytes(), .samples = kRows}, work).replayed;
+  };
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(step(true), i == 2);
+    EXPECT_EQ(step(false), i == 2) << "a recording of its own";
+  }
+  EXPECT_EQ(updates.item(), 3.0);
 }
 
 TEST(ReplayedUpdate, ToldToListenersIfItFailsWhileItIsRecorded) {
@@ -41,14 +55,15 @@ TEST(ReplayedUpdate, ToldToListenersIfItFailsWhileItIsRecorded) {
     for (const Variable& parameter : model->parameters()) {
       parameter.zero_grad();
     }
-    replay.forward(
-        {.inputs = x.bytes(), .targets = target.bytes(), .samples = kRows, .updates = true},
-        [&] { return mse_loss(model->forward(Variable(x)), target); });
-    return replay.backward([&] {
+    const auto update = [&] {
       if (++updates == 2) {
         throw Error("no update");
       }
-    });
+    };
+    return replay
+        .step({.inputs = x.bytes(), .targets = target.bytes(), .samples = kRows},
+              {[&] { return mse_loss(model->forward(Variable(x)), target); }, update})
+        .replayed;
   };
   EXPECT_FALSE(step());
   EXPECT_THAT(log, testing::Not(testing::Contains("abort")));

@@ -68,8 +68,7 @@ void EngineChain::run() {
 }
 
 void EngineChain::replay() {
-  replay_.forward({.inputs = x_.data().bytes()}, [this] { return end(); });
-  replay_.backward();
+  replay_.step({.inputs = x_.data().bytes()}, {[this] { return end(); }});
 }
 
 NarrowNetwork::NarrowNetwork(std::size_t layers)
@@ -87,9 +86,8 @@ void NarrowNetwork::run() {
 }
 
 void NarrowNetwork::replay() {
-  replay_.forward({.inputs = x_.bytes(), .targets = target_.bytes(), .samples = 1},
-                  [this] { return loss(); });
-  replay_.backward();
+  replay_.step({.inputs = x_.bytes(), .targets = target_.bytes(), .samples = 1},
+               {[this] { return loss(); }});
 }
 
 WrappedParameters::WrappedParameters(std::size_t count)

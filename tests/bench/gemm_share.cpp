@@ -163,9 +163,8 @@ class FullStep {
   /// The same from the third time on without its graph.
   void replay() {
     optimizer_.zero_grad();
-    replay_.forward({.inputs = x_.bytes(), .targets = target_.bytes(), .samples = x_.shape()[0]},
-                    [this] { return loss(); });
-    replay_.backward();
+    replay_.step({.inputs = x_.bytes(), .targets = target_.bytes(), .samples = x_.shape()[0]},
+                 {[this] { return loss(); }});
     optimizer_.step();
   }
 

@@ -148,13 +148,14 @@ class Training {
 
   void replay_step() {
     const bool updates = options_.step == Step::wholly_replayed && optimizer_->repeats();
-    replay_->forward({.inputs = x_.bytes(), .samples = kRows, .updates = updates},
-                     [this] { return forward(); });
-    const std::function<void()> update = [this] { optimizer_->step(); };
-    const bool repeated = replay_->backward(updates ? update : nullptr);
+    autograd::Replay::Work work{.forward = [this] { return forward(); }};
+    if (updates) {
+      work.update = [this] { optimizer_->step(); };
+    }
+    const auto outcome = replay_->step({.inputs = x_.bytes(), .samples = kRows}, work);
     if (!updates) {
       optimizer_->step();
-    } else if (repeated) {
+    } else if (outcome.replayed) {
       optimizer_->count_step();
     }
   }
@@ -249,6 +250,10 @@ TEST(SteadyState, NorDoesAStepOnOneThreadWhichHasItsOwnLibraryForProducts) {
 void expect_steady_in_every_way(Device device) {
   constexpr std::int64_t kLayers = 3;
   dist::SingleProcessCommunicator comm(device);
+  const PerStep adam =
+      steady_steps({.comm = comm, .device = device, .adam = true, .step = Step::wholly_replayed});
+  expect_steady_tensors(adam);
+  EXPECT_EQ(adam.replays, kSteps);
   for (const Step step :
        {Step::dynamic, Step::replayed, Step::wholly_replayed, Step::fused_update}) {
     for (const auto precision : {autograd::Precision::full, autograd::Precision::bf16}) {

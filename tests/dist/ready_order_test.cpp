@@ -97,9 +97,8 @@ TEST(ReadyOrder, BucketsRebuiltInARehearsalAreNotInItsMemory) {
   DataParallel parallel(wrong_way_round(*model), comm, {.bucket_bytes = 256});
   autograd::Replay replay(model->parameters(), kCpu);
   const Tensor x = test::data_rows(0, 4, 2, 3);
-  replay.forward({.inputs = x.bytes(), .targets = x.bytes(), .samples = 4},
-                 [&] { return autograd::mse_loss(model->forward(autograd::Variable(x)), x); });
-  replay.backward();
+  replay.step({.inputs = x.bytes(), .targets = x.bytes(), .samples = 4},
+              {[&] { return autograd::mse_loss(model->forward(autograd::Variable(x)), x); }});
   EXPECT_TRUE(parallel.rebuilt());
   const std::size_t elsewhere = Context::current().memory_stats(kCpu).in_use -
                                 Context::current().allocator(kCpu)->stats().in_use;

@@ -61,13 +61,12 @@ Outcome train(const Training& how, bool replays) {
         autograd::backward(forward(), {.seed = 0.5});
         return;
       }
-      replay->forward({.inputs = x.bytes(),
-                       .targets = target.bytes(),
-                       .samples = 5,
-                       .seed = 0.5,
-                       .synchronizes = synchronizes},
-                      forward);
-      replay->backward();
+      replay->step({.inputs = x.bytes(),
+                    .targets = target.bytes(),
+                    .samples = 5,
+                    .seed = 0.5,
+                    .synchronizes = synchronizes},
+                   {forward});
     };
     for (int step = 0; step < kSteps; ++step) {
       optimizer.zero_grad();

@@ -122,10 +122,10 @@ TEST_F(TrainingOnGpu, WeightsAfterTwentyStepsEqualTheCpu) {
   }
 }
 
-enum class Update { adam_beside_the_graph, sgd_in_the_graph, sgd_in_backward, sgd_afterwards };
+enum class Update { adam_in_the_graph, sgd_in_the_graph, sgd_in_backward, sgd_afterwards };
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const nn::Sequential& model, Update update) {
-  if (update == Update::adam_beside_the_graph) {
+  if (update == Update::adam_in_the_graph) {
     return std::make_unique<optim::Adam>(model.parameters(), optim::Adam::Options{});
   }
   const double momentum = update == Update::sgd_in_the_graph ? 0.9 : 0.0;
@@ -159,18 +159,23 @@ auto train_on_gpu(bool captures, Update update, std::size_t& replays) {
       continue;
     }
     const bool inside = optimizer->repeats();
-    const Tensor value = replay.forward(
-        {.inputs = x.bytes(), .targets = labels.bytes(), .samples = kBatch, .updates = inside},
-        forward);
-    const auto step_of_optimizer = [&] { optimizer->step(); };
-    const bool repeated =
-        replay.backward(inside ? std::function<void()>(step_of_optimizer) : nullptr);
+    autograd::Replay::Work work{.forward = forward};
+    if (inside) {
+      work.update = [&] { optimizer->step(); };
+    }
+    const Event begin = compute_stream(kGpu).record(Timing::on);
+    const autograd::Replay::Outcome outcome =
+        replay.step({.inputs = x.bytes(), .targets = labels.bytes(), .samples = kBatch}, work);
     if (!inside) {
       optimizer->step();
-    } else if (repeated) {
+    } else if (outcome.replayed) {
       optimizer->count_step();
     }
-    losses.push_back(value.item());
+    losses.push_back(outcome.loss.item());
+    // Also inside a graph, in every launch anew.
+    compute_stream(kGpu).synchronize();
+    EXPECT_GT(elapsed_ms(begin, outcome.forward_done), 0.0) << "step " << step;
+    EXPECT_GT(elapsed_ms(outcome.forward_done, outcome.backward_done), 0.0) << "step " << step;
   }
   replays = replay.replays();
   return std::pair(autograd::values_of(model.parameters()), losses);
@@ -178,7 +183,7 @@ auto train_on_gpu(bool captures, Update update, std::size_t& replays) {
 
 TEST_F(TrainingOnGpu, ACudaGraphEndsWithTheBitsOfSingleLaunches) {
   for (const Update update :
-       {Update::adam_beside_the_graph, Update::sgd_in_the_graph, Update::sgd_in_backward}) {
+       {Update::adam_in_the_graph, Update::sgd_in_the_graph, Update::sgd_in_backward}) {
     SCOPED_TRACE(static_cast<int>(update));
     std::size_t replays = 0;
     const auto dynamic = train_on_gpu(false, update, replays);
