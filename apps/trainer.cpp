@@ -9,6 +9,7 @@
 #include "core/context.h"
 #include "core/error.h"
 #include "core/ops.h"
+#include "core/pinned.h"
 #include "core/trace.h"
 #include "optim/clip_grad.h"
 
@@ -52,7 +53,9 @@ Trainer::Trainer(const TrainerParts& parts)
       clock_(parts.device, comm_),
       // A replay passes none of the places that are recorded.
       recorder_(parts.replay ? TraceSchedule{.skip = 0, .steps = 0} : parts.trace, clock_, comm_),
-      device_losses_(Tensor::zeros({kLossWindow}, DType::f32, parts.device)) {
+      device_losses_(Tensor::zeros({kLossWindow}, DType::f32, parts.device)),
+      host_losses_(parts.device.is_cuda() ? empty_pinned({kLossWindow}, DType::f32)
+                                          : Tensor::empty({kLossWindow})) {
   if (parts.in_flight) {
     parts.data_parallel.update_in_flight(
         {.begin_step = [&optimizer = parts.optimizer] { optimizer.begin_step(); },
@@ -96,9 +99,12 @@ void Trainer::step(std::int64_t step, Timed timed) {
     history_.add(spans, samples);
   }
   recorder_.after_step(step, std::move(spans));
+  if (losses_sent_ > 0) {
+    collect_losses();  // the device has ended a step since
+  }
   global_samples_.push_back(samples);
-  add_losses(batches);
   next_step_ = step + 1;
+  add_losses(batches);
 }
 
 const std::vector<Batch>& Trainer::load(std::int64_t step) {
@@ -207,9 +213,6 @@ void Trainer::update() {
 
 /// Adds the step's losses, each times its samples, into one number on the device.
 void Trainer::add_losses(const std::vector<Batch>& batches) {
-  if (losses_on_device_ == kLossWindow) {
-    flush_losses();
-  }
   Tensor sum = device_losses_.flat_view(losses_on_device_++, {});
   for (std::size_t micro = 0; micro < batches.size(); ++micro) {
     if (batches[micro].size() > 0) {  // the mean over no samples is not a number one can add
@@ -218,15 +221,25 @@ void Trainer::add_losses(const std::vector<Batch>& batches) {
     }
   }
   micro_losses_.clear();
+  if (losses_on_device_ == kLossWindow) {
+    send_losses();
+  }
 }
 
-/// All ranks flush after the same steps and then know each other's losses, so a loss that is not
+void Trainer::send_losses() {
+  host_losses_.copy_from(device_losses_);
+  losses_arrive_ = compute_stream(parts_.device).record();
+  device_losses_.zero();
+  losses_sent_ = std::exchange(losses_on_device_, 0);
+}
+
+/// All ranks collect after the same steps and then know each other's losses, so a loss that is not
 /// finite ends the run on all of them, with one message that tells where it began.
-void Trainer::flush_losses() {
-  const auto ranks =
-      gather_vectors(comm_, device_losses_.rows(0, losses_on_device_).to_vector<float>());
-  const std::int64_t first = next_step_ - losses_on_device_;
-  for (std::int64_t i = 0; i < losses_on_device_; ++i) {
+void Trainer::collect_losses() {
+  losses_arrive_.synchronize();
+  const auto ranks = gather_vectors(comm_, host_losses_.rows(0, losses_sent_).to_vector<float>());
+  const std::int64_t first = next_step_ - losses_on_device_ - losses_sent_;
+  for (std::int64_t i = 0; i < losses_sent_; ++i) {
     std::vector<float> sums(ranks.size());
     std::transform(ranks.begin(), ranks.end(), sums.begin(),
                    [i](const auto& one) { return one[static_cast<std::size_t>(i)]; });
@@ -237,12 +250,17 @@ void Trainer::flush_losses() {
     }
     losses_.push_back(loss);
   }
-  device_losses_.zero();
-  losses_on_device_ = 0;
+  losses_sent_ = 0;
 }
 
 std::vector<double> Trainer::take_losses() {
-  flush_losses();
+  if (losses_sent_ > 0) {
+    collect_losses();
+  }
+  if (losses_on_device_ > 0) {
+    send_losses();
+    collect_losses();
+  }
   global_samples_.clear();
   return std::exchange(losses_, {});
 }

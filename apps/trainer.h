@@ -84,7 +84,8 @@ class Trainer {
   void replay(const Batch& batch, const MicroBatch& micro);
   void update();
   void add_losses(const std::vector<Batch>& batches);
-  void flush_losses();
+  void send_losses();
+  void collect_losses();
 
   TrainerParts parts_;
   dist::Communicator& comm_;
@@ -99,9 +100,13 @@ class Trainer {
   bool updated_ = false;   // the step's update was recorded or repeated with its backward
 
   std::vector<Tensor> micro_losses_;  // of the current step
-  // Summed losses stay on the device until somebody asks, because fetching one makes the host wait.
+  // Summed losses stay on the device until somebody asks or a window is full. They are then sent to
+  // the host, which looks at them a step later and so need not wait for them.
   Tensor device_losses_;  // [kLossWindow]
+  Tensor host_losses_;    // [kLossWindow]; pinned beside a GPU
   std::int64_t losses_on_device_ = 0;
+  std::int64_t losses_sent_ = 0;  // of the steps before those on the device
+  Event losses_arrive_;
   std::vector<double> losses_;          // per step since take_losses(): mean over all ranks
   std::vector<double> global_samples_;  // likewise
 };

@@ -6,18 +6,19 @@ namespace brigade {
 
 namespace {
 
+cudaMemoryType type_of(const void* memory) {
+  cudaPointerAttributes attributes{};
+  CUDA_CHECK(cudaPointerGetAttributes(&attributes, memory));
+  return attributes.type;
+}
+
 /// Whether a copy out of `src` may still read it when cudaMemcpyAsync has returned, though it is
 /// not pinned: where the GPU can read pageable memory by itself (HMM, Grace Hopper).
 bool may_be_read_later(Device device, const void* src) {
   int reads_host_pages = 0;
   CUDA_CHECK(
       cudaDeviceGetAttribute(&reads_host_pages, cudaDevAttrPageableMemoryAccess, device.index));
-  if (reads_host_pages == 0) {
-    return false;
-  }
-  cudaPointerAttributes memory{};
-  CUDA_CHECK(cudaPointerGetAttributes(&memory, src));
-  return memory.type == cudaMemoryTypeUnregistered;
+  return reads_host_pages != 0 && type_of(src) == cudaMemoryTypeUnregistered;
 }
 
 }  // namespace
@@ -74,10 +75,14 @@ void CudaKernels::copy_from_host(Stream& s, void* dst, const void* src, std::siz
   }
 }
 
+/// `dst` may be read at once, unless it is pinned.
 void CudaKernels::copy_to_host(Stream& s, void* dst, const void* src, std::size_t bytes) {
-  if (bytes > 0) {
-    cudaStream_t stream = cuda::stream_of(s);
-    CUDA_CHECK(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, stream));
+  if (bytes == 0) {
+    return;
+  }
+  cudaStream_t stream = cuda::stream_of(s);
+  CUDA_CHECK(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, stream));
+  if (type_of(dst) != cudaMemoryTypeHost) {
     CUDA_CHECK(cudaStreamSynchronize(stream));
   }
 }

@@ -32,9 +32,11 @@ struct Setup {
   double lr = 0.1;
   double clip_norm = 0.0;
   Prefetch prefetch = Prefetch::off;
+  std::int64_t epochs = 2;
+  std::int64_t steps_per_look = 3;  // at the losses
 };
 
-/// Two epochs over 40 samples with a global batch of 12: the last batch of an epoch has 4.
+/// Some epochs over 40 samples with a global batch of 12: the last batch of an epoch has 4.
 Outcome train(const Setup& setup) {
   Outcome outcome;
   std::mutex mutex;
@@ -60,9 +62,9 @@ Outcome train(const Setup& setup) {
                      .clip_norm = setup.clip_norm,
                      .prefetch = setup.prefetch});
     std::vector<double> losses;
-    for (std::int64_t step = 0; step < 2 * sampler.steps_per_epoch(); ++step) {
+    for (std::int64_t step = 0; step < setup.epochs * sampler.steps_per_epoch(); ++step) {
       trainer.step(step);
-      if (step % 3 == 0) {
+      if (step % setup.steps_per_look == 0) {
         const std::vector<double> some = trainer.take_losses();
         losses.insert(losses.end(), some.begin(), some.end());
       }
@@ -116,6 +118,17 @@ TEST(Trainer, ClipsTheAverageNotEachRanksShare) {
   expect_near(train({.ranks = 3, .batch = 4, .clip_norm = 0.1}), alone);
   expect_near(train({.ranks = 2, .batch = 2, .accum = 3, .deferred_sync = true, .clip_norm = 0.1}),
               alone);
+}
+
+// More steps than a device keeps losses of.
+TEST(Trainer, ManyStepsLossesAreThoseOfEach) {
+  const Outcome one_by_one = train({.ranks = 2, .batch = 6, .epochs = 40, .steps_per_look = 1});
+  EXPECT_EQ(one_by_one.losses.size(), 160U);
+  for (const std::int64_t steps : {63, 64, 65, 1000}) {
+    EXPECT_EQ(train({.ranks = 2, .batch = 6, .epochs = 40, .steps_per_look = steps}).losses,
+              one_by_one.losses)
+        << steps;
+  }
 }
 
 TEST(Trainer, ReadingAheadChangesNoBit) {

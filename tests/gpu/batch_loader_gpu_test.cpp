@@ -1,5 +1,6 @@
 #include "apps/batch_loader.h"
 #include "apps/synthetic.h"
+#include "core/context.h"
 #include "core/pinned.h"
 #include "tests/gpu/gpu_test.h"
 
@@ -62,6 +63,7 @@ TEST_F(BatchLoaderOnGpu, PinnedMemoryTravelsBothWays) {
   ops::uniform({.seed = 1, .sequence = 0, .low = -1.0, .high = 1.0}, host);
   const Tensor back = empty_pinned({1000, 3}, DType::f32);
   back.copy_from(host.to(kGpu));
+  compute_stream(kGpu).synchronize();
   EXPECT_EQ(back.to_vector<float>(), host.to_vector<float>());
   EXPECT_EQ(empty_pinned({0, 3}, DType::f32).numel(), 0);
 }
