@@ -113,13 +113,6 @@ void StepClock::forward_done() {
 void StepClock::backward_done() {
   mark();
 }
-void StepClock::pass_done(const Event& forward, const Event& backward) {
-  mark(forward);
-  mark(backward);
-}
-void StepClock::mark() {
-  mark(stream_.record(Timing::on));
-}
 void StepClock::mark(const Event& event) {
   if (recording_) {
     memory_.push_back(Context::current().memory_stats(device_).in_use);

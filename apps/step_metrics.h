@@ -117,15 +117,14 @@ class StepClock {
   void start(Border border = Border::barrier);
   void forward_done();
   void backward_done();
-  /// The same for a pass whose ends `forward` and `backward` mark, recorded with Timing::on.
-  void pass_done(const Event& forward, const Event& backward);
+  /// The same for the next end, which `event` marks (Stream::record_time).
+  void mark(const Event& event);
   /// Everything of the step is enqueued. Waits for the compute stream. A collective or update that
   /// is still in flight counts up to here, and the rest of it in the next step.
   StepSpans finish(std::vector<dist::UpdateRecord> updates = {});
 
  private:
-  void mark();
-  void mark(const Event& event);
+  void mark() { mark(stream_.record_time()); }
   void add_collectives(StepSpans& spans);
   void add_updates(StepSpans& spans);
 

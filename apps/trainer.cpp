@@ -66,7 +66,7 @@ Trainer::Trainer(const TrainerParts& parts)
   if (parts.replay) {
     replay_.emplace(parts.data_parallel.parameters(), parts.device);
     if (parts.device.is_cuda()) {
-      comm_.set_timing(false);  // streams wait for its events: those have no time in a CUDA graph
+      comm_.set_timing(false);  // an event that streams wait for has no time in a CUDA graph
     }
   }
 }
@@ -99,9 +99,7 @@ void Trainer::step(std::int64_t step, Timed timed) {
     history_.add(spans, samples);
   }
   recorder_.after_step(step, std::move(spans));
-  if (losses_sent_ > 0) {
-    collect_losses();  // the device has ended a step since
-  }
+  collect_losses();  // the device has ended a step since they were sent
   global_samples_.push_back(samples);
   next_step_ = step + 1;
   add_losses(batches);
@@ -182,16 +180,15 @@ void Trainer::replay(const Batch& batch, const MicroBatch& micro) {
                                   .samples = batch.size(),
                                   .seed = micro.seed,
                                   .synchronizes = micro.synchronizes};
-  autograd::Replay::Work work{.forward = [&] { return forward(batch); }};
-  if (updated_) {
-    work.update = [this] { update(); };
-  }
+  const std::function<void()> update_too = [this] { update(); };
   const dist::Traffic before = comm_.traffic();
-  const autograd::Replay::Outcome outcome = replay_->step(key, work);
+  const autograd::Replay::Outcome outcome = replay_->step(
+      key, {.forward = [&] { return forward(batch); }, .update = updated_ ? update_too : nullptr});
   if (updated_ && outcome.replayed) {
     parts_.optimizer.count_step();
   }
-  clock_.pass_done(outcome.forward_done, outcome.backward_done);
+  clock_.mark(outcome.forward_done);
+  clock_.mark(outcome.backward_done);
   micro_losses_.push_back(outcome.loss);
   if (parts_.device.is_cuda() && micro.synchronizes) {
     const dist::Traffic added = comm_.traffic() - before;
@@ -236,6 +233,9 @@ void Trainer::send_losses() {
 /// All ranks collect after the same steps and then know each other's losses, so a loss that is not
 /// finite ends the run on all of them, with one message that tells where it began.
 void Trainer::collect_losses() {
+  if (losses_sent_ == 0) {
+    return;
+  }
   losses_arrive_.synchronize();
   const auto ranks = gather_vectors(comm_, host_losses_.rows(0, losses_sent_).to_vector<float>());
   const std::int64_t first = next_step_ - losses_on_device_ - losses_sent_;
@@ -254,13 +254,9 @@ void Trainer::collect_losses() {
 }
 
 std::vector<double> Trainer::take_losses() {
-  if (losses_sent_ > 0) {
-    collect_losses();
-  }
-  if (losses_on_device_ > 0) {
-    send_losses();
-    collect_losses();
-  }
+  collect_losses();
+  send_losses();
+  collect_losses();
   global_samples_.clear();
   return std::exchange(losses_, {});
 }

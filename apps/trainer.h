@@ -85,7 +85,7 @@ class Trainer {
   void update();
   void add_losses(const std::vector<Batch>& batches);
   void send_losses();
-  void collect_losses();
+  void collect_losses();  // if any were sent
 
   TrainerParts parts_;
   dist::Communicator& comm_;

@@ -86,7 +86,7 @@ Replay::Outcome Replay::step(const Key& key, const Work& work) {
 void Replay::execute(Entry& entry, const Work& work, Part& part) {
   Stream& stream = compute_stream(device_);
   const auto take_time = [&stream](Event& event) {
-    repeatable(stream, [&stream, &event] { event = stream.record(Timing::on); });
+    repeatable(stream, [&stream, &event] { event = stream.record_time(); });
   };
   Outcome& outcome = entry.outcome;
   Variable loss;

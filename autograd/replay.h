@@ -25,7 +25,8 @@ namespace brigade::autograd {
 ///
 /// Goes before the listeners (dist::DataParallel), communicators and the optimizer of what it has
 /// recorded. After an exception in backward the listeners have heard of it (on_backward_abort); a
-/// step that failed while it was recorded is rehearsed again.
+/// step that failed while it was recorded is rehearsed again; an optimizer that was part of it may
+/// have counted it.
 class Replay {
  public:
   /// What must be as it was for a recording to fit, beside the parameters' own state: the memory of
@@ -48,7 +49,7 @@ class Replay {
   struct Outcome {
     Tensor loss;  ///< in memory that is good until the next step() with this key
     bool replayed = false;
-    Event forward_done, backward_done;  ///< recorded with Timing::on; good as long
+    Event forward_done, backward_done;  ///< Stream::record_time; good as long
   };
 
   static constexpr std::size_t kMostKeys = 256;
@@ -89,8 +90,8 @@ class Replay {
     bool updates = false;
     std::vector<Gradient> before, after;  // per parameter
     bool rehearsed = false;
+    Outcome outcome;  // outlives the recording, which writes to it
     std::unique_ptr<Recording> recording;
-    Outcome outcome;
   };
   enum class Part { forward, backward, update };
 

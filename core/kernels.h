@@ -55,8 +55,8 @@ struct SgdArgs {
   bool first_step = false;
 };
 
-/// One step of torch.optim.Adam (decoupled = false) or AdamW (true). Its number, which counts from 1,
-/// is `step` plus, where the kernel is given a counter, what that holds when the kernel runs.
+/// One step of torch.optim.Adam (decoupled = false) or AdamW (true). Its number, which counts from
+/// 1, is `step` plus, where the kernel is given a counter, what that holds when the kernel runs.
 struct AdamArgs {
   double lr = 0.0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.0;
   bool decoupled = false;
@@ -83,6 +83,8 @@ struct CpuKernels {
   static void copy_from_host(Stream& s, void* dst, const void* src, std::size_t bytes);
   /// Returns when the bytes have arrived.
   static void copy_to_host(Stream& s, void* dst, const void* src, std::size_t bytes);
+  /// The same, but does not wait where `dst` is pinned (core/pinned.h).
+  static void send_to_host(Stream& s, void* dst, const void* src, std::size_t bytes);
 
   /// x[i] = value
   template <class T>
@@ -191,6 +193,7 @@ struct CudaKernels {
   static void copy(Stream& s, void* dst, const void* src, std::size_t bytes);
   static void copy_from_host(Stream& s, void* dst, const void* src, std::size_t bytes);
   static void copy_to_host(Stream& s, void* dst, const void* src, std::size_t bytes);
+  static void send_to_host(Stream& s, void* dst, const void* src, std::size_t bytes);
 
   template <class T>
   static void fill(Stream& s, std::int64_t n, T value, T* x);

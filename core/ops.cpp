@@ -32,6 +32,14 @@ void check_shape(const char* op, const char* name, const Tensor& tensor, const S
                 tensor.shape());
 }
 
+/// check_alike, and of the first one's shape.
+void check_same(const char* op, std::initializer_list<Operand> operands) {
+  check_alike(op, operands);
+  for (const auto& [name, tensor] : operands) {
+    check_shape(op, name, tensor, operands.begin()->tensor.shape());
+  }
+}
+
 void check_matrix(const char* op, const char* name, const Tensor& tensor) {
   BRIGADE_CHECK(tensor.shape().rank() == 2, op, ": expected ", name, " with 2 dimensions, got ",
                 tensor.shape());
@@ -95,17 +103,14 @@ void fill(double value, Tensor& x) {
 }
 
 void axpby(const Tensor& x, Scale scale, Tensor& y) {
-  check_alike("axpby", {{"x", x}, {"y", y}});
-  check_shape("axpby", "y", y, x.shape());
+  check_same("axpby", {{"x", x}, {"y", y}});
   launch(x, [&]<class K, class T>(Stream& s) {
     call(s, K::template axpby<T>, x.numel(), x.data<T>(), scale, y.data<T>());
   });
 }
 
 void add(const Tensor& a, const Tensor& b, Tensor& y) {
-  check_alike("add", {{"a", a}, {"b", b}, {"y", y}});
-  check_shape("add", "b", b, a.shape());
-  check_shape("add", "y", y, a.shape());
+  check_same("add", {{"a", a}, {"b", b}, {"y", y}});
   launch(a, [&]<class K, class T>(Stream& s) {
     call(s, K::template add<T>, a.numel(), a.data<T>(), b.data<T>(), y.data<T>());
   });
@@ -218,17 +223,14 @@ void orthonormalize(Tensor& x) {
 }
 
 void relu(const Tensor& x, Tensor& y) {
-  check_alike("relu", {{"x", x}, {"y", y}});
-  check_shape("relu", "y", y, x.shape());
+  check_same("relu", {{"x", x}, {"y", y}});
   launch(x, [&]<class K, class T>(Stream& s) {
     call(s, K::template relu<T>, x.numel(), x.data<T>(), y.data<T>());
   });
 }
 
 void relu_backward(const Tensor& dy, const Tensor& y, Scale scale, Tensor& dx) {
-  check_alike("relu_backward", {{"dy", dy}, {"y", y}, {"dx", dx}});
-  check_shape("relu_backward", "dy", dy, y.shape());
-  check_shape("relu_backward", "dx", dx, y.shape());
+  check_same("relu_backward", {{"y", y}, {"dy", dy}, {"dx", dx}});
   launch(y, [&]<class K, class T>(Stream& s) {
     call(s, K::template relu_backward<T>, y.numel(), dy.data<T>(), y.data<T>(), scale,
          dx.data<T>());
@@ -236,10 +238,9 @@ void relu_backward(const Tensor& dy, const Tensor& y, Scale scale, Tensor& dx) {
 }
 
 void relu_bias_backward(const Tensor& dy, const Tensor& y, Tensor& dz, Tensor& db) {
-  check_alike("relu_bias_backward", {{"dy", dy}, {"y", y}, {"dz", dz}, {"db", db}});
+  check_same("relu_bias_backward", {{"dy", dy}, {"y", y}, {"dz", dz}});
+  check_alike("relu_bias_backward", {{"dy", dy}, {"db", db}});
   check_matrix("relu_bias_backward", "dy", dy);
-  check_shape("relu_bias_backward", "y", y, dy.shape());
-  check_shape("relu_bias_backward", "dz", dz, dy.shape());
   check_shape("relu_bias_backward", "db", db, {dy.shape()[1]});
   launch(y, [&]<class K, class T>(Stream& s) {
     call(s, K::template relu_bias_backward<T>, y.shape()[0], y.shape()[1], dy.data<T>(),
@@ -308,11 +309,9 @@ void count_correct(const Tensor& x, const Tensor& labels, Tensor& correct) {
 }
 
 void sgd(SgdArgs args, const Tensor& g, Tensor& w, Tensor& velocity) {
-  check_alike("sgd", {{"w", w}, {"g", g}});
-  check_shape("sgd", "g", g, w.shape());
+  check_same("sgd", {{"w", w}, {"g", g}});
   if (velocity.defined()) {
-    check_alike("sgd", {{"w", w}, {"velocity", velocity}});
-    check_shape("sgd", "velocity", velocity, w.shape());
+    check_same("sgd", {{"w", w}, {"velocity", velocity}});
   }
   launch(w, [&]<class K, class T>(Stream& s) {
     call(s, K::template sgd<T>, w.numel(), args, g.data<T>(), w.data<T>(),
@@ -321,14 +320,12 @@ void sgd(SgdArgs args, const Tensor& g, Tensor& w, Tensor& velocity) {
 }
 
 void adam(AdamArgs args, const Tensor& counter, const Tensor& g, Tensor& w, Tensor& m, Tensor& v) {
-  check_alike("adam", {{"w", w}, {"g", g}, {"m", m}, {"v", v}});
-  check_shape("adam", "g", g, w.shape());
-  check_shape("adam", "m", m, w.shape());
-  check_shape("adam", "v", v, w.shape());
+  check_same("adam", {{"w", w}, {"g", g}, {"m", m}, {"v", v}});
+  const double* count = nullptr;
   if (counter.defined()) {
     check_scalar_f64("adam", "counter", counter, w.device());
+    count = counter.data<double>();
   }
-  const double* const count = counter.defined() ? counter.data<double>() : nullptr;
   launch(w, [&]<class K, class T>(Stream& s) {
     call(s, K::template adam<T>, w.numel(), args, count, g.data<T>(), w.data<T>(), m.data<T>(),
          v.data<T>());

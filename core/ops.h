@@ -68,7 +68,8 @@ void one_hot(const Tensor& labels, Tensor& y);
 void count_correct(const Tensor& x, const Tensor& labels, Tensor& correct);
 
 /// One optimizer step on flat, equally shaped tensors (see SgdArgs, AdamArgs). `velocity`
-/// undefined: no momentum. `counter`: f64 [], or undefined, which counts as 0.
+/// undefined: no momentum. `counter`: f64 [], the steps that AdamArgs::step has not counted;
+/// undefined: none.
 void sgd(SgdArgs args, const Tensor& g, Tensor& w, Tensor& velocity);
 void adam(AdamArgs args, const Tensor& counter, const Tensor& g, Tensor& w, Tensor& m, Tensor& v);
 

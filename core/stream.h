@@ -87,6 +87,10 @@ class Stream {
   virtual Event record(Timing timing) = 0;
   Event record() { return record(Timing::off); }
 
+  /// A point for elapsed_ms alone: no stream may wait for it. In a recording (core/recording.h) it
+  /// is part of it, and tells when the latest replay reached it.
+  virtual Event record_time() { return record(Timing::on); }
+
   /// Later work of this stream starts only after `event`. Returns at once, except where the stream
   /// cannot wait by itself: an InlineStream, and a CUDA stream given a CPU stream's event.
   virtual void wait(const Event& event) = 0;

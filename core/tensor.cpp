@@ -115,7 +115,7 @@ void Tensor::copy_from(const Tensor& source) const {
     if (from_host) {
       K::copy_from_host(stream, bytes(), source.bytes(), nbytes());
     } else if (to_host) {
-      K::copy_to_host(stream, bytes(), source.bytes(), nbytes());
+      K::send_to_host(stream, bytes(), source.bytes(), nbytes());
     } else {
       call(stream, K::copy, bytes(), source.bytes(), nbytes());
     }

@@ -164,9 +164,11 @@ void Optimizer::count_updates() {
 }
 
 bool Optimizer::repeats() const {
-  return keeps_numbers() && steps_done_ > 0 &&
-         std::all_of(updates_.begin(), updates_.end(),
-                     [this](std::int64_t updates) { return updates == steps_done_; });
+  bool alike = keeps_numbers() && steps_done_ > 0;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    alike = alike && (parameters_[i].grad_state()->frozen || updates_[i] == steps_done_);
+  }
+  return alike;
 }
 
 void Optimizer::count_step() {

@@ -75,9 +75,9 @@ class Optimizer {
 
   /// @name For who repeats the kernels of a step (autograd/replay.h)
   /// @{
-  /// Whether every step from now on has the kernels and the numbers of the next one, as long as all
-  /// parameters have gradients. Not before the first step, and no longer once a parameter has been
-  /// left out of one.
+  /// Whether every step from now on has the kernels and the numbers of the next one, as long as the
+  /// same parameters are frozen and all others have gradients. Not before the first step, and not
+  /// with a parameter, now not frozen, that has been left out of one.
   bool repeats() const;
   /// A step has been repeated without step().
   void count_step();

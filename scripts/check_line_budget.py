@@ -16,9 +16,10 @@ from pathlib import Path
 # with sockets and shared memory as carriers of their own, and bench_all_reduce. To 21000 with speed: two GEMM
 # libraries on the CPU, fused and vectorised kernels, recycled graph nodes, and the account of memory. To 21400 with
 # recorded steps, CUDA graphs and cuBLASLt's epilogues. To 22000 with the epilogue of backward, which is tried on known
-# sums before it is used, and with an update that is made in the product that computes dW.
+# sums before it is used, and with an update that is made in the product that computes dW. To 22100 with a step that is
+# recorded whole: Adam's count and the times inside it are the device's, and losses leave without anybody waiting.
 # Raising it is a decision: write the reason here.
-BUDGET = 22000
+BUDGET = 22100
 
 ROOMS = ["core", "autograd", "nn", "optim", "dist", "apps"]
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}

@@ -46,6 +46,10 @@ void CpuKernels::copy_from_host(Stream& s, void* dst, const void* src, std::size
   copy_to_host(s, dst, src, bytes);
 }
 
+void CpuKernels::send_to_host(Stream& s, void* dst, const void* src, std::size_t bytes) {
+  copy_to_host(s, dst, src, bytes);
+}
+
 void CpuKernels::copy_to_host(Stream& /*s*/, void* dst, const void* src, std::size_t bytes) {
   if (bytes > 0) {  // an empty tensor has no address, and memcpy must not be given null
     std::memcpy(dst, src, bytes);

@@ -75,15 +75,19 @@ void CudaKernels::copy_from_host(Stream& s, void* dst, const void* src, std::siz
   }
 }
 
-/// `dst` may be read at once, unless it is pinned.
 void CudaKernels::copy_to_host(Stream& s, void* dst, const void* src, std::size_t bytes) {
-  if (bytes == 0) {
-    return;
-  }
-  cudaStream_t stream = cuda::stream_of(s);
-  CUDA_CHECK(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, stream));
-  if (type_of(dst) != cudaMemoryTypeHost) {
+  if (bytes > 0) {
+    cudaStream_t stream = cuda::stream_of(s);
+    CUDA_CHECK(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, stream));
     CUDA_CHECK(cudaStreamSynchronize(stream));
+  }
+}
+
+void CudaKernels::send_to_host(Stream& s, void* dst, const void* src, std::size_t bytes) {
+  if (bytes > 0 && type_of(dst) == cudaMemoryTypeHost) {
+    CUDA_CHECK(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, cuda::stream_of(s)));
+  } else {
+    copy_to_host(s, dst, src, bytes);
   }
 }
 

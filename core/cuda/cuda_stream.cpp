@@ -67,14 +67,8 @@ class CudaEvent final : public EventState {
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
 
-  /// In a capture an event is an edge of the graph, which has no time. One with a time becomes a
-  /// node instead, which notes it in every launch and orders nothing.
-  void record(cudaStream_t stream) {
-    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-    CUDA_CHECK(cudaStreamIsCapturing(stream, &capture));
-    const bool node = timing_ == Timing::on && capture != cudaStreamCaptureStatusNone;
-    CUDA_CHECK(cudaEventRecordWithFlags(event_, stream,
-                                        node ? cudaEventRecordExternal : cudaEventRecordDefault));
+  void record(cudaStream_t stream, unsigned flags) {
+    CUDA_CHECK(cudaEventRecordWithFlags(event_, stream, flags));
   }
 
   bool done() const override {
@@ -129,12 +123,17 @@ class CudaStream final : public Stream {
     work();
   }
 
-  Event record(Timing timing) override {
-    auto event = std::make_shared<CudaEvent>(pool_, timing);
-    event->record(stream_);
-    return Event(std::move(event));
-  }
+  Event record(Timing timing) override { return record(timing, cudaEventRecordDefault); }
   using Stream::record;
+
+  /// In a capture an event is an edge of the graph: it has no time. An external one is a node that
+  /// notes the time in every launch: it is no edge.
+  Event record_time() override {
+    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    CUDA_CHECK(cudaStreamIsCapturing(stream_, &capture));
+    return record(Timing::on, capture == cudaStreamCaptureStatusNone ? cudaEventRecordDefault
+                                                                     : cudaEventRecordExternal);
+  }
 
   void wait(const Event& event) override {
     if (event.native_handle() == nullptr) {
@@ -147,6 +146,12 @@ class CudaStream final : public Stream {
   void* native_handle() const override { return stream_; }
 
  private:
+  Event record(Timing timing, unsigned flags) {
+    auto event = std::make_shared<CudaEvent>(pool_, timing);
+    event->record(stream_, flags);
+    return Event(std::move(event));
+  }
+
   std::shared_ptr<EventPool> pool_;
   cudaStream_t stream_ = nullptr;
 };

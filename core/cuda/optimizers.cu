@@ -35,8 +35,8 @@ struct AdamStep {
   T log1, log2;    ///< ln beta1, ln beta2
   T eps;
 
-  /// All threads read the same number, and four weights share what follows from it; reading and
-  /// writing the weights takes several times as long.
+  /// All threads read the same number, and the weights of a Pack share what follows from it;
+  /// reading and writing these takes several times as long.
   __device__ void operator()(const T& g, T& w, T& m, T& v) const {
     const T number = step + (counter != nullptr ? static_cast<T>(*counter) : T{0});
     const T step_size = lr / -expm1(number * log1);  // lr / (1 - beta1^number)

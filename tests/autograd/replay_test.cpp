@@ -328,27 +328,5 @@ TEST(Replay, TellsListenersAndForgetsWhatItHasRecordedWhenOneMoreComes) {
   EXPECT_TRUE(log.empty()) << "a listener that is gone is not called";
 }
 
-TEST(Replay, TakesTheTimesOfEachReplay) {
-  const auto model = test::make_mlp({kIn, kOut});
-  const Tensor x = test::data_rows(0, kRows, kIn, 3);
-  const Tensor target = test::data_rows(0, kRows, kOut, 4);
-  Replay replay(model->parameters(), kCpu);
-  Stream& stream = compute_stream(kCpu);
-  for (int step = 0; step < 5; ++step) {
-    const Event begin = stream.record(Timing::on);
-    const Replay::Outcome outcome =
-        replay.step({.inputs = x.bytes(), .targets = target.bytes(), .samples = kRows},
-                    {.forward = [&] { return mse_loss(model->forward(Variable(x)), target); },
-                     .update = [] {}});
-    EXPECT_EQ(outcome.replayed, step >= 2);
-    EXPECT_GT(elapsed_ms(begin, outcome.forward_done), 0.0) << "step " << step;
-    EXPECT_GT(elapsed_ms(outcome.forward_done, outcome.backward_done), 0.0) << "step " << step;
-    EXPECT_GE(elapsed_ms(outcome.backward_done, stream.record(Timing::on)), 0.0);
-    for (const Variable& parameter : model->parameters()) {
-      parameter.zero_grad();
-    }
-  }
-}
-
 }  // namespace
 }  // namespace brigade::autograd

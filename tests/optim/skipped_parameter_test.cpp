@@ -78,6 +78,23 @@ TEST_F(SkippedParameter, DoesNotCountTheStepInAdam) {
                                             Row{0.5F, 0.5F, 0.75F, 0.75F, 0.5F, 0.5F}));
 }
 
+// Which a recorded step would not know.
+TEST_F(SkippedParameter, EndsTheRepetitionOfStepsUntilItIsFrozen) {
+  Adam optimizer(parameters, {});
+  EXPECT_FALSE(optimizer.repeats()) << "nothing has been stepped yet";
+  optimizer.step();
+  EXPECT_TRUE(optimizer.repeats());
+  optimizer.count_step();
+  EXPECT_TRUE(optimizer.repeats());
+  leave_unused(1);
+  optimizer.step();
+  give_gradients();
+  EXPECT_FALSE(optimizer.repeats()) << "p1 is one update behind";
+  parameters[1].set_requires_grad(false);
+  EXPECT_TRUE(optimizer.repeats());
+  EXPECT_EQ(optimizer.steps_done(), 3);
+}
+
 TEST_F(SkippedParameter, IsAlsoAFrozenOne) {
   SGD optimizer(parameters, {.lr = 0.5});
   parameters[0].set_requires_grad(false);

@@ -1,0 +1,55 @@
+// The Trainer on a GPU: losses that arrive on the host while it goes on.
+#include "apps/model.h"
+#include "apps/synthetic.h"
+#include "apps/trainer.h"
+#include "dist/single_process.h"
+#include "optim/adam.h"
+#include "tests/gpu/gpu_test.h"
+
+namespace brigade::apps {
+namespace {
+
+class TrainerOnGpu : public GpuTest {
+ protected:
+  /// Of many more steps than the device keeps losses of. Every fourth has fewer samples: it is not
+  /// replayed.
+  static std::vector<double> losses(Device device, bool replay) {
+    const DataSplits data = make_synthetic({.in = 5, .out = 3}, 40);
+    const auto model = make_mlp({{5, 8, 3}, true}, 0, device);
+    const auto loss = make_loss("mse");
+    dist::SingleProcessCommunicator comm(device);
+    dist::DataParallel data_parallel(model->parameters(), comm, {});
+    optim::Adam optimizer(data_parallel.parameters(), {});
+    dist::DistributedSampler sampler(40, {12, 1, comm.size(), comm.rank()}, 3, true);
+    Trainer trainer({.model = *model,
+                     .loss = *loss,
+                     .optimizer = optimizer,
+                     .data_parallel = data_parallel,
+                     .sampler = sampler,
+                     .data = *data.train,
+                     .device = device,
+                     .prefetch = Prefetch::on,
+                     .replay = replay});
+    constexpr std::int64_t kSteps = 150;
+    for (std::int64_t step = 0; step < kSteps; ++step) {
+      trainer.step(step);
+    }
+    if (replay) {
+      EXPECT_GT(trainer.replays(), 100U);
+    }
+    return trainer.take_losses();
+  }
+};
+
+TEST_F(TrainerOnGpu, LossesAreThoseOfTheCpuAndOfCudaGraphs) {
+  const std::vector<double> on_cpu = losses(kCpu, false);
+  const std::vector<double> on_gpu = losses(kGpu, false);
+  ASSERT_EQ(on_gpu.size(), on_cpu.size());
+  for (std::size_t step = 0; step < on_cpu.size(); ++step) {
+    EXPECT_NEAR(on_gpu[step], on_cpu[step], 1e-3 * on_cpu[step]) << "step " << step;
+  }
+  EXPECT_EQ(losses(kGpu, true), on_gpu);
+}
+
+}  // namespace
+}  // namespace brigade::apps
