@@ -255,8 +255,10 @@ void Trainer::collect_losses() {
 
 std::vector<double> Trainer::take_losses() {
   collect_losses();
-  send_losses();
-  collect_losses();
+  if (losses_on_device_ > 0) {
+    send_losses();
+    collect_losses();
+  }
   global_samples_.clear();
   return std::exchange(losses_, {});
 }
