@@ -111,7 +111,7 @@ void check_replay(const Options& o) {
   if (o.cross_step) {
     throw UsageError(flag +
                      ": expected no --cross-step: a replayed layer would not wait for its "
-                     "weights to be updated; use --optimizer-overlap");
+                     "weights to be updated; leave one of them out");
   }
   if (o.find_unused || o.static_graph) {
     throw UsageError(concat(flag, ": expected no ",

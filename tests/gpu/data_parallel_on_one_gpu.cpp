@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -103,19 +104,29 @@ std::vector<double> train_alone(Device device, int ranks) {
   return weights_of(model);
 }
 
-/// `no_sync`: the first micro-batches of a step only accumulate.
-std::vector<double> train_together(
-    dist::Communicator& comm, Device device, dist::SyncMode mode, bool no_sync,
-    std::shared_ptr<dist::CommHook> hook = std::make_shared<dist::PlainAllReduce>()) {
+struct Together {
+  dist::SyncMode mode = dist::SyncMode::overlap;
+  bool no_sync = false;  ///< the first micro-batches of a step only accumulate
+  std::shared_ptr<dist::CommHook> hook = std::make_shared<dist::PlainAllReduce>();
+  std::optional<dist::UpdateDeadline> in_flight = {};  ///< nothing: step() after backward
+};
+
+std::vector<double> train_together(dist::Communicator& comm, Device device, const Together& how) {
   nn::Sequential model = make_mlp(device);
   dist::DataParallel parallel(
       model.parameters(), comm,
-      {.mode = mode, .bucket_bytes = std::size_t{40} << 10U, .hook = std::move(hook)});
+      {.mode = how.mode, .bucket_bytes = std::size_t{40} << 10U, .hook = how.hook});
   optim::SGD optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
+  if (how.in_flight) {
+    parallel.update_in_flight(
+        {.begin_step = [&] { optimizer.begin_step(); },
+         .update = [&](const dist::Bucket& bucket) { return optimizer.update_of(bucket.data); }},
+        *how.in_flight);
+  }
   const std::int64_t total = kBatch * kMicroBatches * comm.size();
   for (int step = 0; step < kSteps; ++step) {
     optimizer.zero_grad();
-    const int rounds = no_sync ? kMicroBatches : 1;
+    const int rounds = how.no_sync ? kMicroBatches : 1;
     const std::int64_t count = total / comm.size() / rounds;
     for (int round = 0; round < rounds; ++round) {
       const std::int64_t begin = (round * comm.size() + comm.rank()) * count;
@@ -130,7 +141,9 @@ std::vector<double> train_together(
         backward();
       }
     }
-    optimizer.step();
+    if (!how.in_flight) {
+      optimizer.step();
+    }
   }
   parallel.verify_parameters_equal();
   return weights_of(model);
@@ -140,11 +153,10 @@ std::vector<double> train_together(
 /// mode has the same bits.
 void check_deterministic(dist::Communicator& comm, Device device) {
   comm.use(std::make_unique<dist::OrderedAllReduce>());
-  const std::vector<double> naive =
-      train_together(comm, device, dist::SyncMode::naive, /*no_sync=*/false);
+  const std::vector<double> naive = train_together(comm, device, {.mode = dist::SyncMode::naive});
   for (const dist::SyncMode mode :
        {dist::SyncMode::flat, dist::SyncMode::per_param, dist::SyncMode::overlap}) {
-    if (train_together(comm, device, mode, /*no_sync=*/false) != naive) {
+    if (train_together(comm, device, {.mode = mode}) != naive) {
       throw VerificationError(concat("with ", comm.description(), ", ", dist::to_string(mode),
                                      " has other bits than naive"));
     }
@@ -156,9 +168,8 @@ void check_deterministic(dist::Communicator& comm, Device device) {
 void check_hooks(dist::Communicator& comm, Device device, const std::vector<double>& expected) {
   const auto check = [&](auto make_hook, double bound) {
     const std::vector<double> flat =
-        train_together(comm, device, dist::SyncMode::flat, /*no_sync=*/false, make_hook());
-    const std::vector<double> overlap =
-        train_together(comm, device, dist::SyncMode::overlap, /*no_sync=*/false, make_hook());
+        train_together(comm, device, {.mode = dist::SyncMode::flat, .hook = make_hook()});
+    const std::vector<double> overlap = train_together(comm, device, {.hook = make_hook()});
     const double distance = relative_distance(overlap, expected);
     if (flat != overlap || !(distance <= bound)) {
       throw VerificationError(concat(make_hook()->name(), ": flat and overlap have ",
@@ -170,8 +181,8 @@ void check_hooks(dist::Communicator& comm, Device device, const std::vector<doub
   check([] { return std::make_shared<dist::HalfHook>(DType::bf16); }, 1e-2);
   check([] { return std::make_shared<dist::PowerSgd>(4); }, 0.3);
   try {
-    train_together(comm, device, dist::SyncMode::flat, /*no_sync=*/false,
-                   std::make_shared<dist::TopK>(0.1));
+    train_together(comm, device,
+                   {.mode = dist::SyncMode::flat, .hook = std::make_shared<dist::TopK>(0.1)});
   } catch (const UsageError&) {
     return;
   }
@@ -183,21 +194,22 @@ int check_all_modes(const std::string& kind, Device device) {
   const std::unique_ptr<dist::Communicator> comm = dist::make_communicator(kind, device);
   const std::vector<double> expected = train_alone(device, comm->size());
   bool good = true;
-  const auto check = [&](dist::SyncMode mode, bool no_sync) {
-    const double distance =
-        relative_distance(train_together(*comm, device, mode, no_sync), expected);
+  const auto check = [&](const Together& how, const char* what) {
+    const double distance = relative_distance(train_together(*comm, device, how), expected);
     good = good && distance <= kBound;
     if (comm->rank() == 0) {
-      std::printf("%-9s%-8s %s: relative L2 distance to one rank %.2g (at most %.2g)\n",
-                  std::string(dist::to_string(mode)).c_str(), no_sync ? "no_sync" : "",
-                  comm->description().c_str(), distance, kBound);
+      std::printf("%-9s %-17s %s: relative L2 distance to one rank %.2g (at most %.2g)\n",
+                  std::string(dist::to_string(how.mode)).c_str(), what, comm->description().c_str(),
+                  distance, kBound);
     }
   };
   for (const dist::SyncMode mode : {dist::SyncMode::naive, dist::SyncMode::flat,
                                     dist::SyncMode::per_param, dist::SyncMode::overlap}) {
-    check(mode, false);
+    check({.mode = mode}, "");
   }
-  check(dist::SyncMode::overlap, true);
+  check({.no_sync = true}, "no_sync");
+  check({.in_flight = dist::UpdateDeadline::end_of_backward}, "optimizer-overlap");
+  check({.in_flight = dist::UpdateDeadline::next_read}, "cross-step");
   if (!good) {
     throw VerificationError("data parallel training differs from one rank");
   }

@@ -1,0 +1,68 @@
+// Updates on a stream of their own, beside the backward pass and the next forward: nothing but
+// events keeps them from the weights that a product still reads. On the CPU, where the rank's own
+// thread multiplies, no missing wait could show.
+#include <optional>
+
+#include "autograd/engine.h"
+#include "dist/data_parallel.h"
+#include "dist/single_process.h"
+#include "dist/update_in_flight.h"
+#include "nn/mse_loss.h"
+#include "optim/adam.h"
+#include "optim/sgd.h"
+#include "tests/gpu/gpu_test.h"
+#include "tests/support/small_model.h"
+
+namespace brigade::dist {
+namespace {
+
+class UpdateInFlightOnGpu : public GpuTest {
+ protected:
+  /// The weights after some steps of one rank, with a bucket and so an update per parameter. A
+  /// product of these layers takes many times as long as the update that must not overtake it.
+  template <class Optimizer>
+  static std::vector<float> trained(const typename Optimizer::Options& options,
+                                    std::optional<UpdateDeadline> deadline) {
+    constexpr std::int64_t kWidth = 1024;
+    constexpr std::int64_t kRows = 2048;
+    const auto model = test::make_mlp({kWidth, kWidth, kWidth, kWidth}, 1, kGpu);
+    SingleProcessCommunicator comm(kGpu);
+    DataParallel data_parallel(model->parameters(), comm, {.bucket_bytes = 1024});
+    Optimizer optimizer(data_parallel.parameters(), options);
+    if (deadline) {
+      data_parallel.update_in_flight(
+          {.begin_step = [&] { optimizer.begin_step(); },
+           .update = [&](const Bucket& bucket) { return optimizer.update_of(bucket.data); }},
+          *deadline);
+    }
+    const Tensor x = test::data_rows(0, kRows, kWidth, 2, kGpu);
+    const Tensor target = test::data_rows(0, kRows, kWidth, 3, kGpu);
+    for (int step = 0; step < 4; ++step) {
+      optimizer.zero_grad();
+      autograd::backward(nn::MSELoss()(model->forward(autograd::Variable(x)), target));
+      if (!deadline) {
+        optimizer.step();
+      }
+    }
+    return autograd::values_of(model->parameters());
+  }
+
+  template <class Optimizer>
+  static void expect_the_bits_of_steps_after_backward(const typename Optimizer::Options& options) {
+    const std::vector<float> afterwards = trained<Optimizer>(options, std::nullopt);
+    EXPECT_EQ(trained<Optimizer>(options, UpdateDeadline::end_of_backward), afterwards);
+    EXPECT_EQ(trained<Optimizer>(options, UpdateDeadline::next_read), afterwards)
+        << "under the next forward";
+  }
+};
+
+TEST_F(UpdateInFlightOnGpu, HasTheBitsOfStepsAfterBackwardWithSgd) {
+  expect_the_bits_of_steps_after_backward<optim::SGD>({.lr = 10.0, .momentum = 0.9});
+}
+
+TEST_F(UpdateInFlightOnGpu, HasTheBitsOfStepsAfterBackwardWithAdam) {
+  expect_the_bits_of_steps_after_backward<optim::Adam>({});
+}
+
+}  // namespace
+}  // namespace brigade::dist
