@@ -15,6 +15,7 @@ groups=(
   "matrix products: libopenblas-pthread-dev libdnnl-dev"
   "flags, text, files, random numbers, hashes: libcli11-dev libfmt-dev nlohmann-json3-dev zlib1g-dev librandom123-dev libxxhash-dev"
   "tests: libgtest-dev libgmock-dev"
+  "tests of the CUDA code without a GPU: libboost-context-dev"
   "measurements of the framework itself (optional): libbenchmark-dev"
   "images to train on: dataset-fashion-mnist"
   "format and lint checks: clang-format clang-tidy"

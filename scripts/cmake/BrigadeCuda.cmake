@@ -5,6 +5,11 @@ set(BRIGADE_HAS_NCCL OFF)
 set(BRIGADE_CUDA_WHY "BRIGADE_CUDA=OFF")
 set(BRIGADE_NCCL_WHY "no CUDA")
 
+if(BRIGADE_CUDA STREQUAL "EMULATED")
+  include(BrigadeCudaEmulated)
+  return()
+endif()
+
 if(NOT BRIGADE_CUDA STREQUAL "OFF")
   # Must be set before enable_language(CUDA): CMake's own default is the oldest architecture it knows.
   # -DCMAKE_CUDA_ARCHITECTURES and the environment's CUDAARCHS win.

@@ -1,0 +1,116 @@
+#include <boost/context/fiber.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "tests/cuda_emulator/device_private.h"
+#include "tests/cuda_emulator/emulator_private.h"
+
+namespace emulator {
+
+thread_local uint3 thread_index;
+thread_local uint3 block_index;
+thread_local dim3 block_size;
+thread_local dim3 grid_size;
+
+namespace {
+
+namespace context = boost::context;
+
+/// A block that is being executed, its threads as fibers. Most kernels never wait: then one fiber
+/// takes one thread after the other. A thread that waits keeps its fiber, and the next ones get
+/// another.
+class Block {
+ public:
+  Block(const char* name, const Work& thread)
+      : name_(name), thread_(thread), count_(block_size.x * block_size.y * block_size.z) {}
+
+  void execute() {
+    while (next_ < count_) {
+      resume(
+          context::fiber(std::allocator_arg, context::fixedsize_stack(64 * 1024),
+                         [this](context::fiber&& scheduler) { return run(std::move(scheduler)); }));
+    }
+    while (!waiting_.empty()) {
+      if (waiting_.size() != count_) {
+        std::fprintf(stderr, "emulator: %s: %zu of %u threads of a block wait for the others\n",
+                     name_, waiting_.size(), count_);
+        std::abort();
+      }
+      for (context::fiber& fiber : std::exchange(waiting_, {})) {
+        resume(std::move(fiber));
+      }
+    }
+  }
+
+  /// On a fiber.
+  void wait() {
+    const uint3 me = thread_index;
+    waits_ = true;
+    scheduler_ = std::move(scheduler_).resume();
+    thread_index = me;
+  }
+
+ private:
+  context::fiber run(context::fiber&& scheduler) {
+    scheduler_ = std::move(scheduler);
+    while (next_ < count_) {
+      const unsigned i = next_++;
+      thread_index = {i % block_size.x, i / block_size.x % block_size.y,
+                      i / (block_size.x * block_size.y)};
+      thread_();
+    }
+    return std::move(scheduler_);
+  }
+
+  void resume(context::fiber fiber) {
+    waits_ = false;
+    fiber = std::move(fiber).resume();
+    if (waits_) {
+      waiting_.push_back(std::move(fiber));
+    }
+  }
+
+  const char* name_;
+  const Work& thread_;
+  unsigned count_;
+  unsigned next_ = 0;
+  bool waits_ = false;
+  context::fiber scheduler_;
+  std::vector<context::fiber> waiting_;
+};
+
+thread_local Block* current_block = nullptr;
+
+void execute(const char* name, dim3 grid, dim3 block, const Work& thread) {
+  grid_size = grid;
+  block_size = block;
+  for (unsigned z = 0; z < grid.z; ++z) {
+    for (unsigned y = 0; y < grid.y; ++y) {
+      for (unsigned x = 0; x < grid.x; ++x) {
+        block_index = {x, y, z};
+        Block now(name, thread);
+        current_block = &now;
+        now.execute();
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void synchronize_block() {
+  current_block->wait();
+}
+
+void launch(const char* name, dim3 grid, dim3 block, cudaStream_t stream, Work thread) {
+  const unsigned threads = block.x * block.y * block.z;
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || threads == 0 || threads > 1024) {
+    refuse(cudaErrorInvalidConfiguration, name);
+    return;
+  }
+  submit(stream, name, [=, thread = std::move(thread)] { execute(name, grid, block, thread); });
+}
+
+}  // namespace emulator

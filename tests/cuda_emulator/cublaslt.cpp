@@ -1,0 +1,238 @@
+#include <cublasLt.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "tests/cuda_emulator/emulator_private.h"
+#include "tests/cuda_emulator/products_private.h"
+
+namespace emulator {
+namespace {
+
+struct Layout {
+  cudaDataType_t type;
+  std::uint64_t rows, cols;
+  std::int64_t leading;
+};
+
+struct Description {
+  bool tf32 = false;
+  cublasOperation_t op_a = CUBLAS_OP_N;
+  cublasOperation_t op_b = CUBLAS_OP_N;
+  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  float* vector = nullptr;
+};
+
+/// What one cuBLASLt does and another may not.
+struct Habits {
+  bool exists = true;
+  bool keeps_nan = false;   ///< ReLU
+  bool wrong_sums = false;  ///< BGRADB
+  bool scales_sums = true;  ///< BGRADB: by alpha
+};
+
+const Habits& habits() {
+  static const Habits chosen = [] {
+    const char* value = std::getenv("EMULATOR_LT");
+    const std::string_view name = value == nullptr ? "" : value;
+    return Habits{.exists = name != "none",
+                  .keeps_nan = name == "keeps_nan",
+                  .wrong_sums = name == "wrong_sums",
+                  .scales_sums = name != "keeps_nan"};
+  }();
+  return chosen;
+}
+
+// The library's types are incomplete: their objects are ours.
+template <class Handle, class T>
+cublasStatus_t give(Handle* handle, T* object) {
+  *handle = reinterpret_cast<Handle>(object);
+  return CUBLAS_STATUS_SUCCESS;
+}
+template <class T, class Handle>
+cublasStatus_t destroy(Handle handle) {
+  delete reinterpret_cast<T*>(handle);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+template <class T>
+cublasStatus_t put(T& to, const void* value, std::size_t bytes) {
+  if (bytes != sizeof to) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  std::memcpy(&to, value, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+Factor factor(const void* values, const Layout& layout, cublasOperation_t op) {
+  return {values,
+          layout.type,
+          op,
+          static_cast<std::int64_t>(layout.rows),
+          static_cast<std::int64_t>(layout.cols),
+          layout.leading};
+}
+
+std::int64_t rows_of(const Factor& factor) {  // as it is read
+  return factor.op == CUBLAS_OP_N ? factor.rows : factor.cols;
+}
+std::int64_t cols_of(const Factor& factor) {
+  return factor.op == CUBLAS_OP_N ? factor.cols : factor.rows;
+}
+
+/// Behind the product: bias and ReLU on d, or the sums of op(b) over k.
+void epilogue(const Product& product, const Description& description) {
+  auto* d = static_cast<float*>(product.d);
+  const cublasLtEpilogue_t kind = description.epilogue;
+  if (kind == CUBLASLT_EPILOGUE_BGRADB) {
+    const std::vector<float> b = widened(product.b, false);
+    for (std::int64_t column = 0; column < product.n; ++column) {
+      float sum = habits().wrong_sums ? 1.0F : 0.0F;
+      for (std::int64_t i = 0; i < product.k; ++i) {
+        sum += b[static_cast<std::size_t>(product.b.op == CUBLAS_OP_N
+                                              ? column * product.b.leading + i
+                                              : i * product.b.leading + column)];
+      }
+      description.vector[column] =
+          habits().scales_sums ? static_cast<float>(product.alpha) * sum : sum;
+    }
+    return;
+  }
+  const bool bias = kind == CUBLASLT_EPILOGUE_BIAS || kind == CUBLASLT_EPILOGUE_RELU_BIAS;
+  const bool relu = kind == CUBLASLT_EPILOGUE_RELU || kind == CUBLASLT_EPILOGUE_RELU_BIAS;
+  for (std::int64_t column = 0; column < product.n; ++column) {
+    for (std::int64_t row = 0; row < product.m; ++row) {
+      float& value = d[column * product.leading + row];
+      value += bias ? description.vector[row] : 0.0F;
+      if (relu && (value < 0.0F || (std::isnan(value) && !habits().keeps_nan))) {
+        value = 0.0F;
+      }
+    }
+  }
+}
+
+bool aligned(const void* memory) {
+  return reinterpret_cast<std::uintptr_t>(memory) % 16 == 0;
+}
+
+bool vector_fits(const Description& description, const Product& product) {
+  if (description.epilogue == CUBLASLT_EPILOGUE_DEFAULT ||
+      description.epilogue == CUBLASLT_EPILOGUE_RELU) {
+    return true;
+  }
+  const bool sums = description.epilogue == CUBLASLT_EPILOGUE_BGRADB;
+  const auto numbers = static_cast<std::size_t>(sums ? product.n : product.m);
+  return aligned(description.vector) && on_gpu(description.vector, numbers * sizeof(float));
+}
+
+}  // namespace
+}  // namespace emulator
+
+using emulator::Description;
+using emulator::Layout;
+
+extern "C" {
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  return emulator::give(handle, new int);
+}
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+  return emulator::destroy<int>(handle);
+}
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
+  return emulator::give(preference, new int);
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+  return emulator::destroy<int>(preference);
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t /*preference*/,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute,
+                                                    const void* /*value*/, size_t bytes) {
+  const std::size_t expected = attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES ? 8 : 4;
+  return bytes == expected ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+}
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType_t type,
+                                          uint64_t rows, uint64_t cols, int64_t leading) {
+  return emulator::give(layout, new Layout{type, rows, cols, leading});
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+  return emulator::destroy<Layout>(layout);
+}
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* description,
+                                        cublasComputeType_t compute, cudaDataType_t /*scale*/) {
+  return emulator::give(description,
+                        new Description{.tf32 = compute == CUBLAS_COMPUTE_32F_FAST_TF32});
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t description) {
+  return emulator::destroy<Description>(description);
+}
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t handle,
+                                              cublasLtMatmulDescAttributes_t attribute,
+                                              const void* value, size_t bytes) {
+  auto& description = *reinterpret_cast<Description*>(handle);
+  switch (attribute) {
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+      return emulator::put(description.op_a, value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+      return emulator::put(description.op_b, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+      return emulator::put(description.epilogue, value, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+      return emulator::put(description.vector, value, bytes);
+    default:
+      return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
+    cublasLtHandle_t /*handle*/, cublasLtMatmulDesc_t /*description*/, cublasLtMatrixLayout_t /*a*/,
+    cublasLtMatrixLayout_t /*b*/, cublasLtMatrixLayout_t /*c*/, cublasLtMatrixLayout_t /*d*/,
+    cublasLtMatmulPreference_t /*preference*/, int /*wanted*/,
+    cublasLtMatmulHeuristicResult_t* results, int* found) {
+  *found = emulator::habits().exists ? 1 : 0;
+  results->state = CUBLAS_STATUS_SUCCESS;
+  return emulator::habits().exists ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/, cublasLtMatmulDesc_t description_,
+                              const void* alpha, const void* a, cublasLtMatrixLayout_t layout_a,
+                              const void* b, cublasLtMatrixLayout_t layout_b, const void* beta,
+                              const void* c, cublasLtMatrixLayout_t /*layout_c*/, void* d,
+                              cublasLtMatrixLayout_t layout_d,
+                              const cublasLtMatmulAlgo_t* /*algorithm*/, void* workspace,
+                              size_t workspace_bytes, cudaStream_t stream) {
+  const Description description = *reinterpret_cast<Description*>(description_);
+  const Layout& result = *reinterpret_cast<Layout*>(layout_d);
+  const auto left = emulator::factor(a, *reinterpret_cast<Layout*>(layout_a), description.op_a);
+  const auto right = emulator::factor(b, *reinterpret_cast<Layout*>(layout_b), description.op_b);
+  const emulator::Product product{.a = left,
+                                  .b = right,
+                                  .m = static_cast<std::int64_t>(result.rows),
+                                  .n = static_cast<std::int64_t>(result.cols),
+                                  .k = emulator::cols_of(left),
+                                  .alpha = static_cast<double>(*static_cast<const float*>(alpha)),
+                                  .beta = static_cast<double>(*static_cast<const float*>(beta)),
+                                  .d = d,
+                                  .leading = result.leading,
+                                  .tf32 = description.tf32};
+  const bool matches = emulator::rows_of(left) == product.m &&
+                       emulator::rows_of(right) == product.k &&
+                       emulator::cols_of(right) == product.n;
+  if (!matches || !product.valid() || c != d || !emulator::aligned(a) || !emulator::aligned(b) ||
+      !emulator::aligned(d) || !emulator::vector_fits(description, product) ||
+      !emulator::on_gpu(workspace, workspace_bytes)) {
+    emulator::refuse(cudaErrorInvalidValue, "cublasLtMatmul: shapes, addresses or alignments");
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  emulator::submit(stream, "cublasLtMatmul", [product, description] {
+    product.compute();
+    emulator::epilogue(product, description);
+  });
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // extern "C"

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <functional>
+
+/// What the pretended libraries share.
+namespace emulator {
+
+using Work = std::function<void()>;
+
+/// Puts `work` behind what `stream` has to do, or into the graph that it is captured into.
+void submit(cudaStream_t stream, const char* name, Work work);
+
+/// Whether [begin, begin + bytes) is memory of the GPU, of one allocation.
+bool on_gpu(const void* begin, std::size_t bytes);
+bool pinned(const void* begin);
+
+/// Says on stderr what is wrong, and remembers `error` as this thread's last.
+cudaError_t refuse(cudaError_t error, const char* why);
+/// Without a word: an answer that is expected, such as "not ready".
+cudaError_t answer(cudaError_t error);
+
+/// A number from the environment.
+int setting(const char* name, int otherwise);
+/// How many GPUs there are: none if CUDA_VISIBLE_DEVICES is empty.
+int gpus();
+
+/// Waits until no stream has anything to do.
+void drain_all_streams();
+
+/// Whether `call` is forbidden because this thread captures; the capture is invalid afterwards.
+bool forbidden_in_capture(const char* call);
+
+}  // namespace emulator
+
+#define EMULATOR_NOT_IN_CAPTURE(call)                                                        \
+  do {                                                                                       \
+    if (emulator::forbidden_in_capture(#call)) {                                             \
+      return emulator::refuse(cudaErrorStreamCaptureUnsupported, #call " inside a capture"); \
+    }                                                                                        \
+  } while (false)

@@ -1,0 +1,154 @@
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "tests/cuda_emulator/emulator_private.h"
+
+namespace emulator {
+namespace {
+
+constexpr std::size_t kAlignment = 256;  // what cudaMalloc promises
+
+/// One kind of memory: where its blocks begin, and how long they are.
+class Blocks {
+ public:
+  /// Full of NaN: nobody may count on zeros.
+  cudaError_t allocate(void** block, std::size_t bytes) {
+    *block = std::aligned_alloc(kAlignment, (bytes / kAlignment + 1) * kAlignment);
+    if (*block == nullptr) {
+      return answer(cudaErrorMemoryAllocation);
+    }
+    std::memset(*block, 0xff, bytes);
+    const std::lock_guard lock(mutex_);
+    blocks_[reinterpret_cast<std::uintptr_t>(*block)] = bytes;
+    return cudaSuccess;
+  }
+
+  cudaError_t free(void* block) {
+    if (block == nullptr) {
+      return cudaSuccess;
+    }
+    drain_all_streams();
+    {
+      const std::lock_guard lock(mutex_);
+      if (blocks_.erase(reinterpret_cast<std::uintptr_t>(block)) == 0) {
+        return refuse(cudaErrorInvalidValue, "frees what has not been allocated");
+      }
+    }
+    std::free(block);
+    return cudaSuccess;
+  }
+
+  bool contains(const void* memory, std::size_t bytes) const {
+    const std::lock_guard lock(mutex_);
+    const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+    const auto above = blocks_.upper_bound(begin);
+    if (above == blocks_.begin()) {
+      return false;
+    }
+    const auto& [first, size] = *std::prev(above);
+    return begin + bytes <= first + size;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::uintptr_t, std::size_t> blocks_;
+};
+
+Blocks& gpu_memory() {
+  static auto* blocks = new Blocks;  // never destroyed: streams outlive main()
+  return *blocks;
+}
+Blocks& pinned_memory() {
+  static auto* blocks = new Blocks;
+  return *blocks;
+}
+
+cudaMemcpyKind kind_of(bool to_gpu, bool from_gpu) {
+  if (to_gpu) {
+    return from_gpu ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice;
+  }
+  return from_gpu ? cudaMemcpyDeviceToHost : cudaMemcpyHostToHost;
+}
+
+bool captured(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  return cudaStreamIsCapturing(stream, &status) == cudaSuccess &&
+         status != cudaStreamCaptureStatusNone;
+}
+
+}  // namespace
+
+bool on_gpu(const void* begin, std::size_t bytes) {
+  return gpu_memory().contains(begin, bytes);
+}
+bool pinned(const void* begin) {
+  return pinned_memory().contains(begin, 1);
+}
+
+}  // namespace emulator
+
+using emulator::refuse;
+
+extern "C" {
+
+cudaError_t cudaMalloc(void** block, size_t bytes) {
+  EMULATOR_NOT_IN_CAPTURE(cudaMalloc);
+  return emulator::gpu_memory().allocate(block, bytes);
+}
+cudaError_t cudaFree(void* block) {
+  EMULATOR_NOT_IN_CAPTURE(cudaFree);
+  return emulator::gpu_memory().free(block);
+}
+cudaError_t cudaHostAlloc(void** block, size_t bytes, unsigned /*flags*/) {
+  EMULATOR_NOT_IN_CAPTURE(cudaHostAlloc);
+  return emulator::pinned_memory().allocate(block, bytes);
+}
+cudaError_t cudaFreeHost(void* block) {
+  EMULATOR_NOT_IN_CAPTURE(cudaFreeHost);
+  return emulator::pinned_memory().free(block);
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* memory) {
+  *attributes = {};
+  attributes->type = emulator::on_gpu(memory, 1) ? cudaMemoryTypeDevice
+                     : emulator::pinned(memory)  ? cudaMemoryTypeHost
+                                                 : cudaMemoryTypeUnregistered;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void* memory, int byte, size_t bytes, cudaStream_t stream) {
+  if (!emulator::on_gpu(memory, bytes)) {
+    return refuse(cudaErrorInvalidValue, "cudaMemsetAsync outside the GPU's memory");
+  }
+  emulator::submit(stream, "memset", [=] { std::memset(memory, byte, bytes); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  const bool to_gpu = emulator::on_gpu(to, bytes);
+  const bool from_gpu = emulator::on_gpu(from, bytes);
+  if (emulator::on_gpu(to, 1) != to_gpu || emulator::on_gpu(from, 1) != from_gpu) {
+    return refuse(cudaErrorInvalidValue, "cudaMemcpyAsync goes beyond an allocation");
+  }
+  const cudaMemcpyKind actual = emulator::kind_of(to_gpu, from_gpu);
+  if (kind != cudaMemcpyDefault && kind != actual) {
+    return refuse(cudaErrorInvalidValue, "cudaMemcpyAsync: its kind is not that of the addresses");
+  }
+  const bool staged = actual == cudaMemcpyHostToDevice && !emulator::pinned(from);
+  if (staged && !emulator::captured(stream)) {
+    const auto* begin = static_cast<const char*>(from);
+    const auto copy = std::make_shared<const std::vector<char>>(begin, begin + bytes);
+    emulator::submit(stream, "copy", [=] { std::memcpy(to, copy->data(), bytes); });
+  } else {
+    emulator::submit(stream, "copy", [=] { std::memcpy(to, from, bytes); });
+  }
+  return cudaSuccess;
+}
+
+}  // extern "C"

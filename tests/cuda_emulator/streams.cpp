@@ -1,0 +1,234 @@
+#include <algorithm>
+#include <utility>
+
+#include "tests/cuda_emulator/streams_private.h"
+
+namespace emulator {
+namespace {
+
+std::mutex& streams_mutex() {
+  static auto* mutex = new std::mutex;
+  return *mutex;
+}
+std::vector<cudaStream_t>& streams() {
+  static auto* all = new std::vector<cudaStream_t>;
+  return *all;
+}
+
+/// What an event stands for now, or nothing and `*in_capture`.
+std::shared_ptr<Moment> moment_of(cudaEvent_t event, bool* in_capture) {
+  const std::lock_guard lock(event->mutex);
+  *in_capture = event->graph != nullptr;
+  return event->moment;
+}
+
+}  // namespace
+
+void Moment::come() {
+  const std::lock_guard lock(mutex_);
+  come_ = true;
+  time_ = std::chrono::steady_clock::now();
+  changed_.notify_all();
+}
+void Moment::await() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return come_; });
+}
+bool Moment::has_come() const {
+  const std::lock_guard lock(mutex_);
+  return come_;
+}
+std::chrono::steady_clock::time_point Moment::time() const {
+  const std::lock_guard lock(mutex_);
+  return time_;
+}
+
+void drain_all_streams() {
+  std::vector<cudaStream_t> all;
+  {
+    const std::lock_guard lock(streams_mutex());
+    all = streams();
+  }
+  for (cudaStream_t stream : all) {
+    stream->drain();
+  }
+}
+
+void submit(cudaStream_t stream, const char* name, Work work) {
+  const std::lock_guard lock(capture_mutex());
+  CUgraph_st* graph = stream->capture;
+  if (graph == nullptr) {
+    stream->push(std::move(work));
+    return;
+  }
+  graph->nodes.push_back({name, std::move(work), stream->last});
+  stream->last = {graph->nodes.size() - 1};
+}
+
+}  // namespace emulator
+
+using emulator::answer;
+using emulator::refuse;
+
+void CUstream_st::serve() {
+  static const int delay_us = emulator::setting("EMULATOR_DELAY_US", 0);
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return retired_ || !queue_.empty(); });
+    if (queue_.empty()) {
+      return;
+    }
+    {
+      const emulator::Work work = std::move(queue_.front());
+      queue_.pop_front();
+      busy_ = true;
+      lock.unlock();
+      if (delay_us > 0) {
+        std::this_thread::sleep_for(
+            std::chrono::microseconds(random_() % static_cast<unsigned>(delay_us)));
+      }
+      work();
+    }
+    lock.lock();
+    busy_ = false;
+    changed_.notify_all();
+  }
+}
+
+void CUstream_st::push(emulator::Work work) {
+  const std::lock_guard lock(mutex_);
+  queue_.push_back(std::move(work));
+  changed_.notify_all();
+}
+
+void CUstream_st::drain() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return queue_.empty() && !busy_; });
+}
+
+void CUstream_st::retire() {
+  const std::lock_guard lock(mutex_);
+  retired_ = true;
+  changed_.notify_all();
+  thread_.detach();
+}
+
+extern "C" {
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
+  *stream = new CUstream_st(flags, priority);
+  const std::lock_guard lock(emulator::streams_mutex());
+  emulator::streams().push_back(*stream);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  {
+    const std::lock_guard lock(emulator::streams_mutex());
+    std::erase(emulator::streams(), stream);
+  }
+  stream->retire();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
+  *flags = stream->flags;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
+  *priority = stream->priority;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  {
+    const std::lock_guard lock(emulator::capture_mutex());
+    if (stream->capture != nullptr) {
+      stream->capture->invalid_because = "cudaStreamSynchronize";
+      return refuse(cudaErrorStreamCaptureUnsupported, "waits for a stream that is captured");
+    }
+  }
+  stream->drain();
+  return cudaSuccess;
+}
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* argument) {
+  emulator::submit(stream, "host function", [=] { function(argument); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  *event = new CUevent_st;
+  (*event)->timed = (flags & cudaEventDisableTiming) == 0;
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t /*event*/) {
+  return cudaSuccess;  // a graph may still record it
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+  const std::lock_guard lock(emulator::capture_mutex());
+  const std::lock_guard event_lock(event->mutex);
+  event->graph = nullptr;
+  event->moment = nullptr;
+  if (stream->capture != nullptr && flags == cudaEventRecordDefault) {
+    event->graph = stream->capture;
+    event->nodes = stream->last;
+    return cudaSuccess;
+  }
+  if (stream->capture != nullptr) {
+    emulator::submit(stream, "event record", [event] {
+      auto now = std::make_shared<emulator::Moment>();
+      now->come();
+      const std::lock_guard again(event->mutex);
+      event->moment = std::move(now);
+    });
+    return cudaSuccess;
+  }
+  if (flags != cudaEventRecordDefault) {
+    return refuse(cudaErrorInvalidValue, "records an external event outside a capture");
+  }
+  event->moment = std::make_shared<emulator::Moment>();
+  emulator::submit(stream, "event", [moment = event->moment] { moment->come(); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  EMULATOR_NOT_IN_CAPTURE(cudaEventQuery);
+  bool captured = false;
+  const auto moment = emulator::moment_of(event, &captured);
+  if (captured) {
+    return refuse(cudaErrorCapturedEvent, "asks for an event that was recorded in a capture");
+  }
+  return moment == nullptr || moment->has_come() ? cudaSuccess : answer(cudaErrorNotReady);
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  EMULATOR_NOT_IN_CAPTURE(cudaEventSynchronize);
+  bool captured = false;
+  const auto moment = emulator::moment_of(event, &captured);
+  if (captured) {
+    return refuse(cudaErrorCapturedEvent, "waits for an event that was recorded in a capture");
+  }
+  if (moment != nullptr) {
+    moment->await();
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t begin, cudaEvent_t end) {
+  bool captured = false;
+  const auto from = emulator::moment_of(begin, &captured);
+  const auto to = emulator::moment_of(end, &captured);
+  if (from == nullptr || to == nullptr || !begin->timed || !end->timed) {
+    return refuse(cudaErrorInvalidValue, "cudaEventElapsedTime: an event without a time");
+  }
+  if (!from->has_come() || !to->has_come()) {
+    return answer(cudaErrorNotReady);
+  }
+  *ms = std::chrono::duration<float, std::milli>(to->time() - from->time()).count();
+  return cudaSuccess;
+}
+
+}  // extern "C"
