@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <boost/context/fiber.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,13 @@ thread_local dim3 grid_size;
 namespace {
 
 namespace context = boost::context;
+
+/// Forwards or backwards? Who counts on an order of threads or blocks, for want of a barrier, is
+/// wrong half of the time.
+bool backwards() {
+  thread_local std::mt19937 random(static_cast<unsigned>(setting("EMULATOR_SEED", 1)));
+  return random() % 2 == 1;
+}
 
 /// A block that is being executed, its threads as fibers. Most kernels never wait: then one fiber
 /// takes one thread after the other. A thread that waits keeps its fiber, and the next ones get
@@ -38,7 +47,11 @@ class Block {
                      name_, waiting_.size(), count_);
         std::abort();
       }
-      for (context::fiber& fiber : std::exchange(waiting_, {})) {
+      std::vector<context::fiber> resumed = std::exchange(waiting_, {});
+      if (backwards()) {
+        std::ranges::reverse(resumed);
+      }
+      for (context::fiber& fiber : resumed) {
         resume(std::move(fiber));
       }
     }
@@ -56,7 +69,8 @@ class Block {
   context::fiber run(context::fiber&& scheduler) {
     scheduler_ = std::move(scheduler);
     while (next_ < count_) {
-      const unsigned i = next_++;
+      const unsigned i = backwards_ ? count_ - 1 - next_ : next_;
+      ++next_;
       thread_index = {i % block_size.x, i / block_size.x % block_size.y,
                       i / (block_size.x * block_size.y)};
       thread_();
@@ -76,6 +90,7 @@ class Block {
   const Work& thread_;
   unsigned count_;
   unsigned next_ = 0;
+  bool backwards_ = backwards();
   bool waits_ = false;
   context::fiber scheduler_;
   std::vector<context::fiber> waiting_;
@@ -86,15 +101,14 @@ thread_local Block* current_block = nullptr;
 void execute(const char* name, dim3 grid, dim3 block, const Work& thread) {
   grid_size = grid;
   block_size = block;
-  for (unsigned z = 0; z < grid.z; ++z) {
-    for (unsigned y = 0; y < grid.y; ++y) {
-      for (unsigned x = 0; x < grid.x; ++x) {
-        block_index = {x, y, z};
-        Block now(name, thread);
-        current_block = &now;
-        now.execute();
-      }
-    }
+  const unsigned blocks = grid.x * grid.y * grid.z;
+  const bool last_first = backwards();
+  for (unsigned turn = 0; turn < blocks; ++turn) {
+    const unsigned i = last_first ? blocks - 1 - turn : turn;
+    block_index = {i % grid.x, i / grid.x % grid.y, i / (grid.x * grid.y)};
+    Block now(name, thread);
+    current_block = &now;
+    now.execute();
   }
 }
 

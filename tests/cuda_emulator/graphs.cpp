@@ -1,6 +1,5 @@
-#include <algorithm>
 #include <atomic>
-#include <cstdio>
+#include <map>
 #include <utility>
 
 #include "tests/cuda_emulator/streams_private.h"
@@ -29,8 +28,11 @@ Nodes reached_from(const std::vector<Node>& nodes, const Nodes& last) {
   return reached;
 }
 
+/// Of one launch: when the nodes that record an event were executed.
+using Moments = std::map<std::size_t, std::shared_ptr<Moment>>;
+
 /// In any order that the edges allow.
-void execute(const std::vector<Node>& nodes, unsigned seed) {
+void execute(const std::vector<Node>& nodes, const Moments& moments, unsigned seed) {
   std::mt19937 random(seed);
   std::vector<std::size_t> missing(nodes.size());
   std::vector<std::vector<std::size_t>> next(nodes.size());
@@ -49,6 +51,9 @@ void execute(const std::vector<Node>& nodes, unsigned seed) {
     const std::size_t node = ready.back();
     ready.pop_back();
     nodes[node].work();
+    if (const auto moment = moments.find(node); moment != moments.end()) {
+      moment->second->come();
+    }
     for (const std::size_t after : next[node]) {
       if (--missing[after] == 0) {
         ready.push_back(after);
@@ -66,15 +71,19 @@ std::recursive_mutex& capture_mutex() {
 
 bool forbidden_in_capture(const char* call) {
   const std::lock_guard lock(capture_mutex());
-  const auto mine = std::find_if(captures().begin(), captures().end(), [](const CUgraph_st* graph) {
-    return graph->thread == std::this_thread::get_id();
-  });
-  if (mine == captures().end() || thread_mode == cudaStreamCaptureModeRelaxed ||
-      (*mine)->mode == cudaStreamCaptureModeRelaxed) {
-    return false;
+  bool forbidden = false;
+  for (CUgraph_st* graph : captures()) {
+    const bool mine = graph->thread == std::this_thread::get_id() &&
+                      thread_mode != cudaStreamCaptureModeRelaxed &&
+                      graph->mode != cudaStreamCaptureModeRelaxed;
+    const bool everybodys =
+        thread_mode == cudaStreamCaptureModeGlobal && graph->mode == cudaStreamCaptureModeGlobal;
+    if (mine || everybodys) {
+      graph->invalid_because = call;
+      forbidden = true;
+    }
   }
-  (*mine)->invalid_because = call;
-  return true;
+  return forbidden;
 }
 
 }  // namespace emulator
@@ -117,7 +126,10 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
 
 /// In a capture: the event's nodes come before what follows on `stream`, which may be captured from
 /// here on because of it.
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned /*flags*/) {
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+  if (flags != cudaEventWaitDefault) {
+    return refuse(cudaErrorNotSupported, "cudaStreamWaitEvent with flags is not emulated");
+  }
   const std::lock_guard lock(emulator::capture_mutex());
   const std::lock_guard event_lock(event->mutex);
   if (CUgraph_st* graph = event->graph) {
@@ -125,6 +137,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
       return refuse(cudaErrorInvalidValue, "waits for an event of a capture that has ended");
     }
     if (stream->capture != nullptr && stream->capture != graph) {
+      graph->invalid_because = stream->capture->invalid_because = "another capture";
       return refuse(cudaErrorStreamCaptureMerge, "two captures meet");
     }
     if (stream->capture == nullptr) {
@@ -152,6 +165,9 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   if (capture == nullptr || capture->origin != stream) {
     return refuse(cudaErrorStreamCaptureUnmatched, "ends a capture that did not begin here");
   }
+  if (capture->thread != std::this_thread::get_id()) {
+    return refuse(cudaErrorStreamCaptureWrongThread, "ends another thread's capture");
+  }
   const emulator::Nodes joined = emulator::reached_from(capture->nodes, stream->last);
   for (cudaStream_t captured : capture->streams) {
     captured->capture = nullptr;
@@ -176,8 +192,16 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   static std::atomic<unsigned> launches = 0;
   static const auto seed = static_cast<unsigned>(emulator::setting("EMULATOR_SEED", 1));
-  emulator::submit(stream, "graph", [nodes = executable->nodes, order = seed + launches++ * 7919] {
-    emulator::execute(nodes, order);
+  emulator::Moments moments;
+  for (std::size_t i = 0; i < executable->nodes.size(); ++i) {
+    if (cudaEvent_t event = executable->nodes[i].records) {
+      const std::lock_guard lock(event->mutex);
+      event->moment = moments[i] = std::make_shared<emulator::Moment>();
+    }
+  }
+  const unsigned order = seed + launches++ * 7919;
+  emulator::submit(stream, "graph", [nodes = executable->nodes, moments, order] {
+    emulator::execute(nodes, moments, order);
   });
   return cudaSuccess;
 }

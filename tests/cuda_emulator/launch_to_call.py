@@ -23,7 +23,10 @@ def end_of_arguments(text, begin):
 def convert(text):
     done = ""
     while (launch := text.find("<<<")) >= 0:
-        name = re.search(r"\w+$", text[:launch])[0]
+        match = re.search(r"\w+$", text[:launch])
+        if not match:
+            raise SystemExit("launch_to_call: expected kernel<<<, with template arguments deduced")
+        name = match[0]
         closing = text.index(">>>", launch)
         end = end_of_arguments(text, closing + 3)
         configuration, arguments = text[launch + 3:closing], text[closing + 4:end - 1]
@@ -35,4 +38,5 @@ def convert(text):
 
 source, target = map(Path, sys.argv[1:])
 target.parent.mkdir(parents=True, exist_ok=True)
-target.write_text(convert(source.read_text(encoding="utf-8")), encoding="utf-8")
+converted = convert(source.read_text(encoding="utf-8"))
+target.write_text(f'#line 1 "{source}"\n{converted}', encoding="utf-8")

@@ -8,7 +8,8 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
-#include <new>
+#include <random>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -18,31 +19,34 @@
 namespace {
 
 constexpr int kMaxRanks = 8;
-constexpr std::size_t kSlot = std::size_t{32} << 20U;  // bytes per rank, and per turn of a sum
-constexpr std::size_t kLetter = kSlot / kMaxRanks;     // the longest message
+constexpr std::size_t kPart = std::size_t{1} << 18U;  // bytes that travel at a time
 
-/// In memory that the ranks share; the slots of the ranks follow it.
-struct Meeting {
-  std::atomic<int> joined = 0;
-  std::atomic<int> arrived = 0;
-  std::atomic<unsigned> round = 0;
-  std::array<std::array<std::atomic<bool>, kMaxRanks>, kMaxRanks> letter = {};  // [from][to]
+/// What one rank has for another to read.
+struct Letter {
+  std::atomic<bool> full = false;
+  alignas(64) std::array<std::byte, kPart> bytes;
 };
 
-void wait_until(const auto& condition) {
-  while (!condition()) {
-    std::this_thread::yield();
-  }
-}
+/// In memory that the ranks share, at first full of zeros.
+struct Meeting {
+  std::atomic<int> joined;
+  std::atomic<int> arrived;
+  std::atomic<unsigned> round;
+  alignas(64) std::array<std::array<std::byte, kPart>, kMaxRanks> addends;
+  std::array<std::array<Letter, kMaxRanks>, kMaxRanks> letters;  // [from][to]
+};
 
 }  // namespace
 
 struct ncclComm {
   int rank, size;
   Meeting* meeting;
+  std::atomic<bool> aborted = false;
 
-  std::byte* slot(int of) const {
-    return reinterpret_cast<std::byte*>(meeting + 1) + static_cast<std::size_t>(of) * kSlot;
+  void wait_until(const auto& condition) const {
+    while (!condition() && !aborted) {
+      std::this_thread::yield();
+    }
   }
 
   void barrier() const {
@@ -58,15 +62,18 @@ struct ncclComm {
   /// The sum over the ranks, in their order.
   template <class T>
   void sum(const std::byte* in, std::byte* out, std::size_t bytes) const {
-    for (std::size_t begin = 0; begin < bytes; begin += kSlot) {
-      const std::size_t part = std::min(kSlot, bytes - begin);
-      std::memcpy(slot(rank), in + begin, part);
+    const auto addend = [this](int of) {
+      return meeting->addends[static_cast<std::size_t>(of)].data();
+    };
+    for (std::size_t begin = 0; begin < bytes && !aborted; begin += kPart) {
+      const std::size_t part = std::min(kPart, bytes - begin);
+      std::memcpy(addend(rank), in + begin, part);
       barrier();
       auto* sums = reinterpret_cast<T*>(out + begin);
       for (std::size_t i = 0; i < part / sizeof(T); ++i) {
         T total{};
         for (int other = 0; other < size; ++other) {
-          total += reinterpret_cast<const T*>(slot(other))[i];
+          total += reinterpret_cast<const T*>(addend(other))[i];
         }
         sums[i] = total;
       }
@@ -77,12 +84,65 @@ struct ncclComm {
 
 namespace {
 
-/// Of ncclGroupStart() to ncclGroupEnd(), on one thread.
+/// A message, of which `done` bytes have been sent or received.
+struct Transfer {
+  bool sends;
+  std::size_t peer;
+  std::byte* memory;
+  std::size_t bytes;
+  std::size_t done = 0;
+
+  bool complete() const { return done == bytes; }
+
+  /// The next part, if the other side is ready for it.
+  void proceed(const ncclComm& comm) {
+    const auto me = static_cast<std::size_t>(comm.rank);
+    Letter& letter = sends ? comm.meeting->letters[me][peer] : comm.meeting->letters[peer][me];
+    if (letter.full == sends) {
+      return;
+    }
+    const std::size_t part = std::min(kPart, bytes - done);
+    sends ? std::memcpy(letter.bytes.data(), memory + done, part)
+          : std::memcpy(memory + done, letter.bytes.data(), part);
+    letter.full = sends;
+    done += part;
+  }
+};
+
+/// From ncclGroupStart() to ncclGroupEnd(), on one thread.
 struct Group {
+  bool open = false;
+  ncclComm_t comm = nullptr;
   cudaStream_t stream = nullptr;
-  std::vector<emulator::Work> sends, receives;
+  std::vector<Transfer> transfers;
+  ncclResult_t result = ncclSuccess;
 };
 thread_local Group group;
+
+ncclResult_t add(bool sends, const void* memory, std::size_t bytes, int peer, ncclComm_t comm,
+                 cudaStream_t stream) {
+  if (!group.open || !emulator::on_gpu(memory, bytes)) {
+    return group.result = ncclInvalidUsage;
+  }
+  group.comm = comm;
+  group.stream = stream;
+  auto* begin = static_cast<std::byte*>(const_cast<void*>(memory));
+  group.transfers.push_back({sends, static_cast<std::size_t>(peer), begin, bytes});
+  return ncclSuccess;
+}
+
+/// All at once; of those with one peer and one direction the first goes first.
+void carry_out(const ncclComm& comm, std::vector<Transfer> transfers) {
+  comm.wait_until([&] {
+    std::set<std::pair<bool, std::size_t>> busy;
+    for (Transfer& transfer : transfers) {
+      if (!transfer.complete() && busy.emplace(transfer.sends, transfer.peer).second) {
+        transfer.proceed(comm);
+      }
+    }
+    return busy.empty();
+  });
+}
 
 }  // namespace
 
@@ -100,28 +160,27 @@ const char* ncclGetLastError(ncclComm_t /*comm*/) {
 }
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
-  static std::atomic<int> count = 0;
   *id = {};
-  std::snprintf(id->internal, sizeof id->internal, "/brigade-nccl-%d-%d", getpid(), ++count);
+  std::random_device random;
+  std::snprintf(id->internal, sizeof id->internal, "/brigade-nccl-%08x%08x", random(), random());
   return ncclSuccess;
 }
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id, int rank,
                                     ncclConfig_t* /*config*/) {
-  const std::size_t bytes = sizeof(Meeting) + kSlot * static_cast<std::size_t>(size);
   const int file = shm_open(id.internal, O_CREAT | O_RDWR, 0600);
-  if (size > kMaxRanks || file < 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0) {
+  if (size > kMaxRanks || file < 0 || ftruncate(file, sizeof(Meeting)) != 0) {
     return ncclSystemError;
   }
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  void* memory = mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   close(file);
   if (memory == MAP_FAILED) {
     return ncclSystemError;
   }
-  auto* meeting = static_cast<Meeting*>(memory);  // zeros, as a new Meeting
+  auto* meeting = static_cast<Meeting*>(memory);
   *comm = new ncclComm{rank, size, meeting};
   ++meeting->joined;
-  wait_until([&] { return meeting->joined == size; });
+  (*comm)->wait_until([&] { return meeting->joined == size; });
   shm_unlink(id.internal);
   return ncclSuccess;
 }
@@ -129,12 +188,13 @@ ncclResult_t ncclCommFinalize(ncclComm_t /*comm*/) {
   return ncclSuccess;
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
-  munmap(comm->meeting, sizeof(Meeting) + kSlot * static_cast<std::size_t>(comm->size));
+  munmap(comm->meeting, sizeof(Meeting));
   delete comm;
   return ncclSuccess;
 }
-ncclResult_t ncclCommAbort(ncclComm_t /*comm*/) {
-  return ncclSuccess;  // a stream may still be in a collective
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  comm->aborted = true;  // and it stays: a stream may still be in a collective
+  return ncclSuccess;
 }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t /*comm*/, ncclResult_t* result) {
   *result = ncclSuccess;
@@ -173,50 +233,25 @@ ncclResult_t ncclAllReduce(const void* in, void* out, size_t count, ncclDataType
 
 ncclResult_t ncclGroupStart() {
   group = {};
+  group.open = true;
   return ncclSuccess;
 }
-ncclResult_t ncclSend(const void* memory, size_t bytes, ncclDataType_t /*type*/, int peer,
+ncclResult_t ncclSend(const void* memory, size_t bytes, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream) {
-  if (bytes > kLetter || !emulator::on_gpu(memory, bytes)) {
-    return ncclInvalidArgument;
-  }
-  group.stream = stream;
-  group.sends.emplace_back([=] {
-    auto& full =
-        comm->meeting->letter[static_cast<std::size_t>(comm->rank)][static_cast<std::size_t>(peer)];
-    wait_until([&] { return !full; });
-    std::memcpy(comm->slot(comm->rank) + static_cast<std::size_t>(peer) * kLetter, memory, bytes);
-    full = true;
-  });
-  return ncclSuccess;
+  return type == ncclUint8 ? add(true, memory, bytes, peer, comm, stream) : ncclInvalidArgument;
 }
-ncclResult_t ncclRecv(void* memory, size_t bytes, ncclDataType_t /*type*/, int peer,
-                      ncclComm_t comm, cudaStream_t stream) {
-  if (bytes > kLetter || !emulator::on_gpu(memory, bytes)) {
-    return ncclInvalidArgument;
-  }
-  group.stream = stream;
-  group.receives.emplace_back([=] {
-    auto& full =
-        comm->meeting->letter[static_cast<std::size_t>(peer)][static_cast<std::size_t>(comm->rank)];
-    wait_until([&] { return full.load(); });
-    std::memcpy(memory, comm->slot(peer) + static_cast<std::size_t>(comm->rank) * kLetter, bytes);
-    full = false;
-  });
-  return ncclSuccess;
+ncclResult_t ncclRecv(void* memory, size_t bytes, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  return type == ncclUint8 ? add(false, memory, bytes, peer, comm, stream) : ncclInvalidArgument;
 }
 ncclResult_t ncclGroupEnd() {
   const Group ended = std::exchange(group, {});
-  if (ended.stream != nullptr) {
-    emulator::submit(ended.stream, "nccl group", [ended] {
-      for (const auto& works : {ended.sends, ended.receives}) {
-        for (const emulator::Work& work : works) {
-          work();
-        }
-      }
+  if (ended.result == ncclSuccess && !ended.transfers.empty()) {
+    emulator::submit(ended.stream, "nccl group", [comm = ended.comm, transfers = ended.transfers] {
+      carry_out(*comm, transfers);
     });
   }
-  return ncclSuccess;
+  return ended.result;
 }
 
 }  // extern "C"

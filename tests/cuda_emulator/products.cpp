@@ -1,5 +1,6 @@
 #include <cblas.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "tests/cuda_emulator/emulator_private.h"
@@ -35,11 +36,11 @@ std::vector<float> widened(const Factor& factor, bool tf32) {
     std::uint32_t bits = 0;
     if (factor.type == CUDA_R_16BF) {
       bits = std::uint32_t{static_cast<const std::uint16_t*>(factor.values)[i]} << 16U;
-    } else if (tf32) {
+    } else if (tf32 && !std::isnan(result[i])) {
       std::memcpy(&bits, &result[i], sizeof bits);
       bits = (bits + 0x1000U) & ~0x1fffU;  // 23 - 10 bits go
     } else {
-      break;
+      continue;
     }
     std::memcpy(&result[i], &bits, sizeof bits);
   }
@@ -58,7 +59,6 @@ bool Product::valid() const {
 }
 
 void Product::compute() const {
-  openblas_set_num_threads(1);
   if (a.type == CUDA_R_64F) {
     cblas_dgemm(CblasColMajor, transposed(a), transposed(b), to_int(m), to_int(n), to_int(k), alpha,
                 static_cast<const double*>(a.values), to_int(a.leading),

@@ -1,4 +1,5 @@
-#include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <utility>
 
 #include "tests/cuda_emulator/streams_private.h"
@@ -54,14 +55,24 @@ void drain_all_streams() {
   }
 }
 
+unsigned seed_of_next_stream() {
+  static std::atomic<int> streams_made = 0;
+  const int rank = setting("OMPI_COMM_WORLD_RANK", 0);
+  return static_cast<unsigned>(setting("EMULATOR_SEED", 1) + 1000 * ++streams_made + 100000 * rank);
+}
+
 void submit(cudaStream_t stream, const char* name, Work work) {
+  if (stream == nullptr) {
+    refuse(cudaErrorInvalidResourceHandle, "work for the null stream, which is not emulated");
+    std::abort();
+  }
   const std::lock_guard lock(capture_mutex());
   CUgraph_st* graph = stream->capture;
   if (graph == nullptr) {
     stream->push(std::move(work));
     return;
   }
-  graph->nodes.push_back({name, std::move(work), stream->last});
+  graph->nodes.push_back({name, std::move(work), stream->last, nullptr});
   stream->last = {graph->nodes.size() - 1};
 }
 
@@ -122,11 +133,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, i
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  {
-    const std::lock_guard lock(emulator::streams_mutex());
-    std::erase(emulator::streams(), stream);
-  }
-  stream->retire();
+  stream->retire();  // and remains in the list: cudaFree() waits for what it still has to do
   return cudaSuccess;
 }
 cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
@@ -170,25 +177,22 @@ cudaError_t cudaEventDestroy(cudaEvent_t /*event*/) {
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
   const std::lock_guard lock(emulator::capture_mutex());
   const std::lock_guard event_lock(event->mutex);
-  event->graph = nullptr;
-  event->moment = nullptr;
   if (stream->capture != nullptr && flags == cudaEventRecordDefault) {
     event->graph = stream->capture;
     event->nodes = stream->last;
+    event->moment = nullptr;
     return cudaSuccess;
   }
   if (stream->capture != nullptr) {
-    emulator::submit(stream, "event record", [event] {
-      auto now = std::make_shared<emulator::Moment>();
-      now->come();
-      const std::lock_guard again(event->mutex);
-      event->moment = std::move(now);
-    });
+    emulator::submit(stream, "event record", [] {});
+    stream->capture->nodes.back().records = event;
+    event->graph = nullptr;
     return cudaSuccess;
   }
   if (flags != cudaEventRecordDefault) {
     return refuse(cudaErrorInvalidValue, "records an external event outside a capture");
   }
+  event->graph = nullptr;
   event->moment = std::make_shared<emulator::Moment>();
   emulator::submit(stream, "event", [moment = event->moment] { moment->come(); });
   return cudaSuccess;

@@ -36,7 +36,11 @@ struct Node {
   const char* name;
   Work work;
   Nodes after;
+  cudaEvent_t records;  ///< an external event, or null
 };
+
+/// Streams must not keep step with each other.
+unsigned seed_of_next_stream();
 
 /// Guards who captures what. Never held while work is executed.
 std::recursive_mutex& capture_mutex();
@@ -76,7 +80,7 @@ struct CUstream_st {
   std::deque<emulator::Work> queue_;
   bool busy_ = false;
   bool retired_ = false;
-  std::mt19937 random_{static_cast<unsigned>(emulator::setting("EMULATOR_SEED", 1))};
+  std::mt19937 random_{emulator::seed_of_next_stream()};
   std::thread thread_{[this] { serve(); }};
 };
 
