@@ -35,6 +35,18 @@ bool Gradients::updates(std::size_t i) const {
   return wanted(i) && updates_values(*node_.inputs[i]);
 }
 
+const ReluMask* Gradients::take_mask(std::size_t i) {
+  if (!wanted(i) || node_.inputs[i]->is_leaf()) {
+    return nullptr;
+  }
+  GradState& state = *node_.inputs[i];
+  const bool seen = state.hooks && !state.hooks->list.empty();
+  const bool alone = state.pending == 1 && !state.filled;
+  const ReluMask* mask = alone && !seen ? state.producer->relu_mask() : nullptr;
+  state.masked = mask != nullptr;
+  return mask;
+}
+
 Gradients::Place Gradients::place_of(std::size_t i) {
   const Engine::Destination destination = engine_.destination(*node_.inputs[i]);
   return {destination.place, destination.scale};

@@ -16,10 +16,17 @@ namespace brigade::autograd {
 
 class Engine;
 
+/// What tells which elements of the gradient of a ReLU's output y reach its input: y > 0.
+struct ReluMask {
+  Tensor y;
+  Tensor bits;  ///< the same, as ops::make_relu_mask has it
+};
+
 /// Where a node's backward writes its gradients, one per input.
 class Gradients {
  public:
-  Gradients(Engine& engine, Node& node) : engine_(engine), node_(node) {}
+  Gradients(Engine& engine, Node& node, bool dy_is_masked)
+      : engine_(engine), node_(node), dy_is_masked_(dy_is_masked) {}
 
   /// Whether input `i` wants a gradient at all.
   bool wanted(std::size_t i) const;
@@ -42,6 +49,13 @@ class Gradients {
     }
   }
 
+  /// Input `i` is the output of a ReLU, and its gradient may be written as that of the ReLU's own
+  /// input, masked. Who takes the mask must do so, in the coming write(i), which overwrites. Null
+  /// where its maker masks it: on the CPU, and where others see the gradient or add to it.
+  const ReluMask* take_mask(std::size_t i);
+  /// Whether dy came masked, because the node that computed it took this one's mask.
+  bool dy_is_masked() const { return dy_is_masked_; }
+
   /// How many gradients have been written.
   std::size_t written() const { return written_; }
 
@@ -55,6 +69,7 @@ class Gradients {
 
   Engine& engine_;
   Node& node_;
+  bool dy_is_masked_;
   std::size_t written_ = 0;
 };
 
@@ -71,6 +86,9 @@ class Node {
   /// Given dy, the gradient of the output, writes the gradients of all wanted inputs, each exactly
   /// once.
   virtual void backward(const Tensor& dy, Gradients& grads) = 0;
+
+  /// Null unless the output is a ReLU's and backward asks dy_is_masked().
+  virtual const ReluMask* relu_mask() const { return nullptr; }
 
   /// Drops the saved tensors; backward is impossible afterwards.
   virtual void release() = 0;

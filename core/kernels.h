@@ -29,6 +29,41 @@ struct GemmArgs {
   Scale scale;
 };
 
+/// What linear does to its sums in the pass that adds the bias. relu: max(y, 0), NaN stays NaN.
+enum class Activation { none, relu };
+
+/// One bit per element of a ReLU's output, 1 where it is positive, the first in a byte's lowest
+/// bit. Rows begin at multiples of 16 bytes, because cuBLASLt reads them so.
+constexpr std::int64_t mask_bytes(std::int64_t columns) {
+  return (columns + 127) / 128 * 16;
+}
+
+/// y = activation(x Wᵀ + b).   x: [batch, in]   w: [out, in]   b: [out] or null   y: [batch, out]
+/// Factors are F, sums T: the same type, or bf16 and f32.
+template <class T, class F = T>
+struct LinearArgs {
+  std::int64_t batch = 0, in = 0, out = 0;
+  const F* x = nullptr;
+  const F* w = nullptr;
+  const T* b = nullptr;
+  Activation activation = Activation::none;
+  T* y = nullptr;
+  std::uint8_t* mask = nullptr;  ///< null, or with relu y's: [batch, mask_bytes(out)]
+};
+
+/// The gradient of a linear layer's input, if that is the output x of a ReLU, before the ReLU:
+///   dx[r, c] = x[r, c] > 0 ? (dz W)[r, c] : 0
+///   dz: [batch, out]   w: [out, in]   x, dx: [batch, in]
+template <class T, class F = T>
+struct InputBackwardArgs {
+  std::int64_t batch = 0, in = 0, out = 0;
+  const F* dz = nullptr;
+  const F* w = nullptr;
+  const T* x = nullptr;
+  const std::uint8_t* mask = nullptr;  ///< null, or x's: [batch, mask_bytes(in)]
+  T* dx = nullptr;
+};
+
 /// The gradients of a linear layer's parameters, from that of its sums. The weight's is a product
 /// over the batch, the bias's a sum over it, of the same dz:
 ///   dw = dzᵀ x, met by dw_scale   db[c] = Σ_r dz[r, c], met by db_scale
@@ -43,9 +78,6 @@ struct WeightBackwardArgs {
   Scale db_scale;
   T* db = nullptr;
 };
-
-/// What linear does to its sums in the pass that adds the bias. relu: max(y, 0), NaN stays NaN.
-enum class Activation { none, relu };
 
 /// One step of torch.optim.SGD: g += weight_decay w; v = momentum v + g (v = g the first time);
 /// w -= lr (nesterov ? g + momentum v : v).
@@ -107,10 +139,14 @@ struct CpuKernels {
 
   template <class T, class F = T>
   static void gemm(Stream& s, const GemmArgs<T, F>& args);
-  /// y = activation(x Wᵀ + b).   x: [N, in]   w: [out, in]   b: [out] or null   y: [N, out]
+  /// This set writes no mask.
   template <class T, class F = T>
-  static void linear(Stream& s, std::int64_t batch, std::int64_t in, std::int64_t out, const F* x,
-                     const F* w, const T* b, Activation activation, T* y);
+  static void linear(Stream& s, const LinearArgs<T, F>& args);
+  /// Whether a gradient is masked for less in the product that computes it. On the CPU in the pass
+  /// that sums db (relu_bias_backward).
+  static constexpr bool kMasksInputGradient = false;
+  template <class T, class F = T>
+  static void linear_input_backward(Stream& s, const InputBackwardArgs<T, F>& args);
   /// Whether a bias's gradient costs least beside its weight's, whose product reads dz anyway. On
   /// the CPU it does in the pass that masks dz (relu_bias_backward): the product is a library's.
   static constexpr bool kSumsBiasWithWeight = false;
@@ -212,8 +248,10 @@ struct CudaKernels {
   template <class T, class F = T>
   static void gemm(Stream& s, const GemmArgs<T, F>& args);
   template <class T, class F = T>
-  static void linear(Stream& s, std::int64_t batch, std::int64_t in, std::int64_t out, const F* x,
-                     const F* w, const T* b, Activation activation, T* y);
+  static void linear(Stream& s, const LinearArgs<T, F>& args);
+  static constexpr bool kMasksInputGradient = true;
+  template <class T, class F = T>
+  static void linear_input_backward(Stream& s, const InputBackwardArgs<T, F>& args);
   static constexpr bool kSumsBiasWithWeight = true;
   template <class T>
   static void linear_weight_backward(Stream& s, const WeightBackwardArgs<T>& args);

@@ -30,13 +30,13 @@ std::size_t updates_of(const Variable& input) {
 
 class LinearNode final : public Node {
  public:
-  /// `x` and `w` as they were multiplied. `y` is kept for its sign, the mask of the ReLU that made
-  /// it; undefined without ReLU. `updates`: updates_of() the two when they were.
-  LinearNode(Tensor x, Tensor w, Tensor y, std::size_t updates)
+  /// `x` and `w` as they were multiplied. `mask`: of the ReLU behind the sums; undefined without.
+  /// `updates`: updates_of() the two when they were.
+  LinearNode(Tensor x, Tensor w, ReluMask mask, std::size_t updates)
       : x_(std::move(x)),
         w_(std::move(w)),
-        y_(std::move(y)),
-        relu_(y_.defined()),
+        mask_(std::move(mask)),
+        relu_(mask_.y.defined()),
         updates_(updates) {}
   const char* name() const override { return relu_ ? "linear_relu" : "linear"; }
 
@@ -48,13 +48,13 @@ class LinearNode final : public Node {
                           ops::sums_bias_with_weight(dy);
     Tensor dz = dy;  // [N, out], the gradient before the ReLU
     Tensor dz_sums;  // [out]
-    if (relu_) {
+    if (relu_ && !grads.dy_is_masked()) {
       dz = Tensor::empty_like(dy);
       if (bias && !together) {
         dz_sums = Tensor::empty({dy.shape()[1]}, dy.dtype(), dy.device());
-        ops::relu_bias_backward(dy, y_, dz, dz_sums);
+        ops::relu_bias_backward(dy, mask_.y, dz, dz_sums);
       } else {
-        ops::relu_backward(dy, y_, {}, dz);
+        ops::relu_backward(dy, mask_.y, {}, dz);
       }
     }
     const Tensor dzf = factor(dz, precision());
@@ -82,10 +82,12 @@ class LinearNode final : public Node {
     }
   }
 
+  const ReluMask* relu_mask() const override { return mask_.bits.defined() ? &mask_ : nullptr; }
+
   void release() override {
     x_ = Tensor();
     w_ = Tensor();
-    y_ = Tensor();
+    mask_ = ReluMask();
   }
 
  private:
@@ -97,8 +99,13 @@ class LinearNode final : public Node {
   }
 
   void write_dx(const Tensor& dzf, Gradients& grads) const {
+    const ReluMask* mask = grads.take_mask(kInput);
     grads.write(kInput, [&](Tensor& dx, Scale scale) {
-      ops::gemm(dzf, Trans::no, w_, Trans::no, scale, dx);
+      if (mask != nullptr) {
+        ops::linear_input_backward(dzf, w_, mask->y, mask->bits, dx);
+      } else {
+        ops::gemm(dzf, Trans::no, w_, Trans::no, scale, dx);
+      }
     });
   }
 
@@ -130,9 +137,9 @@ class LinearNode final : public Node {
   static constexpr std::size_t kWeight = 1;
   static constexpr std::size_t kBias = 2;
 
-  Tensor x_;  // [N, in]
-  Tensor w_;  // [out, in]
-  Tensor y_;  // [N, out]
+  Tensor x_;       // [N, in]
+  Tensor w_;       // [out, in]
+  ReluMask mask_;  // [N, out]
   bool relu_;
   std::size_t updates_;
 };
@@ -145,8 +152,11 @@ Variable activated_linear(const Variable& x, const Variable& w, const Variable& 
   Tensor y = Tensor::empty({x.shape()[0], w.shape()[0]}, x.data().dtype(), x.device());
   const Tensor xf = factor(x.data(), precision);
   const Tensor wf = factor(w.data(), precision);
-  ops::linear(xf, wf, bias, y, activation);
-  const Tensor mask = activation == Activation::relu ? y : Tensor();
+  ReluMask mask;
+  if (activation == Activation::relu) {
+    mask = {.y = y, .bits = grad_enabled() ? ops::make_relu_mask(y) : Tensor()};
+  }
+  ops::linear(xf, wf, bias, y, activation, mask.bits);
   const std::size_t updates = updates_of(x) + updates_of(w);
   if (b.defined()) {
     return record<LinearNode>(std::move(y), {x, w, b}, xf, wf, mask, updates);

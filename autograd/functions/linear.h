@@ -22,8 +22,9 @@ enum class Precision : bool { full, bf16 };
 Variable linear(const Variable& x, const Variable& w, const Variable& b,
                 Precision precision = Precision::full);
 
-/// relu(linear(x, w, b)), with the same bits, as one node: bias and ReLU are one pass over y, and
-/// on the CPU backward masks dy and sums db in one pass. The output is the mask.
+/// relu(linear(x, w, b)), with the same bits, as one node: bias and ReLU are one pass over y. On
+/// the CPU backward masks dy and sums db in one pass, with y for the mask; on a GPU forward keeps
+/// the mask in bits, and the node that computes dy masks it in its product (Gradients::take_mask).
 Variable linear_relu(const Variable& x, const Variable& w, const Variable& b,
                      Precision precision = Precision::full);
 

@@ -47,8 +47,8 @@ void sum_columns(std::int64_t rows, std::int64_t cols, const Value& value, const
 }  // namespace
 
 template <class T, class F>
-void CpuKernels::linear(Stream& s, std::int64_t batch, std::int64_t in, std::int64_t out,
-                        const F* x, const F* w, const T* b, Activation activation, T* y) {
+void CpuKernels::linear(Stream& s, const LinearArgs<T, F>& args) {
+  const auto& [batch, in, out, x, w, b, activation, y, mask] = args;
   const bool rectify = activation == Activation::relu;
   if constexpr (std::is_same_v<F, float>) {
     if (use_onednn() && batch > 0 && in > 0 && out > 0) {
@@ -66,6 +66,18 @@ void CpuKernels::linear(Stream& s, std::int64_t batch, std::int64_t in, std::int
   } else if (rectify) {
     relu(s, batch * out, y, y);
   }
+}
+
+template <class T, class F>
+void CpuKernels::linear_input_backward(Stream& s, const InputBackwardArgs<T, F>& args) {
+  gemm<T, F>(s, {.m = args.batch,
+                 .n = args.in,
+                 .k = args.out,
+                 .a = args.dz,
+                 .b = args.w,
+                 .c = args.dx,
+                 .scale = {}});
+  relu_backward(s, args.batch * args.in, args.dx, args.x, {}, args.dx);
 }
 
 template <class T>
@@ -105,12 +117,12 @@ void CpuKernels::relu_bias_backward(Stream& /*s*/, std::int64_t rows, std::int64
       [=](std::int64_t col, T sum) { db[col] = sum; });
 }
 
-template void CpuKernels::linear(Stream&, std::int64_t, std::int64_t, std::int64_t, const float*,
-                                 const float*, const float*, Activation, float*);
-template void CpuKernels::linear(Stream&, std::int64_t, std::int64_t, std::int64_t, const double*,
-                                 const double*, const double*, Activation, double*);
-template void CpuKernels::linear(Stream&, std::int64_t, std::int64_t, std::int64_t, const BFloat16*,
-                                 const BFloat16*, const float*, Activation, float*);
+template void CpuKernels::linear(Stream&, const LinearArgs<float>&);
+template void CpuKernels::linear(Stream&, const LinearArgs<double>&);
+template void CpuKernels::linear(Stream&, const LinearArgs<float, BFloat16>&);
+template void CpuKernels::linear_input_backward(Stream&, const InputBackwardArgs<float>&);
+template void CpuKernels::linear_input_backward(Stream&, const InputBackwardArgs<double>&);
+template void CpuKernels::linear_input_backward(Stream&, const InputBackwardArgs<float, BFloat16>&);
 template void CpuKernels::linear_weight_backward(Stream&, const WeightBackwardArgs<float>&);
 template void CpuKernels::linear_weight_backward(Stream&, const WeightBackwardArgs<double>&);
 template void CpuKernels::column_sum(Stream&, std::int64_t, std::int64_t, const float*, Scale,

@@ -67,6 +67,10 @@ LtProduct::LtProduct(cublasLtHandle_t handle, const Kind& kind)
     // From this address cuBLASLt tells how the vector is aligned: the least of all that will come.
     set(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{kLtAlignment});
   }
+  if (kind.mask) {
+    set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, std::uintptr_t{kLtAlignment});
+    set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, 8 * mask_bytes(kind.d.rows));
+  }
   int found = 0;
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(handle, description, a_.get(), b_.get(), d_.get(), d_.get(),
@@ -80,6 +84,9 @@ cublasStatus_t LtProduct::run(cublasLtHandle_t handle, const Stream& s, const Me
   const auto beta = static_cast<float>(scale.beta);
   if (memory.vector != nullptr) {
     set(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, memory.vector);
+  }
+  if (memory.mask != nullptr) {
+    set(description_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, memory.mask);
   }
   return cublasLtMatmul(handle, description_.get(), &alpha, memory.a, a_.get(), memory.b, b_.get(),
                         &beta, memory.d, d_.get(), memory.d, d_.get(), &choice_.algo,

@@ -3,16 +3,22 @@
 // Private to core/cuda.
 #include <cublasLt.h>
 
+#include <compare>
 #include <cstdint>
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <type_traits>
+#include <utility>
 
+#include "core/context.h"
 #include "core/cuda/launch.h"
+#include "core/error.h"
 #include "core/kernels.h"
 
-/// What products with an epilogue share (fused_linear.cpp, fused_weight_backward.cpp). Which of
+/// What products with an epilogue share (fused_linear.cpp, fused_input_backward.cpp,
+/// fused_weight_backward.cpp). Which of
 /// them cuBLASLt has, and how fast, depends on the GPU and the shape, so each shape is asked for at
 /// run time and what came back is remembered.
 namespace brigade::cuda {
@@ -21,6 +27,9 @@ namespace brigade::cuda {
 /// 64, rows of a batch may not.
 inline constexpr std::uint32_t kLtAlignment = 16;
 bool lt_aligned(std::initializer_list<const void*> memory);
+
+template <class F>
+inline constexpr cudaDataType_t kLtType = std::is_same_v<F, BFloat16> ? CUDA_R_16BF : CUDA_R_32F;
 
 /// Destroys a cuBLASLt object of any kind.
 template <class Handle, cublasStatus_t (*Destroy)(Handle)>
@@ -42,19 +51,28 @@ class LtProduct {
   struct Matrix {
     std::int64_t rows = 0, cols = 0;
     cublasOperation_t op = CUBLAS_OP_N;
+    auto operator<=>(const Matrix&) const = default;
   };
   struct Kind {
     cudaDataType_t factors = CUDA_R_32F;  ///< of A and B; D and the vector are f32
     Matrix a, b, d;
     cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     bool vector = false;  ///< the epilogue reads or writes one: a bias or its gradient
-    bool tf32 = false;    ///< A and B may be rounded
+    bool mask = false;    ///< it reads or writes a ReLU's: mask_bytes() per column of D
+    /// A and B may be rounded; nothing for bf16, whose products are exact.
+    bool tf32 = factors == CUDA_R_32F && Context::current().tf32();
+    auto operator<=>(const Kind&) const = default;
+    const char* precision() const {
+      return factors == CUDA_R_16BF ? "bf16" : tf32 ? "TF32" : "f32";
+    }
   };
   struct Memory {
     const void* a = nullptr;
     const void* b = nullptr;
     void* d = nullptr;
-    const void* vector = nullptr;  ///< const even where it is written: cuBLASLt is given an address
+    // Const even where they are written: cuBLASLt is given an address.
+    const void* vector = nullptr;
+    const void* mask = nullptr;
   };
 
   LtProduct(cublasLtHandle_t handle, const Kind& kind);
@@ -75,12 +93,49 @@ class LtProduct {
   bool exists_ = false;
 };
 
-/// This thread's Planner for the GPU of `s`, made the first time. That GPU is current afterwards.
-template <class Planner>
-Planner& planner_on(const Stream& s) {
+/// What one thread knows of the products on one GPU. Plan: an LtProduct, or what holds one.
+template <class Plan>
+class LtPlans {
+ public:
+  cublasLtHandle_t handle() const { return handle_.get(); }
+
+  /// Nothing where cuBLASLt has no such kernel, or one for which trial(product) gives nothing. Both
+  /// are asked the first time a kind comes, and Context::note_choice tells what came out, of what
+  /// name() says: "linear f32 64x256x256: a pass over y, because cuBLASLt has no such kernel".
+  template <class Name, class Trial>
+  const std::optional<Plan>& of(const LtProduct::Kind& kind, const Name& name,
+                                const char* otherwise, const Trial& trial) {
+    auto known = plans_.find(kind);
+    if (known == plans_.end()) {
+      LtProduct product(handle(), kind);
+      const bool exists = product.exists();
+      std::optional<Plan> plan;
+      try {
+        plan = exists ? trial(std::move(product)) : std::nullopt;
+      } catch (const Error&) {
+        // No memory for a trial: the GPU may be full of activations.
+      }
+      const char* choice = plan ? "one cuBLASLt kernel" : otherwise;
+      const char* reason = plan     ? ""
+                           : exists ? ", because cuBLASLt's kernel failed a trial"
+                                    : ", because cuBLASLt has no such kernel";
+      Context::current().note_choice(concat(name(), ": ", choice, reason));
+      known = plans_.emplace(kind, std::move(plan)).first;
+    }
+    return known->second;
+  }
+
+ private:
+  LtHandle handle_ = make_lt_handle();
+  std::map<LtProduct::Kind, std::optional<Plan>> plans_;
+};
+
+/// This thread's for the GPU of `s`, which is current afterwards.
+template <class Plan>
+LtPlans<Plan>& lt_plans(const Stream& s) {
   static_cast<void>(stream_of(s));
-  thread_local std::map<int, Planner> planners;
-  return planners[s.device().index];
+  thread_local std::map<int, LtPlans<Plan>> plans;
+  return plans[s.device().index];
 }
 
 }  // namespace brigade::cuda

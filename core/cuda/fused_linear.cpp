@@ -1,16 +1,12 @@
 #include "core/cuda/fused_linear.h"
 
 #include <cmath>
-#include <compare>
-#include <cstdint>
-#include <map>
 #include <optional>
-#include <ostream>
-#include <type_traits>
 #include <utility>
 
 #include "core/context.h"
 #include "core/cuda/cublaslt.h"
+#include "core/cuda/trial.h"
 #include "core/error.h"
 #include "core/tensor.h"
 
@@ -20,104 +16,84 @@ namespace {
 /// cuBLASLt is column-major, where y [batch, out] is yᵀ = W xᵀ + b: the weight is A, stored
 /// transposed, the input is B, and the bias runs down the rows of the result.
 template <class F>
-LtProduct::Kind product_of(const LinearArgs<F>& args, bool tf32) {
+LtProduct::Kind product_of(const LinearArgs<float, F>& args) {
   const bool relu = args.activation == Activation::relu;
   const bool bias = args.b != nullptr;
-  return {.factors = std::is_same_v<F, BFloat16> ? CUDA_R_16BF : CUDA_R_32F,
+  const bool mask = args.mask != nullptr;
+  return {.factors = kLtType<F>,
           .a = {.rows = args.in, .cols = args.out, .op = CUBLAS_OP_T},
           .b = {.rows = args.in, .cols = args.batch},
           .d = {.rows = args.out, .cols = args.batch},
-          .epilogue = !bias  ? CUBLASLT_EPILOGUE_RELU
-                      : relu ? CUBLASLT_EPILOGUE_RELU_BIAS
-                             : CUBLASLT_EPILOGUE_BIAS,
+          .epilogue = !relu ? CUBLASLT_EPILOGUE_BIAS
+                      : bias
+                          ? (mask ? CUBLASLT_EPILOGUE_RELU_AUX_BIAS : CUBLASLT_EPILOGUE_RELU_BIAS)
+                          : (mask ? CUBLASLT_EPILOGUE_RELU_AUX : CUBLASLT_EPILOGUE_RELU),
           .vector = bias,
-          .tf32 = tf32};
+          .mask = mask};
 }
 
-/// One thread's products on one GPU.
 template <class F>
-class LinearPlanner {
- public:
-  bool run(Stream& s, const LinearArgs<F>& args) {
-    const bool tf32 = std::is_same_v<F, float> && Context::current().tf32();
-    const Kind kind{.batch = args.batch,
-                    .in = args.in,
-                    .out = args.out,
-                    .bias = args.b != nullptr,
-                    .relu = args.activation == Activation::relu,
-                    .tf32 = tf32};
-    auto known = plans_.find(kind);
-    if (known == plans_.end()) {
-      LtProduct product(handle_.get(), product_of(args, tf32));
-      const bool exists = product.exists();
-      const bool usable = exists && (!kind.relu || keeps_nan(s, product, args));
-      const char* choice = usable   ? "one cuBLASLt kernel"
-                           : exists ? "ReLU in a pass over y, because cuBLASLt's turns NaN into 0"
-                                    : "a pass over y, because cuBLASLt has no such kernel";
-      Context::current().note_choice(concat(kind, ": ", choice));
-      known = plans_.emplace(kind, std::nullopt).first;
-      if (usable) {
-        known->second = std::move(product);
-      }
-    }
-    if (known->second) {
-      launch(s, *known->second, args);
-    }
-    return known->second.has_value();
-  }
+void launch(cublasLtHandle_t handle, const Stream& s, const LtProduct& product,
+            const LinearArgs<float, F>& args) {
+  CUBLAS_CHECK(product.run(
+      handle, s, {.a = args.w, .b = args.x, .d = args.y, .vector = args.b, .mask = args.mask}, {}));
+}
 
- private:
-  struct Kind {
-    std::int64_t batch, in, out;
-    bool bias, relu, tf32;
-    auto operator<=>(const Kind&) const = default;
-    friend std::ostream& operator<<(std::ostream& text, const Kind& kind) {
-      return text << "linear "
-                  << (std::is_same_v<F, BFloat16> ? "bf16"
-                      : kind.tf32                 ? "TF32"
-                                                  : "f32")
-                  << " " << kind.batch << "x" << kind.in << "x" << kind.out
-                  << (kind.bias ? ", bias" : "") << (kind.relu ? ", ReLU" : "");
-    }
+/// Whether its ReLU is ours: max(NaN, 0) is NaN, because a weight that is not a number must reach
+/// the loss, where it is noticed; and the mask has a 1 where y is positive and nowhere else. Tried
+/// with sums that are NaN, that are 0 and with those of this x; the real call overwrites y.
+template <class F>
+bool rectifies(cublasLtHandle_t handle, Stream& s, const LtProduct& product,
+               const LinearArgs<float, F>& args) {
+  const auto masks = [&](const LinearArgs<float, F>& tried) {
+    launch(handle, s, product, tried);
+    return args.mask == nullptr ||
+           mask_fits(s, args.batch, args.out, args.y, args.mask,
+                     [](float value, bool bit) { return bit == (value > 0.0F); });
   };
-
-  void launch(const Stream& s, const LtProduct& product, const LinearArgs<F>& args) const {
-    CUBLAS_CHECK(product.run(handle_.get(), s,
-                             {.a = args.w, .b = args.x, .d = args.y, .vector = args.b}, {}));
+  const UseLastingMemory no_part_of_a_step(s.device());
+  const Tensor nan = full_of_nan<F>(s, {args.batch, args.in});
+  const Tensor zero = Tensor::zeros({args.batch, args.in}, kDTypeOf<F>, s.device());
+  const Tensor no_bias = Tensor::zeros({args.out}, DType::f32, s.device());
+  LinearArgs<float, F> tried = args;
+  tried.x = nan.data<F>();
+  if (!masks(tried)) {
+    return false;
   }
-
-  /// Whether max(NaN, 0) is NaN, as everywhere else here: a weight that is not a number must reach
-  /// the loss, where it is noticed. Tried with an x full of it; the real call overwrites y.
-  bool keeps_nan(Stream& s, const LtProduct& product, LinearArgs<F> args) const {
-    const UseLastingMemory no_part_of_a_step(s.device());
-    const DType type = std::is_same_v<F, BFloat16> ? DType::bf16 : DType::f32;
-    Tensor x = Tensor::empty({args.batch, args.in}, type, s.device());
-    // All bits set is a NaN of either type.
-    CUDA_CHECK(cudaMemsetAsync(x.bytes(), 0xff, x.nbytes(), stream_of(s)));
-    args.x = reinterpret_cast<const F*>(x.bytes());
-    launch(s, product, args);
-    float first = 0.0F;
-    CudaKernels::copy_to_host(s, &first, args.y, sizeof first);
-    return std::isnan(first);
-  }
-
-  LtHandle handle_ = make_lt_handle();
-  std::map<Kind, std::optional<LtProduct>> plans_;  // nothing: no usable kernel
-};
+  float first = 0.0F;
+  CudaKernels::copy_to_host(s, &first, args.y, sizeof first);
+  tried.x = zero.data<F>();
+  tried.b = args.b == nullptr ? nullptr : no_bias.data<float>();
+  return std::isnan(first) && masks(tried) && masks(args);
+}
 
 }  // namespace
 
 template <class F>
-bool fused_linear(Stream& s, const LinearArgs<F>& args) {
-  const bool plain = args.b == nullptr && args.activation == Activation::none;
-  if (plain || args.batch == 0 || args.in == 0 || args.out == 0 ||
-      !lt_aligned({args.x, args.w, args.b, args.y})) {
+bool fused_linear(Stream& s, const LinearArgs<float, F>& args) {
+  const bool relu = args.activation == Activation::relu;
+  if ((args.b == nullptr && !relu) || args.batch == 0 || args.in == 0 || args.out == 0 ||
+      !lt_aligned({args.x, args.w, args.b, args.y, args.mask})) {
     return false;
   }
-  return planner_on<LinearPlanner<F>>(s).run(s, args);
+  auto& plans = lt_plans<LtProduct>(s);
+  const LtProduct::Kind kind = product_of(args);
+  const auto name = [&] {
+    return concat("linear ", kind.precision(), " ", args.batch, "x", args.in, "x", args.out,
+                  kind.vector ? ", bias" : "", relu ? ", ReLU" : "", kind.mask ? ", mask" : "");
+  };
+  const std::optional<LtProduct>& plan =
+      plans.of(kind, name, "a pass over y", [&](LtProduct product) {
+        const bool usable = !relu || rectifies(plans.handle(), s, product, args);
+        return usable ? std::optional(std::move(product)) : std::nullopt;
+      });
+  if (plan) {
+    launch(plans.handle(), s, *plan, args);
+  }
+  return plan.has_value();
 }
 
 template bool fused_linear(Stream&, const LinearArgs<float>&);
-template bool fused_linear(Stream&, const LinearArgs<BFloat16>&);
+template bool fused_linear(Stream&, const LinearArgs<float, BFloat16>&);
 
 }  // namespace brigade::cuda

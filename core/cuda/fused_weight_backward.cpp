@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <compare>
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <ostream>
 #include <utility>
 #include <vector>
 
@@ -28,13 +25,12 @@ struct Plan {
 
 /// cuBLASLt is column-major, where dw [out, in] is dwᵀ = xᵀ dz: x is A, dz is B, stored transposed.
 /// Both are summed over the batch, so it is BGRADB that sums dz to one number per column of dwᵀ.
-LtProduct::Kind product_of(const WeightBackwardArgs<float>& args, bool tf32) {
+LtProduct::Kind product_of(const WeightBackwardArgs<float>& args) {
   return {.a = {.rows = args.in, .cols = args.batch},
           .b = {.rows = args.out, .cols = args.batch, .op = CUBLAS_OP_T},
           .d = {.rows = args.in, .cols = args.out},
           .epilogue = CUBLASLT_EPILOGUE_BGRADB,
-          .vector = true,
-          .tf32 = tf32};
+          .vector = true};
 }
 
 /// A product tried on numbers whose sums are known. The manual does not say whether alpha reaches
@@ -104,71 +100,22 @@ class Trial {
   Tensor dz_, x_, dw_, db_;
 };
 
-/// One thread's products on one GPU.
-class WeightBackwardPlanner {
- public:
-  const std::optional<Plan>& plan_for(Stream& s, const WeightBackwardArgs<float>& args) {
-    const Kind kind{
-        .batch = args.batch, .in = args.in, .out = args.out, .tf32 = Context::current().tf32()};
-    auto known = plans_.find(kind);
-    if (known == plans_.end()) {
-      LtProduct product(handle_.get(), product_of(args, kind.tf32));
-      const bool exists = product.exists();
-      const std::optional<Sums> sums = exists ? tried(s, args, product) : std::nullopt;
-      const char* choice = sums ? "dW and db in one cuBLASLt kernel"
-                           : exists
-                               ? "cuBLAS and a column sum, because cuBLASLt's db failed a trial"
-                               : "cuBLAS and a column sum, because cuBLASLt has no such kernel";
-      Context::current().note_choice(concat(kind, ": ", choice));
-      known = plans_.emplace(kind, std::nullopt).first;
-      if (sums) {
-        known->second = Plan{.product = std::move(product), .sums = *sums};
-      }
-    }
-    return known->second;
+/// The epilogue overwrites, and has its own opinion of alpha: another scale takes one more pass,
+/// over `out` numbers and not N * out.
+void run(cublasLtHandle_t handle, Stream& s, const Plan& plan,
+         const WeightBackwardArgs<float>& args) {
+  const double sums_alpha = plan.sums == Sums::scaled ? args.dw_scale.alpha : 1.0;
+  const Scale rest{.alpha = args.db_scale.alpha / sums_alpha, .beta = args.db_scale.beta};
+  const bool adds = rest.beta != 0.0;
+  const Tensor beside =
+      adds ? Tensor::empty({args.out}, DType::f32, s.device()) : Tensor();  // db is still read
+  float* const sums = adds ? beside.data<float>() : args.db;
+  CUBLAS_CHECK(plan.product.run(
+      handle, s, {.a = args.x, .b = args.dz, .d = args.dw, .vector = sums}, args.dw_scale));
+  if (adds || rest.alpha != 1.0) {
+    CudaKernels::axpby(s, args.out, sums, rest, args.db);
   }
-
-  /// The epilogue overwrites, and has its own opinion of alpha: another scale takes one more pass,
-  /// over `out` numbers and not N * out.
-  void run(Stream& s, const Plan& plan, const WeightBackwardArgs<float>& args) const {
-    const double sums_alpha = plan.sums == Sums::scaled ? args.dw_scale.alpha : 1.0;
-    const Scale rest{.alpha = args.db_scale.alpha / sums_alpha, .beta = args.db_scale.beta};
-    const bool adds = rest.beta != 0.0;
-    const Tensor beside =
-        adds ? Tensor::empty({args.out}, DType::f32, s.device()) : Tensor();  // db is still read
-    float* const sums = adds ? beside.data<float>() : args.db;
-    CUBLAS_CHECK(plan.product.run(handle_.get(), s,
-                                  {.a = args.x, .b = args.dz, .d = args.dw, .vector = sums},
-                                  args.dw_scale));
-    if (adds || rest.alpha != 1.0) {
-      CudaKernels::axpby(s, args.out, sums, rest, args.db);
-    }
-  }
-
- private:
-  /// Nothing where there is no memory for a trial, either: the GPU may be full of activations.
-  std::optional<Sums> tried(Stream& s, const WeightBackwardArgs<float>& args,
-                            const LtProduct& product) const {
-    try {
-      return Trial(s, args).of(handle_.get(), product);
-    } catch (const Error&) {
-      return std::nullopt;
-    }
-  }
-
-  struct Kind {
-    std::int64_t batch, in, out;
-    bool tf32;
-    auto operator<=>(const Kind&) const = default;
-    friend std::ostream& operator<<(std::ostream& text, const Kind& kind) {
-      return text << "weight gradient " << (kind.tf32 ? "TF32 " : "f32 ") << kind.batch << "x"
-                  << kind.in << "x" << kind.out;
-    }
-  };
-
-  LtHandle handle_ = make_lt_handle();
-  std::map<Kind, std::optional<Plan>> plans_;  // nothing: no usable kernel
-};
+}
 
 }  // namespace
 
@@ -177,13 +124,23 @@ bool fused_weight_backward(Stream& s, const WeightBackwardArgs<float>& args) {
       !lt_aligned({args.dz, args.x, args.dw, args.db})) {
     return false;
   }
+  auto& plans = lt_plans<Plan>(s);
+  const LtProduct::Kind kind = product_of(args);
+  const auto name = [&] {
+    return concat("weight gradient ", kind.precision(), " ", args.batch, "x", args.in, "x",
+                  args.out);
+  };
   // The plan comes first: a step that is captured with other scales than its rehearsal finds it.
-  auto& planner = planner_on<WeightBackwardPlanner>(s);
-  const std::optional<Plan>& plan = planner.plan_for(s, args);
+  const std::optional<Plan>& plan =
+      plans.of(kind, name, "cuBLAS and a column sum", [&](LtProduct product) {
+        const std::optional<Sums> sums = Trial(s, args).of(plans.handle(), product);
+        return sums ? std::optional(Plan{.product = std::move(product), .sums = *sums})
+                    : std::nullopt;
+      });
   if (!plan || args.dw_scale.alpha == 0.0) {
     return false;
   }
-  planner.run(s, *plan, args);
+  run(plans.handle(), s, *plan, args);
   return true;
 }
 

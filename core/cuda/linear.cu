@@ -1,5 +1,6 @@
 #include <type_traits>
 
+#include "core/cuda/fused_input_backward.h"
 #include "core/cuda/fused_linear.h"
 #include "core/cuda/fused_weight_backward.h"
 #include "core/cuda/kernel.cuh"
@@ -16,45 +17,91 @@ __global__ void add_bias_kernel(std::int64_t n, std::int64_t out, const T* b, bo
   }
 }
 
+/// y[r, c] = max(y[r, c] + b[c], 0) and its mask, of which a warp votes 32 bits. It runs over rows
+/// as long as the mask's, so that no warp has two and n is a multiple of 32.
+///   b: [out] or null   y: [n / stride, out]   mask: [n / 32]
+template <class T>
+__global__ void relu_mask_kernel(std::int64_t n, std::int64_t stride, std::int64_t out, const T* b,
+                                 T* y, std::uint32_t* mask) {
+  for (std::int64_t i = cuda::first_index(); i < n; i += cuda::index_stride()) {
+    const std::int64_t col = i % stride;
+    bool positive = false;
+    if (col < out) {
+      T* const place = &y[i / stride * out + col];
+      const T z = b == nullptr ? *place : *place + b[col];
+      *place = z < T{0} ? T{0} : z;
+      positive = z > T{0};
+    }
+    const std::uint32_t votes = __ballot_sync(0xffffffffU, positive);
+    if (i % 32 == 0) {
+      mask[i / 32] = votes;
+    }
+  }
+}
+
+/// What is left to do of `args` when y = x Wᵀ, or that and `b` added, is there: null if it was.
+template <class T, class F>
+void finish(Stream& s, const LinearArgs<T, F>& args, const T* b) {
+  const std::int64_t n = args.batch * args.out;
+  const bool relu = args.activation == Activation::relu;
+  if (args.mask != nullptr) {
+    const std::int64_t stride = 8 * mask_bytes(args.out);
+    cuda::launch(s, relu_mask_kernel<T>, args.batch * stride, stride, args.out, b, args.y,
+                 reinterpret_cast<std::uint32_t*>(args.mask));
+  } else if (b != nullptr) {
+    cuda::launch(s, add_bias_kernel<T>, n, args.out, b, relu, args.y);
+  } else if (relu) {
+    CudaKernels::relu(s, n, args.y, args.y);
+  }
+}
+
 }  // namespace
 
 /// One kernel where cuBLASLt has it, with or without the ReLU, else the product and a pass over y.
 template <class T, class F>
-void CudaKernels::linear(Stream& s, std::int64_t batch, std::int64_t in, std::int64_t out,
-                         const F* x, const F* w, const T* b, Activation activation, T* y) {
+void CudaKernels::linear(Stream& s, const LinearArgs<T, F>& args) {
   if constexpr (std::is_same_v<T, float>) {
-    cuda::LinearArgs<F> args{.batch = batch,
-                             .in = in,
-                             .out = out,
-                             .x = x,
-                             .w = w,
-                             .b = b,
-                             .activation = activation,
-                             .y = y};
     if (cuda::fused_linear(s, args)) {
       return;
     }
-    args.activation = Activation::none;
-    if (activation == Activation::relu && cuda::fused_linear(s, args)) {
-      relu(s, batch * out, y, y);
+    LinearArgs<T, F> sums = args;
+    sums.activation = Activation::none;
+    sums.mask = nullptr;
+    if (args.activation == Activation::relu && cuda::fused_linear(s, sums)) {
+      finish<T, F>(s, args, nullptr);
       return;
     }
   }
   gemm<T, F>(s, {.transpose_a = false,
                  .transpose_b = true,
-                 .m = batch,
-                 .n = out,
-                 .k = in,
-                 .a = x,
-                 .b = w,
-                 .c = y,
+                 .m = args.batch,
+                 .n = args.out,
+                 .k = args.in,
+                 .a = args.x,
+                 .b = args.w,
+                 .c = args.y,
                  .scale = {}});
-  const bool relu_too = activation == Activation::relu;
-  if (b != nullptr) {
-    cuda::launch(s, add_bias_kernel<T>, batch * out, out, b, relu_too, y);
-  } else if (relu_too) {
-    relu(s, batch * out, y, y);
+  finish(s, args, args.b);
+}
+
+/// One kernel where cuBLASLt has it, else the product and a pass over dx.
+template <class T, class F>
+void CudaKernels::linear_input_backward(Stream& s, const InputBackwardArgs<T, F>& args) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (cuda::fused_input_backward(s, args)) {
+      return;
+    }
   }
+  gemm<T, F>(s, {.transpose_a = false,
+                 .transpose_b = false,
+                 .m = args.batch,
+                 .n = args.in,
+                 .k = args.out,
+                 .a = args.dz,
+                 .b = args.w,
+                 .c = args.dx,
+                 .scale = {}});
+  relu_backward(s, args.batch * args.in, args.dx, args.x, {}, args.dx);
 }
 
 /// One kernel where cuBLASLt has it, else the product and the sum.
@@ -79,12 +126,12 @@ void CudaKernels::linear_weight_backward(Stream& s, const WeightBackwardArgs<T>&
 
 template void CudaKernels::linear_weight_backward(Stream&, const WeightBackwardArgs<float>&);
 template void CudaKernels::linear_weight_backward(Stream&, const WeightBackwardArgs<double>&);
-template void CudaKernels::linear(Stream&, std::int64_t, std::int64_t, std::int64_t, const float*,
-                                  const float*, const float*, Activation, float*);
-template void CudaKernels::linear(Stream&, std::int64_t, std::int64_t, std::int64_t, const double*,
-                                  const double*, const double*, Activation, double*);
-template void CudaKernels::linear(Stream&, std::int64_t, std::int64_t, std::int64_t,
-                                  const BFloat16*, const BFloat16*, const float*, Activation,
-                                  float*);
+template void CudaKernels::linear(Stream&, const LinearArgs<float>&);
+template void CudaKernels::linear(Stream&, const LinearArgs<double>&);
+template void CudaKernels::linear(Stream&, const LinearArgs<float, BFloat16>&);
+template void CudaKernels::linear_input_backward(Stream&, const InputBackwardArgs<float>&);
+template void CudaKernels::linear_input_backward(Stream&, const InputBackwardArgs<double>&);
+template void CudaKernels::linear_input_backward(Stream&,
+                                                 const InputBackwardArgs<float, BFloat16>&);
 
 }  // namespace brigade

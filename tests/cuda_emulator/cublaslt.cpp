@@ -24,13 +24,30 @@ struct Description {
   cublasOperation_t op_b = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   float* vector = nullptr;
+  std::uint8_t* mask = nullptr;
+  std::int64_t mask_bits = 0;  ///< per column
+
+  bool relu() const {
+    return epilogue == CUBLASLT_EPILOGUE_RELU || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS ||
+           epilogue == CUBLASLT_EPILOGUE_RELU_AUX || epilogue == CUBLASLT_EPILOGUE_RELU_AUX_BIAS;
+  }
+  bool bias() const {
+    return epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS ||
+           epilogue == CUBLASLT_EPILOGUE_RELU_AUX_BIAS;
+  }
+  bool writes_mask() const {
+    return epilogue == CUBLASLT_EPILOGUE_RELU_AUX || epilogue == CUBLASLT_EPILOGUE_RELU_AUX_BIAS;
+  }
+  bool reads_mask() const { return epilogue == CUBLASLT_EPILOGUE_DRELU; }
+  bool sums() const { return epilogue == CUBLASLT_EPILOGUE_BGRADB; }
 };
 
 /// What one cuBLASLt does and another may not.
 struct Habits {
   bool exists = true;
-  bool keeps_nan = false;   ///< ReLU
-  bool wrong_sums = false;  ///< BGRADB
+  bool keeps_nan = false;  ///< ReLU
+  /// Sums of BGRADB; a mask that has a 1 for 0; and DRELU multiplies by its mask, NaN by 0 as well.
+  bool wrong = false;
   bool scales_sums = true;  ///< BGRADB: by alpha
 };
 
@@ -39,8 +56,8 @@ const Habits& habits() {
     const char* value = std::getenv("EMULATOR_LT");
     const std::string_view name = value == nullptr ? "" : value;
     return Habits{.exists = name != "none",
-                  .keeps_nan = name == "keeps_nan",
-                  .wrong_sums = name == "wrong_sums",
+                  .keeps_nan = name == "keeps_nan" || name == "wrong",
+                  .wrong = name == "wrong",
                   .scales_sums = name != "keeps_nan"};
   }();
   return chosen;
@@ -83,32 +100,54 @@ std::int64_t cols_of(const Factor& factor) {
   return factor.op == CUBLAS_OP_N ? factor.cols : factor.rows;
 }
 
-/// Behind the product: bias and ReLU on d, or the sums of op(b) over k.
-void epilogue(const Product& product, const Description& description) {
-  auto* d = static_cast<float*>(product.d);
-  const cublasLtEpilogue_t kind = description.epilogue;
-  if (kind == CUBLASLT_EPILOGUE_BGRADB) {
-    const std::vector<float> b = widened(product.b, false);
-    for (std::int64_t column = 0; column < product.n; ++column) {
-      float sum = habits().wrong_sums ? 1.0F : 0.0F;
-      for (std::int64_t i = 0; i < product.k; ++i) {
-        sum += b[static_cast<std::size_t>(product.b.op == CUBLAS_OP_N
-                                              ? column * product.b.leading + i
-                                              : i * product.b.leading + column)];
-      }
-      description.vector[column] =
-          habits().scales_sums ? static_cast<float>(product.alpha) * sum : sum;
+/// The sums of op(b) over k.
+void sum(const Product& product, const Description& description) {
+  const std::vector<float> b = widened(product.b, false);
+  for (std::int64_t column = 0; column < product.n; ++column) {
+    float sum = habits().wrong ? 1.0F : 0.0F;
+    for (std::int64_t i = 0; i < product.k; ++i) {
+      sum +=
+          b[static_cast<std::size_t>(product.b.op == CUBLAS_OP_N ? column * product.b.leading + i
+                                                                 : i * product.b.leading + column)];
     }
+    description.vector[column] =
+        habits().scales_sums ? static_cast<float>(product.alpha) * sum : sum;
+  }
+}
+
+void rectify(float& value, std::uint8_t* mask, unsigned bit) {
+  if (value < 0.0F || (std::isnan(value) && !habits().keeps_nan)) {
+    value = 0.0F;
+  }
+  if (mask != nullptr) {
+    const bool positive = value > 0.0F || (habits().wrong && value == 0.0F);
+    *mask = static_cast<std::uint8_t>((*mask & ~bit) | (positive ? bit : 0U));
+  }
+}
+
+void let_through(float& value, const std::uint8_t* mask, unsigned bit) {
+  const bool passes = (*mask & bit) != 0;
+  value = habits().wrong ? value * (passes ? 1.0F : 0.0F) : passes ? value : 0.0F;
+}
+
+/// Behind the product.
+void epilogue(const Product& product, const Description& description) {
+  if (description.sums()) {
+    sum(product, description);
     return;
   }
-  const bool bias = kind == CUBLASLT_EPILOGUE_BIAS || kind == CUBLASLT_EPILOGUE_RELU_BIAS;
-  const bool relu = kind == CUBLASLT_EPILOGUE_RELU || kind == CUBLASLT_EPILOGUE_RELU_BIAS;
   for (std::int64_t column = 0; column < product.n; ++column) {
     for (std::int64_t row = 0; row < product.m; ++row) {
-      float& value = d[column * product.leading + row];
-      value += bias ? description.vector[row] : 0.0F;
-      if (relu && (value < 0.0F || (std::isnan(value) && !habits().keeps_nan))) {
-        value = 0.0F;
+      float& value = static_cast<float*>(product.d)[column * product.leading + row];
+      std::uint8_t* const mask =
+          description.mask == nullptr
+              ? nullptr
+              : description.mask + (column * description.mask_bits + row) / 8;
+      value += description.bias() ? description.vector[row] : 0.0F;
+      if (description.relu()) {
+        rectify(value, mask, 1U << row % 8);
+      } else if (description.reads_mask()) {
+        let_through(value, mask, 1U << row % 8);
       }
     }
   }
@@ -119,13 +158,20 @@ bool aligned(const void* memory) {
 }
 
 bool vector_fits(const Description& description, const Product& product) {
-  if (description.epilogue == CUBLASLT_EPILOGUE_DEFAULT ||
-      description.epilogue == CUBLASLT_EPILOGUE_RELU) {
-    return true;
+  const auto numbers = static_cast<std::size_t>(description.sums()   ? product.n
+                                                : description.bias() ? product.m
+                                                                     : 0);
+  return numbers == 0 ||
+         (aligned(description.vector) && on_gpu(description.vector, numbers * sizeof(float)));
+}
+
+bool mask_fits(const Description& description, const Product& product) {
+  if (!description.reads_mask() && !description.writes_mask()) {
+    return description.mask == nullptr;
   }
-  const bool sums = description.epilogue == CUBLASLT_EPILOGUE_BGRADB;
-  const auto numbers = static_cast<std::size_t>(sums ? product.n : product.m);
-  return aligned(description.vector) && on_gpu(description.vector, numbers * sizeof(float));
+  const auto bytes = static_cast<std::size_t>(product.n * description.mask_bits / 8);
+  return description.mask_bits % 128 == 0 && description.mask_bits >= product.m &&
+         aligned(description.mask) && on_gpu(description.mask, bytes);
 }
 
 }  // namespace
@@ -183,6 +229,10 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t handle,
       return emulator::put(description.epilogue, value, bytes);
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
       return emulator::put(description.vector, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+      return emulator::put(description.mask, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+      return emulator::put(description.mask_bits, value, bytes);
     default:
       return CUBLAS_STATUS_NOT_SUPPORTED;
   }
@@ -224,7 +274,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/, cublasLtMatmulDesc_t 
                        emulator::cols_of(right) == product.n;
   if (!matches || !product.valid() || c != d || !emulator::aligned(a) || !emulator::aligned(b) ||
       !emulator::aligned(d) || !emulator::vector_fits(description, product) ||
-      !emulator::on_gpu(workspace, workspace_bytes)) {
+      !emulator::mask_fits(description, product) || !emulator::on_gpu(workspace, workspace_bytes)) {
     emulator::refuse(cudaErrorInvalidValue, "cublasLtMatmul: shapes, addresses or alignments");
     return CUBLAS_STATUS_INVALID_VALUE;
   }

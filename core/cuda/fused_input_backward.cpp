@@ -1,0 +1,86 @@
+#include "core/cuda/fused_input_backward.h"
+
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/context.h"
+#include "core/cuda/cublaslt.h"
+#include "core/cuda/trial.h"
+#include "core/error.h"
+#include "core/tensor.h"
+
+namespace brigade::cuda {
+namespace {
+
+/// cuBLASLt is column-major, where dx [batch, in] is dxᵀ = Wᵀ dzᵀ: the weight, read so, is Wᵀ
+/// already, and a column of dxᵀ is a sample, as is a row of the mask.
+template <class F>
+LtProduct::Kind product_of(const InputBackwardArgs<float, F>& args) {
+  return {.factors = kLtType<F>,
+          .a = {.rows = args.in, .cols = args.out},
+          .b = {.rows = args.out, .cols = args.batch},
+          .d = {.rows = args.in, .cols = args.batch},
+          .epilogue = CUBLASLT_EPILOGUE_DRELU,
+          .mask = true};
+}
+
+template <class F>
+void launch(cublasLtHandle_t handle, const Stream& s, const LtProduct& product,
+            const InputBackwardArgs<float, F>& args) {
+  CUBLAS_CHECK(
+      product.run(handle, s, {.a = args.w, .b = args.dz, .d = args.dx, .mask = args.mask}, {}));
+}
+
+/// Tried with a dz full of NaN and a mask without a pattern: a 1 lets the NaN through, a 0 makes it
+/// 0, which to multiply by the mask would not. The real call overwrites dx.
+template <class F>
+bool masks(cublasLtHandle_t handle, Stream& s, const LtProduct& product,
+           InputBackwardArgs<float, F> args) {
+  const UseLastingMemory no_part_of_a_step(s.device());
+  const Tensor dz = full_of_nan<F>(s, {args.batch, args.out});
+  std::vector<std::uint8_t> bits(static_cast<std::size_t>(args.batch * mask_bytes(args.in)));
+  std::uint32_t noise = 1;
+  for (std::uint8_t& byte : bits) {
+    noise = noise * 1664525U + 1013904223U;  // Numerical Recipes, "quick and dirty"
+    byte = static_cast<std::uint8_t>(noise >> 24U);
+  }
+  const Tensor mask = Tensor::from(bits, {args.batch, mask_bytes(args.in)}, s.device());
+  args.dz = dz.data<F>();
+  args.mask = mask.data<std::uint8_t>();
+  launch(handle, s, product, args);
+  return mask_fits(s, args.batch, args.in, args.dx, args.mask,
+                   [](float value, bool bit) { return bit ? std::isnan(value) : value == 0.0F; });
+}
+
+}  // namespace
+
+template <class F>
+bool fused_input_backward(Stream& s, const InputBackwardArgs<float, F>& args) {
+  if (args.mask == nullptr || args.batch == 0 || args.in == 0 || args.out == 0 ||
+      !lt_aligned({args.dz, args.w, args.mask, args.dx})) {
+    return false;
+  }
+  auto& plans = lt_plans<LtProduct>(s);
+  const LtProduct::Kind kind = product_of(args);
+  const auto name = [&] {
+    return concat("input gradient ", kind.precision(), " ", args.batch, "x", args.in, "x",
+                  args.out);
+  };
+  const std::optional<LtProduct>& plan =
+      plans.of(kind, name, "cuBLAS and a pass over dx", [&](LtProduct product) {
+        return masks(plans.handle(), s, product, args) ? std::optional(std::move(product))
+                                                       : std::nullopt;
+      });
+  if (plan) {
+    launch(plans.handle(), s, *plan, args);
+  }
+  return plan.has_value();
+}
+
+template bool fused_input_backward(Stream&, const InputBackwardArgs<float>&);
+template bool fused_input_backward(Stream&, const InputBackwardArgs<float, BFloat16>&);
+
+}  // namespace brigade::cuda

@@ -1,0 +1,80 @@
+#pragma once
+
+// Private to core.
+#include <initializer_list>
+#include <type_traits>
+
+#include "core/context.h"
+#include "core/dispatch.h"
+#include "core/recording.h"
+#include "core/tensor.h"
+
+/// What the functions of ops.h share: how they check tensors, and how they find the kernel.
+namespace brigade::ops {
+
+struct Operand {
+  const char* name;
+  const Tensor& tensor;
+};
+
+/// All defined, of one dtype and on one device: that of the first.
+inline void check_alike(const char* op, std::initializer_list<Operand> operands) {
+  const Tensor& first = operands.begin()->tensor;
+  for (const auto& [name, tensor] : operands) {
+    BRIGADE_CHECK(tensor.defined(), op, ": ", name, " is undefined");
+    BRIGADE_CHECK(tensor.dtype() == first.dtype(), op, ": expected ", name, " of dtype ",
+                  first.dtype(), ", got ", tensor.dtype());
+    BRIGADE_CHECK(tensor.device() == first.device(), op, ": expected ", name, " on ",
+                  first.device(), ", got ", tensor.device());
+  }
+}
+
+inline void check_shape(const char* op, const char* name, const Tensor& tensor,
+                        const Shape& expected) {
+  BRIGADE_CHECK(tensor.shape() == expected, op, ": expected ", name, " ", expected, ", got ",
+                tensor.shape());
+}
+
+/// check_alike, and of the first one's shape.
+inline void check_same(const char* op, std::initializer_list<Operand> operands) {
+  check_alike(op, operands);
+  for (const auto& [name, tensor] : operands) {
+    check_shape(op, name, tensor, operands.begin()->tensor.shape());
+  }
+}
+
+inline void check_matrix(const char* op, const char* name, const Tensor& tensor) {
+  BRIGADE_CHECK(tensor.shape().rank() == 2, op, ": expected ", name, " with 2 dimensions, got ",
+                tensor.shape());
+}
+
+/// fn.operator()<K, T>(stream) for the device's kernel set and the tensor's float type.
+template <class Fn>
+void launch(const Tensor& like, Fn&& fn) {
+  Stream& stream = compute_stream(like.device());
+  dispatch_float(like.dtype(), [&]<class T>() {
+    dispatch(like.device(), [&]<class K>(K) { fn.template operator()<K, T>(stream); });
+  });
+}
+
+/// fn.operator()<K, T, F>(stream) for sums in T of products of factors in F.
+template <class Fn>
+void launch_product(const char* op, const Tensor& factor, const Tensor& sum, Fn&& fn) {
+  const bool mixed = factor.dtype() == DType::bf16;
+  const DType expected = mixed ? DType::f32 : factor.dtype();
+  BRIGADE_CHECK(sum.defined(), op, ": the result is undefined");
+  BRIGADE_CHECK(sum.dtype() == expected && sum.device() == factor.device(), op,
+                ": expected a result of dtype ", expected, " on ", factor.device(), ", got ",
+                sum.dtype(), " on ", sum.device());
+  launch(sum, [&]<class K, class T>(Stream& s) {
+    if constexpr (std::is_same_v<T, float>) {
+      if (mixed) {
+        fn.template operator()<K, float, BFloat16>(s);
+        return;
+      }
+    }
+    fn.template operator()<K, T, T>(s);
+  });
+}
+
+}  // namespace brigade::ops
