@@ -116,12 +116,12 @@ void sum(const Product& product, const Description& description) {
 }
 
 void rectify(float& value, std::uint8_t* mask, unsigned bit) {
+  const bool positive = value > 0.0F || (habits().wrong && value == 0.0F);
+  if (mask != nullptr) {
+    *mask = static_cast<std::uint8_t>((*mask & ~bit) | (positive ? bit : 0U));
+  }
   if (value < 0.0F || (std::isnan(value) && !habits().keeps_nan)) {
     value = 0.0F;
-  }
-  if (mask != nullptr) {
-    const bool positive = value > 0.0F || (habits().wrong && value == 0.0F);
-    *mask = static_cast<std::uint8_t>((*mask & ~bit) | (positive ? bit : 0U));
   }
 }
 
