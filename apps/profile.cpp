@@ -85,12 +85,13 @@ std::map<std::string, OperationWork> work_of_step(const StepShape& shape) {
 
     OperationWork& forward = work["forward Linear"];
     forward.flop += times * product;
-    forward.bytes += times * kNumber * (x + w + y);
-
     const bool last = layer + 2 == widths.size();
+    const double bits = last || !shape.masks_in_product ? 0.0 : y / 32.0;  // one per number
+    forward.bytes += times * kNumber * (x + w + y + bits);
+
     OperationWork& backward = work[last ? "backward linear" : "backward linear_relu"];
-    const double mask = last ? 0.0 : 3.0 * y;  // dy and y are read, dz is written
-    const double dx = layer == 0 ? 0.0 : y + w + x;
+    const double mask = last || shape.masks_in_product ? 0.0 : 3.0 * y;  // dy, y read, dz written
+    const double dx = layer == 0 ? 0.0 : y + w + x * (shape.masks_in_product ? 33.0 / 32.0 : 1.0);
     backward.flop += times * (layer == 0 ? 1.0 : 2.0) * product;
     // dW is written, and after the first micro-batch of a step read as well, to be added to; W is
     // read and written where it is updated instead.

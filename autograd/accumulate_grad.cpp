@@ -35,8 +35,7 @@ Engine::Destination into_grad(GradState& leaf) {
 // A weight that is used once gets all of its gradient in one contribution: it can be the update.
 // Of one that two nodes use, the second would read what the first has changed.
 bool updates_values(const GradState& leaf) {
-  const bool hooked = leaf.hooks && !leaf.hooks->list.empty();
-  return leaf.in_place && leaf.pending == 1 && !leaf.filled && !hooked;
+  return leaf.in_place && leaf.pending == 1 && !leaf.filled && !hooked(leaf);
 }
 
 Engine::Destination leaf_destination(GradState& leaf) {
@@ -47,7 +46,7 @@ Engine::Destination leaf_destination(GradState& leaf) {
     return {leaf.in_place->values, {.alpha = scale.alpha * leaf.leaf_scale, .beta = scale.beta}};
   }
   // The usual case: the GEMM writes straight into the gradient, which may be a slice of a bucket.
-  if (!leaf.hooks || leaf.hooks->list.empty()) {
+  if (!hooked(leaf)) {
     return into_grad(leaf);
   }
   // A hook must see the sum of this backward alone, neither averaged nor added to older gradients,
@@ -89,6 +88,10 @@ void leaf_finished(GradState& leaf) {
       listener->on_grad_ready(index);
     });
   }
+}
+
+bool hooked(const GradState& state) {
+  return state.hooks && !state.hooks->list.empty();
 }
 
 void apply_hooks(const GradState& state, Tensor& grad) {

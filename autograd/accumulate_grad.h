@@ -19,6 +19,9 @@ bool updates_values(const GradState& leaf);
 /// vanished.
 void leaf_finished(GradState& leaf);
 
+/// Whether hooks want to see the gradient of `state`.
+bool hooked(const GradState& state);
+
 /// Applies the tensor hooks of `state` to `grad`, which they may replace.
 void apply_hooks(const GradState& state, Tensor& grad);
 

@@ -158,13 +158,15 @@ void Engine::run_node(GradState& output, bool retain_graph) {
   // activation's gradient.
   Tensor dy = std::exchange(output.grad, Tensor());
   output.filled = false;
+  // Who took the mask saw no hook. One that came since then may have replaced what was masked.
+  const bool dy_is_masked = output.masked && !hooked(output);
   apply_hooks(output, dy);
 
   std::size_t expected = 0;
   for (const std::shared_ptr<GradState>& input : node.inputs) {
     expected += input ? 1 : 0;
   }
-  Gradients gradients(*this, node, output.masked);
+  Gradients gradients(*this, node, dy_is_masked);
   node.backward(dy, gradients);
   BRIGADE_CHECK(gradients.written() == expected, "backward: ", node.name(), " owes ", expected,
                 " gradients and wrote ", gradients.written());

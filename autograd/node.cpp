@@ -40,9 +40,8 @@ const ReluMask* Gradients::take_mask(std::size_t i) {
     return nullptr;
   }
   GradState& state = *node_.inputs[i];
-  const bool seen = state.hooks && !state.hooks->list.empty();
   const bool alone = state.pending == 1 && !state.filled;
-  const ReluMask* mask = alone && !seen ? state.producer->relu_mask() : nullptr;
+  const ReluMask* mask = alone && !hooked(state) ? state.producer->relu_mask() : nullptr;
   state.masked = mask != nullptr;
   return mask;
 }

@@ -19,7 +19,7 @@ class Engine;
 /// What tells which elements of the gradient of a ReLU's output y reach its input: y > 0.
 struct ReluMask {
   Tensor y;
-  Tensor bits;  ///< the same, as ops::make_relu_mask has it
+  Tensor bits;  ///< the same, one each (ops::empty_relu_mask)
 };
 
 /// Where a node's backward writes its gradients, one per input.

@@ -30,8 +30,11 @@ void* CachingAllocator::allocate(std::size_t bytes) {
       give_back_unused();
       block = obtain(size);
     }
-    BRIGADE_CHECK(block != nullptr, "allocator: ", device_, " is out of memory: asked for ", size,
-                  " bytes, ", stats_.in_use, " in use; use a smaller --batch or model");
+    if (block == nullptr) {
+      throw OutOfMemoryError(concat("allocator: ", device_, " is out of memory: asked for ", size,
+                                    " bytes, ", stats_.in_use,
+                                    " in use; use a smaller --batch or model"));
+    }
     ++stats_.system_allocations;
     stats_.reserved += size;
   } else {

@@ -26,6 +26,12 @@ class VerificationError : public Error {
   using Error::Error;
 };
 
+/// A device has no memory left.
+class OutOfMemoryError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// Joins `parts` with operator<<.
 template <class... Parts>
 std::string concat(const Parts&... parts) {

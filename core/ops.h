@@ -31,12 +31,12 @@ void widen(const Tensor& x, Scale scale, Tensor& y);
 void gemm(const Tensor& a, Trans trans_a, const Tensor& b, Trans trans_b, Scale scale, Tensor& c);
 /// y = activation(x wᵀ + b).   x: [N, in]   w: [out, in]   b: [out] or undefined   y: [N, out]
 /// All of one dtype, or x and w bf16, b and y f32. `mask`: undefined, or with relu what
-/// make_relu_mask(y) has made, and is filled with y's.
+/// empty_relu_mask(y) has made, and is filled with y's.
 void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y,
             Activation activation = Activation::none, const Tensor& mask = {});
 /// Memory for the mask of a ReLU's output y [N, out] (mask_bytes), u8. Undefined where nothing
 /// would read it: the device of y does not mask a gradient in the product that computes it.
-Tensor make_relu_mask(const Tensor& y);
+Tensor empty_relu_mask(const Tensor& y);
 /// The gradient of linear's input, where that is the output of a ReLU: dx = dz w where x > 0, else
 /// 0. What gemm and relu_backward compute, on a GPU in one kernel where cuBLASLt has it, which
 /// wants to read `mask` for x (or undefined).

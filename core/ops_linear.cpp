@@ -52,7 +52,7 @@ void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y, Activa
                 "linear: expected no mask without ReLU");
   launch_product("linear", x, y, [&]<class K, class T, class F>(Stream& s) {
     BRIGADE_CHECK(K::kMasksInputGradient || !mask.defined(), "linear: expected no mask on ",
-                  y.device(), "; use make_relu_mask");
+                  y.device(), "; use empty_relu_mask");
     const T* bias = b.defined() ? b.data<T>() : nullptr;
     call(s, K::template linear<T, F>,
          {batch, in, out, x.data<F>(), w.data<F>(), bias, activation, y.data<T>(),
@@ -60,8 +60,8 @@ void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y, Activa
   });
 }
 
-Tensor make_relu_mask(const Tensor& y) {
-  check_matrix("make_relu_mask", "y", y);
+Tensor empty_relu_mask(const Tensor& y) {
+  check_matrix("empty_relu_mask", "y", y);
   const bool masks = y.dtype() == DType::f32 &&
                      dispatch(y.device(), []<class K>(K) { return K::kMasksInputGradient; });
   return masks ? Tensor::empty({y.shape()[0], mask_bytes(y.shape()[1])}, DType::u8, y.device())

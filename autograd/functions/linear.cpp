@@ -154,7 +154,8 @@ Variable activated_linear(const Variable& x, const Variable& w, const Variable& 
   const Tensor wf = factor(w.data(), precision);
   ReluMask mask;
   if (activation == Activation::relu) {
-    mask = {.y = y, .bits = grad_enabled() ? ops::make_relu_mask(y) : Tensor()};
+    const bool wanted = x.requires_grad() || w.requires_grad() || b.requires_grad();
+    mask = {.y = y, .bits = wanted && grad_enabled() ? ops::empty_relu_mask(y) : Tensor()};
   }
   ops::linear(xf, wf, bias, y, activation, mask.bits);
   const std::size_t updates = updates_of(x) + updates_of(w);

@@ -18,9 +18,8 @@
 #include "core/kernels.h"
 
 /// What products with an epilogue share (fused_linear.cpp, fused_input_backward.cpp,
-/// fused_weight_backward.cpp). Which of
-/// them cuBLASLt has, and how fast, depends on the GPU and the shape, so each shape is asked for at
-/// run time and what came back is remembered.
+/// fused_weight_backward.cpp). Which of them cuBLASLt has, and how fast, depends on the GPU and the
+/// shape, so each shape is asked for at run time and what came back is remembered.
 namespace brigade::cuda {
 
 /// Of every matrix and vector of an LtProduct, in bytes. Slices of buckets begin at multiples of
@@ -99,27 +98,28 @@ class LtPlans {
  public:
   cublasLtHandle_t handle() const { return handle_.get(); }
 
-  /// Nothing where cuBLASLt has no such kernel, or one for which trial(product) gives nothing. Both
-  /// are asked the first time a kind comes, and Context::note_choice tells what came out, of what
-  /// name() says: "linear f32 64x256x256: a pass over y, because cuBLASLt has no such kernel".
+  /// Nothing where cuBLASLt has no such kernel, or one for which trial(product) gives nothing or
+  /// finds no memory: the GPU may be full of activations. All is asked the first time a kind comes,
+  /// and Context::note_choice tells what came out, of what name() says: "linear f32 64x256x256: a
+  /// pass over y, because cuBLASLt has no such kernel".
   template <class Name, class Trial>
   const std::optional<Plan>& of(const LtProduct::Kind& kind, const Name& name,
                                 const char* otherwise, const Trial& trial) {
     auto known = plans_.find(kind);
     if (known == plans_.end()) {
       LtProduct product(handle(), kind);
-      const bool exists = product.exists();
       std::optional<Plan> plan;
-      try {
-        plan = exists ? trial(std::move(product)) : std::nullopt;
-      } catch (const Error&) {
-        // No memory for a trial: the GPU may be full of activations.
+      const char* lack = "cuBLASLt has no such kernel";
+      if (product.exists()) {
+        lack = "cuBLASLt's kernel failed a trial";
+        try {
+          plan = trial(std::move(product));
+        } catch (const OutOfMemoryError&) {
+          lack = "there was no memory to try cuBLASLt's kernel";
+        }
       }
-      const char* choice = plan ? "one cuBLASLt kernel" : otherwise;
-      const char* reason = plan     ? ""
-                           : exists ? ", because cuBLASLt's kernel failed a trial"
-                                    : ", because cuBLASLt has no such kernel";
-      Context::current().note_choice(concat(name(), ": ", choice, reason));
+      Context::current().note_choice(plan ? concat(name(), ": one cuBLASLt kernel")
+                                          : concat(name(), ": ", otherwise, ", because ", lack));
       known = plans_.emplace(kind, std::move(plan)).first;
     }
     return known->second;

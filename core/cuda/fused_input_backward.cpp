@@ -28,10 +28,9 @@ LtProduct::Kind product_of(const InputBackwardArgs<float, F>& args) {
 }
 
 template <class F>
-void launch(cublasLtHandle_t handle, const Stream& s, const LtProduct& product,
-            const InputBackwardArgs<float, F>& args) {
-  CUBLAS_CHECK(
-      product.run(handle, s, {.a = args.w, .b = args.dz, .d = args.dx, .mask = args.mask}, {}));
+cublasStatus_t launch(cublasLtHandle_t handle, const Stream& s, const LtProduct& product,
+                      const InputBackwardArgs<float, F>& args) {
+  return product.run(handle, s, {.a = args.w, .b = args.dz, .d = args.dx, .mask = args.mask}, {});
 }
 
 /// Tried with a dz full of NaN and a mask without a pattern: a 1 lets the NaN through, a 0 makes it
@@ -75,7 +74,7 @@ bool fused_input_backward(Stream& s, const InputBackwardArgs<float, F>& args) {
                                                        : std::nullopt;
       });
   if (plan) {
-    launch(plans.handle(), s, *plan, args);
+    CUBLAS_CHECK(launch(plans.handle(), s, *plan, args));
   }
   return plan.has_value();
 }

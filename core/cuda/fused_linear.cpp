@@ -33,10 +33,10 @@ LtProduct::Kind product_of(const LinearArgs<float, F>& args) {
 }
 
 template <class F>
-void launch(cublasLtHandle_t handle, const Stream& s, const LtProduct& product,
-            const LinearArgs<float, F>& args) {
-  CUBLAS_CHECK(product.run(
-      handle, s, {.a = args.w, .b = args.x, .d = args.y, .vector = args.b, .mask = args.mask}, {}));
+cublasStatus_t launch(cublasLtHandle_t handle, const Stream& s, const LtProduct& product,
+                      const LinearArgs<float, F>& args) {
+  return product.run(
+      handle, s, {.a = args.w, .b = args.x, .d = args.y, .vector = args.b, .mask = args.mask}, {});
 }
 
 /// Whether its ReLU is ours: max(NaN, 0) is NaN, because a weight that is not a number must reach
@@ -45,26 +45,31 @@ void launch(cublasLtHandle_t handle, const Stream& s, const LtProduct& product,
 template <class F>
 bool rectifies(cublasLtHandle_t handle, Stream& s, const LtProduct& product,
                const LinearArgs<float, F>& args) {
-  const auto masks = [&](const LinearArgs<float, F>& tried) {
-    launch(handle, s, product, tried);
+  const UseLastingMemory no_part_of_a_step(s.device());
+  const Tensor x = full_of_nan<F>(s, {args.batch, args.in});
+  LinearArgs<float, F> tried = args;
+  tried.x = x.data<F>();
+  const auto runs = [&] { return launch(handle, s, product, tried) == CUBLAS_STATUS_SUCCESS; };
+  const auto masks = [&] {
     return args.mask == nullptr ||
            mask_fits(s, args.batch, args.out, args.y, args.mask,
                      [](float value, bool bit) { return bit == (value > 0.0F); });
   };
-  const UseLastingMemory no_part_of_a_step(s.device());
-  const Tensor nan = full_of_nan<F>(s, {args.batch, args.in});
-  const Tensor zero = Tensor::zeros({args.batch, args.in}, kDTypeOf<F>, s.device());
-  const Tensor no_bias = Tensor::zeros({args.out}, DType::f32, s.device());
-  LinearArgs<float, F> tried = args;
-  tried.x = nan.data<F>();
-  if (!masks(tried)) {
+  float first = 0.0F;
+  if (runs()) {
+    CudaKernels::copy_to_host(s, &first, args.y, sizeof first);
+  }
+  if (!std::isnan(first) || !masks()) {
     return false;
   }
-  float first = 0.0F;
-  CudaKernels::copy_to_host(s, &first, args.y, sizeof first);
-  tried.x = zero.data<F>();
+  x.zero();
+  const Tensor no_bias = Tensor::zeros({args.out}, DType::f32, s.device());
   tried.b = args.b == nullptr ? nullptr : no_bias.data<float>();
-  return std::isnan(first) && masks(tried) && masks(args);
+  if (!runs() || !masks()) {
+    return false;
+  }
+  tried = args;
+  return runs() && masks();
 }
 
 }  // namespace
@@ -88,7 +93,7 @@ bool fused_linear(Stream& s, const LinearArgs<float, F>& args) {
         return usable ? std::optional(std::move(product)) : std::nullopt;
       });
   if (plan) {
-    launch(plans.handle(), s, *plan, args);
+    CUBLAS_CHECK(launch(plans.handle(), s, *plan, args));
   }
   return plan.has_value();
 }

@@ -17,38 +17,55 @@ __global__ void add_bias_kernel(std::int64_t n, std::int64_t out, const T* b, bo
   }
 }
 
-/// y[r, c] = max(y[r, c] + b[c], 0) and its mask, of which a warp votes 32 bits. It runs over rows
-/// as long as the mask's, so that no warp has two and n is a multiple of 32.
-///   b: [out] or null   y: [n / stride, out]   mask: [n / 32]
-template <class T>
-__global__ void relu_mask_kernel(std::int64_t n, std::int64_t stride, std::int64_t out, const T* b,
-                                 T* y, std::uint32_t* mask) {
+/// kLanes neighbours, which one thread reads and writes at a time.
+template <std::int64_t kLanes>
+struct alignas(kLanes * sizeof(float)) Lanes {
+  float at[kLanes];
+};
+
+/// y[r, c] = max(y[r, c] + b[c], 0) and its mask, of which a thread has one byte: eight neighbours.
+///   b: [out] or null   y: [n / stride, out], out a multiple of kLanes   mask: [n / stride, stride]
+template <std::int64_t kLanes>
+__global__ void relu_mask_kernel(std::int64_t n, std::int64_t stride, std::int64_t out,
+                                 const float* b, float* y, std::uint8_t* mask) {
   for (std::int64_t i = cuda::first_index(); i < n; i += cuda::index_stride()) {
-    const std::int64_t col = i % stride;
-    bool positive = false;
-    if (col < out) {
-      T* const place = &y[i / stride * out + col];
-      const T z = b == nullptr ? *place : *place + b[col];
-      *place = z < T{0} ? T{0} : z;
-      positive = z > T{0};
+    const std::int64_t row = i / stride;
+    const std::int64_t first = (i - row * stride) * 8;
+    unsigned bits = 0;
+    for (std::int64_t col = first; col < first + 8 && col < out; col += kLanes) {
+      auto* const place = reinterpret_cast<Lanes<kLanes>*>(&y[row * out + col]);
+      Lanes<kLanes> z = *place;
+      for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+        const float sum = b == nullptr ? z.at[lane] : z.at[lane] + b[col + lane];
+        bits |= static_cast<unsigned>(sum > 0.0F) << (col - first + lane);
+        z.at[lane] = sum < 0.0F ? 0.0F : sum;  // NaN stays NaN
+      }
+      *place = z;
     }
-    const std::uint32_t votes = __ballot_sync(0xffffffffU, positive);
-    if (i % 32 == 0) {
-      mask[i / 32] = votes;
-    }
+    mask[i] = static_cast<std::uint8_t>(bits);
   }
 }
 
-/// What is left to do of `args` when y = x Wᵀ, or that and `b` added, is there: null if it was.
+void relu_mask(Stream& s, std::int64_t rows, std::int64_t out, const float* b, float* y,
+               std::uint8_t* mask) {
+  const std::int64_t stride = mask_bytes(out);
+  const bool aligned = out % 4 == 0 && reinterpret_cast<std::uintptr_t>(y) % sizeof(Lanes<4>) == 0;
+  cuda::launch(s, aligned ? relu_mask_kernel<4> : relu_mask_kernel<1>, rows * stride, stride, out,
+               b, y, mask);
+}
+
+/// Of `args`, with x Wᵀ in y: adds b (null: it is there already or there is none), then activates.
 template <class T, class F>
 void finish(Stream& s, const LinearArgs<T, F>& args, const T* b) {
   const std::int64_t n = args.batch * args.out;
   const bool relu = args.activation == Activation::relu;
-  if (args.mask != nullptr) {
-    const std::int64_t stride = 8 * mask_bytes(args.out);
-    cuda::launch(s, relu_mask_kernel<T>, args.batch * stride, stride, args.out, b, args.y,
-                 reinterpret_cast<std::uint32_t*>(args.mask));
-  } else if (b != nullptr) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (args.mask != nullptr) {
+      relu_mask(s, args.batch, args.out, b, args.y, args.mask);
+      return;
+    }
+  }
+  if (b != nullptr) {
     cuda::launch(s, add_bias_kernel<T>, n, args.out, b, relu, args.y);
   } else if (relu) {
     CudaKernels::relu(s, n, args.y, args.y);

@@ -35,6 +35,17 @@ TEST(WorkOfStep, CountsWhatMustBeReadAndWritten) {
       << "g, w twice, v twice; once per step, not per micro-batch";
 }
 
+TEST(WorkOfStep, HasNoPassThatMasksWhereTheProductDoes) {
+  StepShape shape = small();
+  shape.masks_in_product = true;
+  const auto work = work_of_step(shape);
+  const double x = 4 * 10, h = 4 * 20, y = 4 * 5, w1 = 10 * 20, w2 = 20 * 5, bits = h / 32;
+  EXPECT_DOUBLE_EQ(work.at("forward Linear").bytes, 2 * 4 * ((x + w1 + h + bits) + (h + w2 + y)));
+  EXPECT_DOUBLE_EQ(work.at("backward linear_relu").bytes, 2 * 4 * (h + x + w1) + 4 * w1);
+  EXPECT_DOUBLE_EQ(work.at("backward linear").bytes,
+                   2 * 4 * ((y + h + w2) + (y + w2 + h + bits)) + 4 * w2);
+}
+
 TEST(WorkOfStep, AddsDwToWWhereTheUpdateIsFused) {
   const StepShape fused{.network = {.widths = {10, 20}}, .batch = 4, .fused_update = true};
   const auto work = work_of_step(fused);

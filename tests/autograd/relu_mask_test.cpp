@@ -33,7 +33,7 @@ class MaskedNode final : public Node {
   ReluMask mask_;
 };
 
-/// y = x, which takes a mask where it can.
+/// y = x, which takes a mask where it can. Afterwards its other input gets a gradient.
 class TakingNode final : public Node {
  public:
   TakingNode(EventLog& log, bool fails) : log_(log), fails_(fails) {}
@@ -42,7 +42,9 @@ class TakingNode final : public Node {
     const ReluMask* mask = grads.take_mask(0);
     log_.emplace_back(mask == nullptr ? "took none" : "took");
     BRIGADE_CHECK(!fails_, "taking: fails");
-    grads.write(0, [&](Tensor& dx, Scale scale) { ops::axpby(dy, scale, dx); });
+    for (const std::size_t input : {0U, 1U}) {
+      grads.write(input, [&](Tensor& dx, Scale scale) { ops::axpby(dy, scale, dx); });
+    }
   }
   void release() override {}
 
@@ -54,8 +56,9 @@ class TakingNode final : public Node {
 Variable masked(EventLog& log, const Variable& x) {
   return record<MaskedNode>(x.data(), {x}, log, x.data());
 }
-Variable taking(EventLog& log, const Variable& x, bool fails = false) {
-  return record<TakingNode>(x.data(), {x}, log, fails);
+Variable taking(EventLog& log, const Variable& x, bool fails = false,
+                const Variable& other = scalar_leaf(0)) {
+  return record<TakingNode>(x.data(), {x, other}, log, fails);
 }
 
 TEST(TakenMask, IsToldToItsMaker) {
@@ -89,6 +92,19 @@ TEST(TakenMask, IsNotThereWhereAHookSeesTheGradient) {
   EXPECT_THAT(log, ElementsAre("took none", "masks"));
   backward(taking(log, h));  // the hook is gone
   EXPECT_THAT(log, ElementsAre("took none", "masks", "took", "came masked"));
+}
+
+TEST(TakenMask, IsAppliedOnceMoreWhereAHookCameAfterItWasTaken) {
+  EventLog log;
+  const Variable h = masked(log, scalar_leaf(1));
+  const Variable between = scalar_leaf(1);
+  HookHandle late;
+  const HookHandle handle = between.add_hook([&](const Tensor&) {
+    late = h.add_hook([](const Tensor&) { return Tensor(); });
+    return Tensor();
+  });
+  backward(taking(log, h, false, between));
+  EXPECT_THAT(log, ElementsAre("took", "masks")) << "the hook may have replaced what was masked";
 }
 
 TEST(TakenMask, IsNotThereForWhatNoReLUMade) {

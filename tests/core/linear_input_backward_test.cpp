@@ -114,12 +114,12 @@ TEST(ReluMask, HasSixteenBytesPerHundredAndTwentyEightColumns) {
 
 TEST(ReluMask, IsNotMadeOnTheCpuWhichMasksInThePassThatSumsTheBias) {
   Tensor y = Tensor::empty({2, 4});
-  EXPECT_FALSE(ops::make_relu_mask(y).defined());
+  EXPECT_FALSE(ops::empty_relu_mask(y).defined());
   const Tensor mask = Tensor::zeros({2, 16}, DType::u8);
   const Tensor x = Tensor::zeros({2, 3});
   const Tensor w = Tensor::zeros({4, 3});
   EXPECT_ERROR(ops::linear(x, w, Tensor(), y, Activation::relu, mask),
-               "linear: expected no mask on cpu; use make_relu_mask");
+               "linear: expected no mask on cpu; use empty_relu_mask");
   EXPECT_ERROR(ops::linear(x, w, Tensor(), y, Activation::none, mask),
                "linear: expected no mask without ReLU");
 }

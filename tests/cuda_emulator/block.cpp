@@ -41,16 +41,13 @@ class Block {
           context::fiber(std::allocator_arg, context::fixedsize_stack(64 * 1024),
                          [this](context::fiber&& scheduler) { return run(std::move(scheduler)); }));
     }
-    while (waiting_ > 0) {
-      Meeting* const meeting = complete();
-      if (meeting == nullptr) {
-        std::fprintf(stderr, "emulator: %s: %u of %u threads of a block wait for the others\n",
-                     name_, waiting_, count_);
+    while (!waiting_.empty()) {
+      if (waiting_.size() != count_) {
+        std::fprintf(stderr, "emulator: %s: %zu of %u threads of a block wait for the others\n",
+                     name_, waiting_.size(), count_);
         std::abort();
       }
-      std::vector<context::fiber> resumed = std::exchange(meeting->threads, {});
-      waiting_ -= static_cast<unsigned>(resumed.size());
-      meeting->outcome = std::exchange(meeting->votes, 0);
+      std::vector<context::fiber> resumed = std::exchange(waiting_, {});
       if (backwards()) {
         std::ranges::reverse(resumed);
       }
@@ -61,49 +58,14 @@ class Block {
   }
 
   /// On a fiber.
-  void wait_for_block() { wait(meetings_.back()); }
-  unsigned vote_in_warp(bool yes) {
-    const unsigned me =
-        (thread_index.z * block_size.y + thread_index.y) * block_size.x + thread_index.x;
-    Meeting& warp = meetings_[me / kWarp];
-    warp.votes |= yes ? 1U << me % kWarp : 0U;
-    wait(warp);
-    return warp.outcome;
-  }
-
- private:
-  static constexpr unsigned kWarp = 32;
-
-  /// Of a warp, or of the whole block.
-  struct Meeting {
-    unsigned size;
-    std::vector<context::fiber> threads{};  // that have come
-    unsigned votes = 0;
-    unsigned outcome = 0;  // of the last meeting
-  };
-
-  static std::vector<Meeting> meetings_of(unsigned count) {
-    std::vector<Meeting> meetings;
-    for (unsigned first = 0; first < count; first += kWarp) {
-      meetings.push_back({.size = std::min(kWarp, count - first)});
-    }
-    meetings.push_back({.size = count});
-    return meetings;
-  }
-
-  Meeting* complete() {
-    const auto full = [](const Meeting& m) { return m.threads.size() == m.size; };
-    const auto found = std::ranges::find_if(meetings_, full);
-    return found == meetings_.end() ? nullptr : &*found;
-  }
-
-  void wait(Meeting& meeting) {
+  void wait() {
     const uint3 me = thread_index;
-    waits_for_ = &meeting;
+    waits_ = true;
     scheduler_ = std::move(scheduler_).resume();
     thread_index = me;
   }
 
+ private:
   context::fiber run(context::fiber&& scheduler) {
     scheduler_ = std::move(scheduler);
     while (next_ < count_) {
@@ -117,11 +79,10 @@ class Block {
   }
 
   void resume(context::fiber fiber) {
-    waits_for_ = nullptr;
+    waits_ = false;
     fiber = std::move(fiber).resume();
-    if (waits_for_ != nullptr) {
-      waits_for_->threads.push_back(std::move(fiber));
-      ++waiting_;
+    if (waits_) {
+      waiting_.push_back(std::move(fiber));
     }
   }
 
@@ -130,10 +91,9 @@ class Block {
   unsigned count_;
   unsigned next_ = 0;
   bool backwards_ = backwards();
+  bool waits_ = false;
   context::fiber scheduler_;
-  std::vector<Meeting> meetings_ = meetings_of(count_);  // of the warps, then of the block
-  Meeting* waits_for_ = nullptr;
-  unsigned waiting_ = 0;
+  std::vector<context::fiber> waiting_;
 };
 
 thread_local Block* current_block = nullptr;
@@ -155,11 +115,7 @@ void execute(const char* name, dim3 grid, dim3 block, const Work& thread) {
 }  // namespace
 
 void synchronize_block() {
-  current_block->wait_for_block();
-}
-
-unsigned vote_in_warp(bool yes) {
-  return current_block->vote_in_warp(yes);
+  current_block->wait();
 }
 
 void launch(const char* name, dim3 grid, dim3 block, cudaStream_t stream, Work thread) {

@@ -154,24 +154,31 @@ void epilogue(const Product& product, const Description& description) {
 }
 
 bool aligned(const void* memory) {
-  return reinterpret_cast<std::uintptr_t>(memory) % 16 == 0;
+  return memory != nullptr && reinterpret_cast<std::uintptr_t>(memory) % 16 == 0;
+}
+
+/// Of what the epilogue wants besides the product: addresses, which are asked for before the kernel
+/// as well, and lengths. d: [m, n]
+bool has_vector(const Description& description) {
+  return !(description.bias() || description.sums()) || aligned(description.vector);
+}
+bool has_mask(const Description& description, std::uint64_t m) {
+  if (!description.reads_mask() && !description.writes_mask()) {
+    return description.mask == nullptr;
+  }
+  return aligned(description.mask) && description.mask_bits % 128 == 0 &&
+         static_cast<std::uint64_t>(description.mask_bits) >= m;
 }
 
 bool vector_fits(const Description& description, const Product& product) {
   const auto numbers = static_cast<std::size_t>(description.sums()   ? product.n
                                                 : description.bias() ? product.m
                                                                      : 0);
-  return numbers == 0 ||
-         (aligned(description.vector) && on_gpu(description.vector, numbers * sizeof(float)));
+  return numbers == 0 || on_gpu(description.vector, numbers * sizeof(float));
 }
-
 bool mask_fits(const Description& description, const Product& product) {
-  if (!description.reads_mask() && !description.writes_mask()) {
-    return description.mask == nullptr;
-  }
   const auto bytes = static_cast<std::size_t>(product.n * description.mask_bits / 8);
-  return description.mask_bits % 128 == 0 && description.mask_bits >= product.m &&
-         aligned(description.mask) && on_gpu(description.mask, bytes);
+  return description.mask == nullptr || on_gpu(description.mask, bytes);
 }
 
 }  // namespace
@@ -239,10 +246,16 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t handle,
 }
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
-    cublasLtHandle_t /*handle*/, cublasLtMatmulDesc_t /*description*/, cublasLtMatrixLayout_t /*a*/,
-    cublasLtMatrixLayout_t /*b*/, cublasLtMatrixLayout_t /*c*/, cublasLtMatrixLayout_t /*d*/,
+    cublasLtHandle_t /*handle*/, cublasLtMatmulDesc_t description_, cublasLtMatrixLayout_t /*a*/,
+    cublasLtMatrixLayout_t /*b*/, cublasLtMatrixLayout_t /*c*/, cublasLtMatrixLayout_t d,
     cublasLtMatmulPreference_t /*preference*/, int /*wanted*/,
     cublasLtMatmulHeuristicResult_t* results, int* found) {
+  const Description& description = *reinterpret_cast<Description*>(description_);
+  if (!emulator::has_vector(description) ||
+      !emulator::has_mask(description, reinterpret_cast<Layout*>(d)->rows)) {
+    emulator::refuse(cudaErrorInvalidValue, "cublasLtMatmulAlgoGetHeuristic: pointers, stride");
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
   *found = emulator::habits().exists ? 1 : 0;
   results->state = CUBLAS_STATUS_SUCCESS;
   return emulator::habits().exists ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;

@@ -19,9 +19,6 @@ extern thread_local dim3 grid_size;
 /// Returns when all threads of the block have called it.
 void synchronize_block();
 
-/// Bit i: what thread i of the warp said. Returns when all of them have called it.
-unsigned vote_in_warp(bool yes);
-
 /// Runs `thread` once per thread of the grid, in the order of `stream`.
 void launch(const char* name, dim3 grid, dim3 block, cudaStream_t stream,
             std::function<void()> thread);
@@ -55,10 +52,6 @@ struct Launch {
 #define blockDim (emulator::block_size)
 #define gridDim (emulator::grid_size)
 #define __syncthreads() emulator::synchronize_block()
-
-inline unsigned __ballot_sync(unsigned /*all of the warp*/, bool yes) {
-  return emulator::vote_in_warp(yes);
-}
 
 inline unsigned long long atomicAdd(unsigned long long* to, unsigned long long value) {
   return __atomic_fetch_add(to, value, __ATOMIC_RELAXED);

@@ -16,14 +16,18 @@ constexpr std::size_t kAlignment = 256;  // what cudaMalloc promises
 /// One kind of memory: where its blocks begin, and how long they are.
 class Blocks {
  public:
-  /// Full of NaN: nobody may count on zeros.
-  cudaError_t allocate(void** block, std::size_t bytes) {
+  /// Full of NaN: nobody may count on zeros. `most`: of all blocks together.
+  cudaError_t allocate(void** block, std::size_t bytes, std::size_t most) {
+    const std::lock_guard lock(mutex_);
+    if (bytes > most || used_ > most - bytes) {
+      return answer(cudaErrorMemoryAllocation);
+    }
     *block = std::aligned_alloc(kAlignment, (bytes / kAlignment + 1) * kAlignment);
     if (*block == nullptr) {
       return answer(cudaErrorMemoryAllocation);
     }
     std::memset(*block, 0xff, bytes);
-    const std::lock_guard lock(mutex_);
+    used_ += bytes;
     blocks_[reinterpret_cast<std::uintptr_t>(*block)] = bytes;
     return cudaSuccess;
   }
@@ -35,9 +39,12 @@ class Blocks {
     drain_all_streams();
     {
       const std::lock_guard lock(mutex_);
-      if (blocks_.erase(reinterpret_cast<std::uintptr_t>(block)) == 0) {
+      const auto found = blocks_.find(reinterpret_cast<std::uintptr_t>(block));
+      if (found == blocks_.end()) {
         return refuse(cudaErrorInvalidValue, "frees what has not been allocated");
       }
+      used_ -= found->second;
+      blocks_.erase(found);
     }
     std::free(block);
     return cudaSuccess;
@@ -57,6 +64,7 @@ class Blocks {
  private:
   mutable std::mutex mutex_;
   std::map<std::uintptr_t, std::size_t> blocks_;
+  std::size_t used_ = 0;
 };
 
 Blocks& gpu_memory() {
@@ -98,7 +106,9 @@ extern "C" {
 
 cudaError_t cudaMalloc(void** block, size_t bytes) {
   EMULATOR_NOT_IN_CAPTURE(cudaMalloc);
-  return emulator::gpu_memory().allocate(block, bytes);
+  constexpr int kMiB = 1 << 20;
+  const auto most = static_cast<std::size_t>(emulator::setting("EMULATOR_GPU_MIB", kMiB)) * kMiB;
+  return emulator::gpu_memory().allocate(block, bytes, most);
 }
 cudaError_t cudaFree(void* block) {
   EMULATOR_NOT_IN_CAPTURE(cudaFree);
@@ -106,7 +116,7 @@ cudaError_t cudaFree(void* block) {
 }
 cudaError_t cudaHostAlloc(void** block, size_t bytes, unsigned /*flags*/) {
   EMULATOR_NOT_IN_CAPTURE(cudaHostAlloc);
-  return emulator::pinned_memory().allocate(block, bytes);
+  return emulator::pinned_memory().allocate(block, bytes, SIZE_MAX);
 }
 cudaError_t cudaFreeHost(void* block) {
   EMULATOR_NOT_IN_CAPTURE(cudaFreeHost);

@@ -1,0 +1,77 @@
+// What is chosen over the emulator's cuBLASLts (EMULATOR_LT), of which each lacks something else.
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "core/context.h"
+#include "tests/gpu/gpu_test.h"
+
+namespace brigade {
+namespace {
+
+std::string lt() {
+  const char* value = std::getenv("EMULATOR_LT");
+  return value == nullptr ? "" : value;
+}
+
+/// The newest line that begins with `start`, without it.
+std::string told(const std::string& start) {
+  const std::vector<std::string>& lines = Context::current().choices();
+  const auto line = std::find_if(lines.rbegin(), lines.rend(),
+                                 [&](const std::string& each) { return each.starts_with(start); });
+  return line == lines.rend() ? "nothing" : line->substr(start.size());
+}
+
+/// A hidden layer's kernels, [batch, 24] by [24, 40], and those of the layer behind it. Whether
+/// they compute what they should is other tests' matter.
+void use_all(std::int64_t batch) {
+  const auto zeros = [](const Shape& shape) { return Tensor::zeros(shape, DType::f32, kGpu); };
+  Tensor y = zeros({batch, 40});
+  Tensor dx = zeros({batch, 40});
+  Tensor dw = zeros({16, 40});
+  Tensor db = zeros({16});
+  const Tensor mask = ops::empty_relu_mask(y);
+  ops::linear(zeros({batch, 24}), zeros({40, 24}), zeros({40}), y, Activation::none);
+  ops::linear(zeros({batch, 24}), zeros({40, 24}), zeros({40}), y, Activation::relu, mask);
+  ops::linear_input_backward(zeros({batch, 16}), zeros({16, 40}), y, mask, dx);
+  ops::linear_weight_backward(zeros({batch, 16}), y, {}, dw, {}, db);
+}
+
+using CublasLtChoice = GpuTest;
+
+TEST_F(CublasLtChoice, IsWhatThisOneHasAndWhatPassesItsTrial) {
+  use_all(8);
+  const bool none = lt() == "none";
+  const std::string one = "one cuBLASLt kernel";
+  const std::string why =
+      none ? ", because cuBLASLt has no such kernel" : ", because cuBLASLt's kernel failed a trial";
+  const bool tried = !none && lt() != "wrong";
+  EXPECT_EQ(told("linear f32 8x24x40, bias: "), none ? "a pass over y" + why : one);
+  EXPECT_EQ(told("linear f32 8x24x40, bias, ReLU, mask: "),
+            lt() == "keeps_nan" ? one : "a pass over y" + why);
+  EXPECT_EQ(told("input gradient f32 8x40x16: "), tried ? one : "cuBLAS and a pass over dx" + why);
+  EXPECT_EQ(told("weight gradient f32 8x40x16: "), tried ? one : "cuBLAS and a column sum" + why);
+}
+
+TEST_F(CublasLtChoice, IsAnotherWhereThereIsNoMemoryForATrial) {
+  use_all(8);  // handles, workspaces
+  // Sizes of which no test has left a block behind.
+  const Tensor dz = Tensor::zeros({509, 19}, DType::f32, kGpu);
+  const Tensor w = Tensor::zeros({19, 40}, DType::f32, kGpu);
+  const Tensor x = Tensor::zeros({509, 40}, DType::f32, kGpu);
+  const Tensor mask = ops::empty_relu_mask(x);
+  Tensor dx = Tensor::empty({509, 40}, DType::f32, kGpu);
+  mask.zero();
+  setenv("EMULATOR_GPU_MIB", "0", 1);
+  ops::linear_input_backward(dz, w, x, mask, dx);
+  EXPECT_THROW(Tensor::empty({1'000'000}, DType::f32, kGpu), OutOfMemoryError);
+  unsetenv("EMULATOR_GPU_MIB");
+  if (lt() != "none") {
+    EXPECT_EQ(told("input gradient f32 509x40x19: "),
+              "cuBLAS and a pass over dx, because there was no memory to try cuBLASLt's kernel");
+  }
+  EXPECT_EQ(dx.to_vector<float>(), std::vector<float>(std::size_t{509} * 40, 0.0F));
+}
+
+}  // namespace
+}  // namespace brigade
