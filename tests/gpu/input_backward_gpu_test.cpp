@@ -22,9 +22,10 @@ struct Layer {
 };
 /// Nothing, one element, odd sizes, and rows of the mask that end in, at and behind a byte, a word
 /// and 16 bytes.
-constexpr Layer kLayers[] = {{0, 3, 2},     {1, 1, 1},     {3, 7, 5},     {5, 8, 3},
-                             {64, 31, 10},  {33, 32, 17},  {9, 33, 1000}, {257, 127, 129},
-                             {64, 128, 64}, {6, 129, 256}, {4096, 16, 8}, {2, 1000, 64}};
+constexpr Layer kLayers[] = {{0, 3, 2},       {1, 1, 1},     {3, 7, 5},     {5, 8, 3},
+                             {21, 10, 6},     {64, 31, 10},  {33, 32, 17},  {9, 33, 1000},
+                             {257, 127, 129}, {64, 128, 64}, {6, 129, 256}, {4096, 16, 8},
+                             {2, 1000, 64}};
 
 Tensor as_bf16(const Tensor& x) {
   Tensor rounded = Tensor::empty(x.shape(), DType::bf16, x.device());
