@@ -44,8 +44,8 @@ struct GradState {
   bool unused = false;
   /// Backward has updated the values instead of writing a gradient (`in_place`).
   bool updated = false;
-  bool masked =
-      false;  ///< `grad` lies before the ReLU that made the variable: Gradients::take_mask
+  /// `grad` lies before the ReLU that made the variable (Gradients::take_mask).
+  bool masked = false;
 
   /// @name How the dist layer steers a leaf. With R ranks and gradients g_r:
   ///

@@ -40,8 +40,8 @@ Tensor empty_relu_mask(const Tensor& y);
 /// The gradient of linear's input, where that is the output of a ReLU: dx = dz w where x > 0, else
 /// 0. What gemm and relu_backward compute, on a GPU in one kernel where cuBLASLt has it, which
 /// wants to read `mask` for x (or undefined).
-///   dz: [N, out]   w: [out, in]   x, dx: [N, in]   all of one dtype, or dz and w bf16, x and dx
-///   f32
+///   dz: [N, out]   w: [out, in]   x, dx: [N, in]
+/// All of one dtype, or dz and w bf16, x and dx f32.
 void linear_input_backward(const Tensor& dz, const Tensor& w, const Tensor& x, const Tensor& mask,
                            Tensor& dx);
 /// The gradients of linear's parameters: dw = dzᵀ x, and db = the column sums of dz. What gemm and

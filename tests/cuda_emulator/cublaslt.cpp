@@ -170,13 +170,13 @@ bool has_mask(const Description& description, std::uint64_t m) {
          static_cast<std::uint64_t>(description.mask_bits) >= m;
 }
 
-bool vector_fits(const Description& description, const Product& product) {
+bool vector_is_on_gpu(const Description& description, const Product& product) {
   const auto numbers = static_cast<std::size_t>(description.sums()   ? product.n
                                                 : description.bias() ? product.m
                                                                      : 0);
   return numbers == 0 || on_gpu(description.vector, numbers * sizeof(float));
 }
-bool mask_fits(const Description& description, const Product& product) {
+bool mask_is_on_gpu(const Description& description, const Product& product) {
   const auto bytes = static_cast<std::size_t>(product.n * description.mask_bits / 8);
   return description.mask == nullptr || on_gpu(description.mask, bytes);
 }
@@ -286,8 +286,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/, cublasLtMatmulDesc_t 
                        emulator::rows_of(right) == product.k &&
                        emulator::cols_of(right) == product.n;
   if (!matches || !product.valid() || c != d || !emulator::aligned(a) || !emulator::aligned(b) ||
-      !emulator::aligned(d) || !emulator::vector_fits(description, product) ||
-      !emulator::mask_fits(description, product) || !emulator::on_gpu(workspace, workspace_bytes)) {
+      !emulator::aligned(d) || !emulator::vector_is_on_gpu(description, product) ||
+      !emulator::mask_is_on_gpu(description, product) ||
+      !emulator::on_gpu(workspace, workspace_bytes)) {
     emulator::refuse(cudaErrorInvalidValue, "cublasLtMatmul: shapes, addresses or alignments");
     return CUBLAS_STATUS_INVALID_VALUE;
   }
