@@ -49,6 +49,19 @@ struct LinearArgs {
   Activation activation = Activation::none;
   T* y = nullptr;
   std::uint8_t* mask = nullptr;  ///< null, or with relu y's: [batch, mask_bytes(out)]
+
+  /// y = x Wᵀ
+  GemmArgs<T, F> product() const {
+    return {.transpose_a = false,
+            .transpose_b = true,
+            .m = batch,
+            .n = out,
+            .k = in,
+            .a = x,
+            .b = w,
+            .c = y,
+            .scale = {}};
+  }
 };
 
 /// The gradient of a linear layer's input, if that is the output x of a ReLU, before the ReLU:
@@ -62,6 +75,19 @@ struct InputBackwardArgs {
   const T* x = nullptr;
   const std::uint8_t* mask = nullptr;  ///< null, or x's: [batch, mask_bytes(in)]
   T* dx = nullptr;
+
+  /// dx = dz W
+  GemmArgs<T, F> product() const {
+    return {.transpose_a = false,
+            .transpose_b = false,
+            .m = batch,
+            .n = in,
+            .k = out,
+            .a = dz,
+            .b = w,
+            .c = dx,
+            .scale = {}};
+  }
 };
 
 /// The gradients of a linear layer's parameters, from that of its sums. The weight's is a product
@@ -77,6 +103,19 @@ struct WeightBackwardArgs {
   T* dw = nullptr;
   Scale db_scale;
   T* db = nullptr;
+
+  /// dw = dzᵀ x
+  GemmArgs<T> product() const {
+    return {.transpose_a = true,
+            .transpose_b = false,
+            .m = out,
+            .n = in,
+            .k = batch,
+            .a = dz,
+            .b = x,
+            .c = dw,
+            .scale = dw_scale};
+  }
 };
 
 /// One step of torch.optim.SGD: g += weight_decay w; v = momentum v + g (v = g the first time);

@@ -59,8 +59,7 @@ void CpuKernels::linear(Stream& s, const LinearArgs<T, F>& args) {
       return;
     }
   }
-  gemm<T, F>(
-      s, {.transpose_b = true, .m = batch, .n = out, .k = in, .a = x, .b = w, .c = y, .scale = {}});
+  gemm(s, args.product());
   if (b != nullptr) {
     add_bias(batch, out, b, rectify, y);
   } else if (rectify) {
@@ -70,26 +69,13 @@ void CpuKernels::linear(Stream& s, const LinearArgs<T, F>& args) {
 
 template <class T, class F>
 void CpuKernels::linear_input_backward(Stream& s, const InputBackwardArgs<T, F>& args) {
-  gemm<T, F>(s, {.m = args.batch,
-                 .n = args.in,
-                 .k = args.out,
-                 .a = args.dz,
-                 .b = args.w,
-                 .c = args.dx,
-                 .scale = {}});
+  gemm(s, args.product());
   relu_backward(s, args.batch * args.in, args.dx, args.x, {}, args.dx);
 }
 
 template <class T>
 void CpuKernels::linear_weight_backward(Stream& s, const WeightBackwardArgs<T>& args) {
-  gemm<T, T>(s, {.transpose_a = true,
-                 .m = args.out,
-                 .n = args.in,
-                 .k = args.batch,
-                 .a = args.dz,
-                 .b = args.x,
-                 .c = args.dw,
-                 .scale = args.dw_scale});
+  gemm(s, args.product());
   column_sum(s, args.batch, args.out, args.dz, args.db_scale, args.db);
 }
 

@@ -89,15 +89,7 @@ void CudaKernels::linear(Stream& s, const LinearArgs<T, F>& args) {
       return;
     }
   }
-  gemm<T, F>(s, {.transpose_a = false,
-                 .transpose_b = true,
-                 .m = args.batch,
-                 .n = args.out,
-                 .k = args.in,
-                 .a = args.x,
-                 .b = args.w,
-                 .c = args.y,
-                 .scale = {}});
+  gemm(s, args.product());
   finish(s, args, args.b);
 }
 
@@ -109,15 +101,7 @@ void CudaKernels::linear_input_backward(Stream& s, const InputBackwardArgs<T, F>
       return;
     }
   }
-  gemm<T, F>(s, {.transpose_a = false,
-                 .transpose_b = false,
-                 .m = args.batch,
-                 .n = args.in,
-                 .k = args.out,
-                 .a = args.dz,
-                 .b = args.w,
-                 .c = args.dx,
-                 .scale = {}});
+  gemm(s, args.product());
   relu_backward(s, args.batch * args.in, args.dx, args.x, {}, args.dx);
 }
 
@@ -129,15 +113,7 @@ void CudaKernels::linear_weight_backward(Stream& s, const WeightBackwardArgs<T>&
       return;
     }
   }
-  gemm<T, T>(s, {.transpose_a = true,
-                 .transpose_b = false,
-                 .m = args.out,
-                 .n = args.in,
-                 .k = args.batch,
-                 .a = args.dz,
-                 .b = args.x,
-                 .c = args.dw,
-                 .scale = args.dw_scale});
+  gemm(s, args.product());
   column_sum(s, args.batch, args.out, args.dz, args.db_scale, args.db);
 }
 

@@ -1,8 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <limits>
-
 #include "autograd/engine.h"
 #include "autograd/functions/add.h"
 #include "autograd/functions/linear.h"
@@ -12,13 +10,13 @@
 #include "core/ops.h"
 #include "tests/autograd/probe.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/tensors.h"
 
 namespace brigade::autograd {
 namespace {
 
+using test::kNaN;
 using testing::ElementsAre;
-
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 TEST(Accumulation, HasNoGradientBeforeTheFirstBackward) {
   EXPECT_FALSE(scalar_leaf(1).grad().defined());

@@ -8,17 +8,13 @@
 #include "autograd/functions/mse_loss.h"
 #include "core/ops.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/tensors.h"
 
 namespace brigade::autograd {
 namespace {
 
 using ops::Trans;
-
-Tensor numbers(const Shape& shape, std::uint32_t sequence) {
-  Tensor x = Tensor::empty(shape);
-  ops::uniform({.seed = 1, .sequence = sequence, .low = -1.0, .high = 1.0}, x);
-  return x;
-}
+using test::numbers;
 
 Tensor narrow(const Tensor& x) {
   Tensor y = Tensor::empty(x.shape(), DType::bf16);

@@ -8,13 +8,13 @@
 
 #include "core/cpu/threads.h"
 #include "core/ops.h"
+#include "tests/support/tensors.h"
 
 namespace brigade {
 namespace {
 
 using ops::Trans;
-
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+using test::kNaN;
 
 /// One thread lets oneDNN in, two keep it out.
 class GemmLibrary : public testing::TestWithParam<int> {

@@ -3,35 +3,27 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "core/ops.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/tensors.h"
 
 namespace brigade {
 namespace {
 
 using ops::Trans;
+using test::f32;
+using test::kNaN;
+using test::numbers;
+using test::poisoned;
 using testing::Each;
 using testing::ElementsAre;
-
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
-Tensor f32(const std::vector<float>& values, const Shape& shape) {
-  return Tensor::from(values, shape);
-}
-
-Tensor numbers(const Shape& shape, std::uint32_t sequence) {
-  Tensor x = Tensor::empty(shape);
-  ops::uniform({.seed = 3, .sequence = sequence, .low = -1.0, .high = 1.0}, x);
-  return x;
-}
 
 const std::vector<float> kDz{1, 2, 3, 4};             // [2, 2]
 const std::vector<float> kW{1, 10, 100, 2, 20, 200};  // [2, 3]
 
 TEST(LinearInputBackward, IsTheProductWhereTheInputIsPositive) {
-  Tensor dx = f32(std::vector<float>(6, kNaN), {2, 3});
+  Tensor dx = poisoned({2, 3});
   ops::linear_input_backward(f32(kDz, {2, 2}), f32(kW, {2, 3}), f32({1, 0, 2, 0, 0.5F, 0}, {2, 3}),
                              Tensor(), dx);
   EXPECT_THAT(dx.to_vector<float>(), ElementsAre(5, 0, 500, 0, 110, 0));
@@ -62,7 +54,7 @@ TEST(LinearInputBackward, HasTheBitsOfTheProductAndOfTheMaskAfterIt) {
 
 TEST(LinearInputBackward, LetsANaNThroughOnlyWhereTheInputIsPositive) {
   Tensor dx = Tensor::empty({2, 3});
-  ops::linear_input_backward(f32(std::vector<float>(4, kNaN), {2, 2}), f32(kW, {2, 3}),
+  ops::linear_input_backward(poisoned({2, 2}), f32(kW, {2, 3}),
                              f32({1, 0, 2, kNaN, 0.5F, 0}, {2, 3}), Tensor(), dx);
   const std::vector<float> values = dx.to_vector<float>();
   EXPECT_TRUE(std::isnan(values[0]) && std::isnan(values[2]) && std::isnan(values[4]));
@@ -75,7 +67,7 @@ TEST(LinearInputBackward, OfAnEmptyBatchOrOfNoOutputsIsNothingOrZero) {
   Tensor none = Tensor::empty({0, 3});
   ops::linear_input_backward(Tensor::empty({0, 2}), f32(kW, {2, 3}), Tensor::empty({0, 3}),
                              Tensor(), none);
-  Tensor dx = f32(std::vector<float>(6, kNaN), {2, 3});
+  Tensor dx = poisoned({2, 3});
   ops::linear_input_backward(Tensor::empty({2, 0}), Tensor::empty({0, 3}), numbers({2, 3}, 1),
                              Tensor(), dx);
   EXPECT_THAT(dx.to_vector<float>(), Each(0.0F));

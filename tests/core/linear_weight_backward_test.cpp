@@ -2,34 +2,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <limits>
-
 #include "core/dispatch.h"
 #include "core/ops.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/tensors.h"
 
 namespace brigade {
 namespace {
 
 using ops::Trans;
+using test::f32;
+using test::kNaN;
+using test::poisoned;
+using test::values;
 using testing::Each;
 using testing::ElementsAre;
-
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
-Tensor f32(const std::vector<float>& values, const Shape& shape) {
-  return Tensor::from(values, shape);
-}
-
-/// Memory as the allocator may hand it out.
-Tensor poisoned(const Shape& shape) {
-  return f32(std::vector<float>(static_cast<std::size_t>(shape.numel()), kNaN), shape);
-}
-
-std::vector<float> values(const Tensor& tensor) {
-  return tensor.to_vector<float>();
-}
 
 const std::vector<float> kDz{1, 2, 3, 4, 5, 6};       // [2, 3]
 const std::vector<float> kX{1, -1, 2, 0.5F};          // [2, 2]

@@ -6,25 +6,21 @@
 
 #include "core/ops.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/tensors.h"
 
 namespace brigade {
 namespace {
 
+using test::f32;
+using test::kNaN;
+using test::values;
 using testing::Each;
 using testing::ElementsAre;
 using testing::FloatEq;
 using testing::FloatNear;
 
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
-Tensor f32(const std::vector<float>& values, const Shape& shape) {
-  return Tensor::from(values, shape);
-}
 Tensor labels(const std::vector<std::int64_t>& values) {
   return Tensor::from(values, {static_cast<std::int64_t>(values.size())});
-}
-std::vector<float> values(const Tensor& tensor) {
-  return tensor.to_vector<float>();
 }
 
 TEST(Mse, IsTheMeanOverAllElements) {

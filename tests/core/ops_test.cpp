@@ -3,32 +3,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <limits>
-
 #include "tests/support/expect_error.h"
+#include "tests/support/tensors.h"
 
 namespace brigade {
 namespace {
 
 using ops::Trans;
+using test::f32;
+using test::kNaN;
+using test::poisoned;
+using test::values;
 using testing::Each;
 using testing::ElementsAre;
-
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
-Tensor f32(const std::vector<float>& values, const Shape& shape) {
-  return Tensor::from(values, shape);
-}
-
-/// Memory as the allocator may hand it out.
-Tensor poisoned(const Shape& shape) {
-  return f32(std::vector<float>(static_cast<std::size_t>(shape.numel()), kNaN), shape);
-}
-
-std::vector<float> values(const Tensor& tensor) {
-  return tensor.to_vector<float>();
-}
 
 TEST(Fill, SetsEveryElement) {
   Tensor x = poisoned({3});

@@ -5,16 +5,14 @@
 
 #include "core/ops.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/tensors.h"
 
 namespace brigade {
 namespace {
 
+using test::f32;
 using testing::ElementsAre;
 using testing::Pointwise;
-
-Tensor f32(const std::vector<float>& values, const Shape& shape) {
-  return Tensor::from(values, shape);
-}
 
 /// The largest deviation of x xᵀ from the identity.
 double distance_from_orthonormal(const Tensor& x) {
