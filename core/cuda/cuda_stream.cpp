@@ -4,7 +4,7 @@
 #include <mutex>
 #include <vector>
 
-#include "core/cuda/cuda_check.h"
+#include "core/cuda/launch.h"
 
 namespace brigade {
 namespace {
@@ -129,10 +129,8 @@ class CudaStream final : public Stream {
   /// In a capture an event is an edge of the graph: it has no time. An external one is a node that
   /// notes the time in every launch: it is no edge.
   Event record_time() override {
-    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-    CUDA_CHECK(cudaStreamIsCapturing(stream_, &capture));
-    return record(Timing::on, capture == cudaStreamCaptureStatusNone ? cudaEventRecordDefault
-                                                                     : cudaEventRecordExternal);
+    return record(Timing::on,
+                  cuda::is_captured(stream_) ? cudaEventRecordExternal : cudaEventRecordDefault);
   }
 
   void wait(const Event& event) override {

@@ -69,7 +69,7 @@ bool fused_input_backward(Stream& s, const InputBackwardArgs<float, F>& args) {
                   args.out);
   };
   const std::optional<LtProduct>& plan =
-      plans.of(kind, name, "cuBLAS and a pass over dx", [&](LtProduct product) {
+      plans.of(s, kind, name, "cuBLAS and a pass over dx", [&](LtProduct product) {
         return masks(plans.handle(), s, product, args) ? std::optional(std::move(product))
                                                        : std::nullopt;
       });

@@ -88,7 +88,7 @@ bool fused_linear(Stream& s, const LinearArgs<float, F>& args) {
                   kind.vector ? ", bias" : "", relu ? ", ReLU" : "", kind.mask ? ", mask" : "");
   };
   const std::optional<LtProduct>& plan =
-      plans.of(kind, name, "a pass over y", [&](LtProduct product) {
+      plans.of(s, kind, name, "a pass over y", [&](LtProduct product) {
         const bool usable = !relu || rectifies(plans.handle(), s, product, args);
         return usable ? std::optional(std::move(product)) : std::nullopt;
       });

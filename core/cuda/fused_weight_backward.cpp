@@ -132,7 +132,7 @@ bool fused_weight_backward(Stream& s, const WeightBackwardArgs<float>& args) {
   };
   // The plan comes first: a step that is captured with other scales than its rehearsal finds it.
   const std::optional<Plan>& plan =
-      plans.of(kind, name, "cuBLAS and a column sum", [&](LtProduct product) {
+      plans.of(s, kind, name, "cuBLAS and a column sum", [&](LtProduct product) {
         const std::optional<Sums> sums = Trial(s, args).of(plans.handle(), product);
         return sums ? std::optional(Plan{.product = std::move(product), .sums = *sums})
                     : std::nullopt;
