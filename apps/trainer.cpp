@@ -57,11 +57,11 @@ Trainer::Trainer(const TrainerParts& parts)
       host_losses_(parts.device.is_cuda() ? empty_pinned({kLossWindow}, DType::f32)
                                           : Tensor::empty({kLossWindow})) {
   if (parts.in_flight) {
-    parts.data_parallel.update_in_flight(
+    in_flight_.emplace(parts.data_parallel.update_in_flight(
         {.begin_step = [&optimizer = parts.optimizer] { optimizer.begin_step(); },
          .update = [&optimizer = parts.optimizer](
                        const dist::Bucket& bucket) { return optimizer.update_of(bucket.data); }},
-        *parts.in_flight);
+        *parts.in_flight));
   }
   if (parts.replay) {
     replay_.emplace(parts.data_parallel.parameters(), parts.device);

@@ -92,6 +92,7 @@ class Trainer {
   BatchLoader loader_;
   StepClock clock_;
   StepRecorder recorder_;
+  std::optional<dist::DataParallel::InFlightScope> in_flight_;
   std::optional<autograd::Replay> replay_;
   dist::Traffic recorded_traffic_;  // of a micro-batch that synchronises, in a CUDA graph
   TimingHistory history_;

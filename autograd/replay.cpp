@@ -137,6 +137,11 @@ void Replay::replay(const Entry& entry) const {
     throw;
   }
   set_gradients(entry.after);
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (entry.after[i].updated && !entry.before[i].updated) {
+      ++parameters_[i].grad_state()->updates;  // as where it was recorded (leaf_destination)
+    }
+  }
 }
 
 void Replay::tell_listeners_of_failure() const {

@@ -67,6 +67,7 @@ void Variable::set_requires_grad(bool required) const {
 }
 
 Tensor Variable::grad() const {
+  wait_until_readable();
   return requires_grad() && grad_state()->filled ? grad_state()->grad : Tensor();
 }
 

@@ -25,11 +25,14 @@ class BucketSink {
   virtual void node_ended() {}
 
   /// Backward is over and every bucket was launched. Afterwards whatever the caller enqueues on the
-  /// compute stream, and reads through Variable::data(), is ordered behind the collectives.
+  /// compute stream, and reads through Variable::data() or grad(), is ordered behind the collectives.
   virtual void backward_ended() = 0;
 
   /// The backward was abandoned.
   virtual void reset() noexcept = 0;
+
+  /// Between two backwards: what was known of earlier buckets is of no use any more.
+  virtual void buckets_changed() {}
 };
 
 /// The plain way: the compute stream waits for every bucket, then the caller's optimizer runs.

@@ -90,7 +90,7 @@ Work Communicator::enqueue(const Tensor& payload, std::string_view label,
 }
 
 Work Communicator::all_reduce(const Tensor& tensor, std::string_view label) {
-  // By value: the memory stays alive until the collective has run, whatever its owner does.
+  // By value: on the CPU the memory stays alive until the collective has run.
   return enqueue(tensor, label, [this, tensor](Collectives& ranks) {
     if (algorithm_) {
       algorithm_->run(ranks, tensor);

@@ -182,6 +182,14 @@ class Communicator : protected Collectives {
   std::vector<WaitRecord> wait_records_;
 };
 
+/// Rank 0's; every rank has as many.
+template <class T>
+std::vector<T> of_rank_zero(Communicator& comm, std::vector<T> values) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  comm.broadcast(std::as_writable_bytes(std::span(values)), 0);
+  return values;
+}
+
 /// all_gather of one trivially copyable value per rank.
 template <class T>
 std::vector<T> all_gather_values(Communicator& comm, const T& mine) {

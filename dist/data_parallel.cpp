@@ -96,6 +96,7 @@ void DataParallel::lay_out(const BucketPlan& plan) {
   }
   order_ = in_bucket_order(pieces);
   options_.hook->prepare(parameters_, buckets_, comm_);
+  sink_->buckets_changed();
   connect();
   laid_out_ = true;
 }
@@ -105,7 +106,8 @@ void DataParallel::connect() {
       make_grad_sync(options_.mode, {parameters_, buckets_, comm_, *options_.hook, *sink_, order_});
 }
 
-void DataParallel::update_in_flight(BucketOptimizer optimizer, UpdateDeadline deadline) {
+DataParallel::InFlightScope DataParallel::update_in_flight(BucketOptimizer optimizer,
+                                                           UpdateDeadline deadline) {
   BRIGADE_CHECK(options_.mode != SyncMode::naive,
                 "data parallel: naive synchronisation has no buckets to update one by one; use "
                 "another mode");
@@ -114,7 +116,7 @@ void DataParallel::update_in_flight(BucketOptimizer optimizer, UpdateDeadline de
                 "too late for updates in flight; use one or the other");
   BRIGADE_CHECK(updates_ == nullptr, "data parallel: updates are in flight already");
   if (parameters_.empty()) {
-    return;
+    return InFlightScope(*this);
   }
   auto updates = std::make_unique<UpdateInFlight>(parameters_, comm_, parameters_.front().device(),
                                                   std::move(optimizer), deadline);
@@ -123,6 +125,13 @@ void DataParallel::update_in_flight(BucketOptimizer optimizer, UpdateDeadline de
   if (deadline == UpdateDeadline::next_read) {
     sink_ = std::make_unique<NeedOrder>(std::move(sink_), buckets_, comm_, order_);
   }
+  connect();
+  return InFlightScope(*this);
+}
+
+void DataParallel::end_updates_in_flight() {
+  updates_ = nullptr;
+  sink_ = std::make_unique<WaitForBuckets>(comm_);  // the one before waits for its updates
   connect();
 }
 
@@ -140,9 +149,13 @@ void DataParallel::on_backward_begin() {
 }
 
 void DataParallel::begin(UnusedParameters::Pass pass) {
+  collectives_before_ = comm_.collectives();
   BRIGADE_CHECK(laid_out_,
                 "data parallel: moving the parameters into new buckets has failed, and where they "
                 "are now the ranks cannot know; end the job");
+  BRIGADE_CHECK(!out_of_step_,
+                "data parallel: an earlier backward failed with an all-reduce in flight, so the "
+                "ranks no longer execute the same collectives; end the job");
   check_frozen();
   syncing_ = no_sync_depth_ == 0;
   for (const autograd::Variable& parameter : parameters_) {
@@ -235,6 +248,7 @@ void DataParallel::on_node_end() {
 void DataParallel::on_backward_end() {
   if (syncing_) {
     sync_->on_backward_end();
+    collectives_before_ = comm_.collectives();
     for (const autograd::Variable& parameter : parameters_) {
       parameter.grad_state()->synchronized = true;
     }
@@ -269,7 +283,10 @@ void DataParallel::rebuild_buckets() {
   }
 }
 
+// From then on the ranks' collectives no longer match. If this rank had started none, it cannot know
+// whether others have: who goes on after an error must make sure that all ranks have failed alike.
 void DataParallel::on_backward_abort() noexcept {
+  out_of_step_ = out_of_step_ || comm_.collectives() != collectives_before_;
   ready_order_.forget();
   sync_->reset();
   if (unused_) {

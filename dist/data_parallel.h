@@ -102,14 +102,32 @@ class DataParallel final : public autograd::GradListener {
   };
   NoSyncScope no_sync() { return NoSyncScope(no_sync_depth_); }
 
-  /// From now on `optimizer` updates each bucket as soon as its gradients are there, and there is
-  /// no optimizer.step() any more: every backward that synchronises is a step. With
+  /// As long as it lives updates are made in flight. Then those that are on their way are waited
+  /// for, unless an exception is: those that have not begun are dropped then (update_in_flight.h).
+  class [[nodiscard]] InFlightScope {
+   public:
+    explicit InFlightScope(DataParallel& of) : of_(&of) {}
+    InFlightScope(InFlightScope&& other) noexcept : of_(std::exchange(other.of_, nullptr)) {}
+    InFlightScope& operator=(InFlightScope&&) = delete;
+    ~InFlightScope() {
+      if (of_ != nullptr) {
+        of_->end_updates_in_flight();
+      }
+    }
+
+   private:
+    DataParallel* of_;
+  };
+
+  /// While the scope lives, which the optimizer must outlive, `optimizer` updates each bucket as
+  /// soon as its gradients are there, and there is no optimizer.step(): every backward that
+  /// synchronises is a step. With
   /// UpdateDeadline::next_read communication and updates go on under the next forward, and pieces
   /// leave in the order in which it needs them (need_order.h). Bit-identical to stepping after
-  /// backward. Between two backwards; at most once.
+  /// backward. Between two backwards; one at a time.
   /// Errors: naive mode, which has no buckets; unused parameters allowed: which ones were is known
   /// only when backward is over.
-  void update_in_flight(BucketOptimizer optimizer, UpdateDeadline deadline);
+  InFlightScope update_in_flight(BucketOptimizer optimizer, UpdateDeadline deadline);
 
   /// When buckets were updated in flight since the last call; see Communicator::set_timing.
   std::vector<UpdateRecord> take_updates();
@@ -143,6 +161,7 @@ class DataParallel final : public autograd::GradListener {
   void report(std::size_t index);
   void lay_out(const BucketPlan& plan);
   void connect();
+  void end_updates_in_flight();
   void rebuild_buckets();
 
   std::vector<autograd::Variable> parameters_;
@@ -152,7 +171,9 @@ class DataParallel final : public autograd::GradListener {
   std::vector<Bucket> buckets_;
   bool all_reached_ = false;  // the ranks have compared which parameters backward reaches
   bool laid_out_ = false;     // false after a failure on the way to new buckets
-  std::vector<Send> order_;   // in which the buckets' pieces leave
+  bool out_of_step_ = false;  // a failed backward has left all-reduces in flight
+  std::uint64_t collectives_before_ = 0;  // those of backwards that have ended
+  std::vector<Send> order_;               // in which the buckets' pieces leave
   std::unique_ptr<BucketSink> sink_;
   UpdateInFlight* updates_ = nullptr;  // part of sink_, when updating in flight
   std::unique_ptr<GradSync> sync_;

@@ -1,14 +1,14 @@
 #pragma once
 
-#include "dist/grad_sync.h"
+#include "dist/reducer.h"
 
 namespace brigade::dist {
 
-/// After backward, one all-reduce per bucket: what bucketing alone buys. No overlap.
+/// The Reducer told of all gradients after backward: what bucketing alone buys. No overlap.
 class FlatSync final : public GradSync {
  public:
   explicit FlatSync(SyncTargets targets)
-      : targets_(targets), arrived_(targets.parameters.size(), false) {}
+      : targets_(targets), reducer_(targets), arrived_(targets.parameters.size(), false) {}
 
   void on_grad_ready(std::size_t index) override { arrived_.at(index) = true; }
   void on_backward_end() override;
@@ -16,6 +16,7 @@ class FlatSync final : public GradSync {
 
  private:
   SyncTargets targets_;
+  Reducer reducer_;
   std::vector<bool> arrived_;
 };
 

@@ -31,8 +31,8 @@ class GradSync {
   /// The gradient of parameter `index` is final and lies in its bucket.
   virtual void on_grad_ready(std::size_t index) = 0;
 
-  /// No gradient will come any more. Afterwards the compute stream is ordered behind all
-  /// collectives: the optimizer may be enqueued at once.
+  /// No gradient will come any more. Afterwards the caller's work is ordered behind all collectives
+  /// as BucketSink::backward_ended says.
   virtual void on_backward_end() = 0;
 
   /// A node of backward has run (autograd/hooks.h).

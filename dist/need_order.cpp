@@ -19,17 +19,13 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-bool NeedOrder::watching() const {
-  return !planned_ && !buckets_.empty() && backwards_ >= kUnwatched;
-}
-
 Stream& NeedOrder::compute() const {
   return compute_stream(buckets_.front().grads.device());
 }
 
 void NeedOrder::backward_begins() {
   if (!planned_ && seen_.size() == kWatched) {
-    order_ = of_rank_zero(plan());
+    order_ = of_rank_zero(comm_, plan());
     planned_ = true;
     seen_.clear();
     if (timing_is_mine_) {
@@ -38,7 +34,8 @@ void NeedOrder::backward_begins() {
       static_cast<void>(comm_.take_waits());
     }
   }
-  if (watching()) {
+  watching_ = !planned_ && !buckets_.empty() && backwards_ >= kUnwatched;
+  if (watching_) {
     if (!comm_.timed()) {  // on a GPU events without timing cannot be read
       timing_is_mine_ = true;
       comm_.set_timing(true);
@@ -51,7 +48,7 @@ void NeedOrder::backward_begins() {
 }
 
 void NeedOrder::launched(std::size_t index, const Bucket& bucket, const Work& work) {
-  if (watching()) {
+  if (watching_) {
     seen_.back().ready[index] = compute().record(Timing::on);
     seen_.back().reduced[index] = work.done();
   }
@@ -60,14 +57,22 @@ void NeedOrder::launched(std::size_t index, const Bucket& bucket, const Work& wo
 
 void NeedOrder::backward_ended() {
   ++backwards_;
+  watching_ = false;
   next_->backward_ended();
 }
 
 void NeedOrder::reset() noexcept {
-  if (watching() && !seen_.empty()) {
+  if (std::exchange(watching_, false)) {  // else the one that failed was inside no_sync()
     seen_.pop_back();
   }
   next_->reset();
+}
+
+void NeedOrder::buckets_changed() {
+  backwards_ = 0;
+  planned_ = false;
+  seen_.clear();
+  next_->buckets_changed();
 }
 
 // While it was watched buckets left in bucket order, one after the other: the network was busy with
@@ -105,20 +110,6 @@ std::vector<Send> NeedOrder::plan() const {
     times.push_back(std::move(one));
   }
   return in_order_of_need(times);
-}
-
-std::vector<Send> NeedOrder::of_rank_zero(std::vector<Send> mine) const {
-  // As many on every rank: the buckets are the same. 64 bits on the wire, whatever a size_t is.
-  std::vector<std::uint64_t> numbers;
-  for (const Send& send : mine) {
-    numbers.push_back(send.bucket);
-    numbers.push_back(send.piece);
-  }
-  comm_.broadcast(std::as_writable_bytes(std::span(numbers)), 0);
-  for (std::size_t i = 0; i < mine.size(); ++i) {
-    mine[i] = {numbers[2 * i], numbers[2 * i + 1]};
-  }
-  return mine;
 }
 
 }  // namespace brigade::dist

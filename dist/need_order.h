@@ -12,8 +12,8 @@ namespace brigade::dist {
 /// Watches the first synchronised backwards and then replaces the order in which pieces leave by
 /// the order of need (send_order.h), once. Everything it is told it passes on.
 ///
-/// Two backwards go by unwatched: the first is cold and may end with a rebuild of the buckets. The
-/// medians of the next three are planned with. Ranks measure differently and must send alike: rank
+/// Two backwards go by unwatched: the first is cold and may end with a rebuild of the buckets, after
+/// which this begins anew. The medians of the next three are planned with. Ranks measure differently and must send alike: rank
 /// 0's plan counts.
 class NeedOrder final : public BucketSink {
  public:
@@ -22,12 +22,13 @@ class NeedOrder final : public BucketSink {
             Communicator& comm, std::vector<Send>& order)
       : next_(std::move(next)), buckets_(buckets), comm_(comm), order_(order) {}
 
-  /// Collective, once: the time has come to plan.
+  /// Collective when the time has come to plan.
   void backward_begins() override;
   void launched(std::size_t index, const Bucket& bucket, const Work& work) override;
   void node_ended() override { next_->node_ended(); }
   void backward_ended() override;
   void reset() noexcept override;
+  void buckets_changed() override;
 
  private:
   /// One backward as it was seen.
@@ -36,10 +37,8 @@ class NeedOrder final : public BucketSink {
     std::vector<Event> ready;    // per bucket
     std::vector<Event> reduced;  // likewise
   };
-  bool watching() const;
   Stream& compute() const;
   std::vector<Send> plan() const;
-  std::vector<Send> of_rank_zero(std::vector<Send> mine) const;
 
   std::unique_ptr<BucketSink> next_;
   const std::vector<Bucket>& buckets_;
@@ -47,6 +46,7 @@ class NeedOrder final : public BucketSink {
   std::vector<Send>& order_;
   int backwards_ = 0;  // that have ended
   bool planned_ = false;
+  bool watching_ = false;        // the backward that is running
   bool timing_is_mine_ = false;  // nobody else had switched it on
   std::vector<Seen> seen_;
 };

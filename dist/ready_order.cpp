@@ -21,17 +21,6 @@ std::vector<std::size_t> completed(std::vector<std::size_t> seen,
   return seen;
 }
 
-/// Empty if rank 0 has seen no backward.
-std::vector<std::size_t> of_rank_zero(bool seen, const std::vector<std::size_t>& mine,
-                                      Communicator& comm) {
-  // 64 bits on the wire, whatever a size_t is on each host.
-  std::vector<std::uint64_t> numbers{seen ? std::uint64_t{1} : 0};
-  numbers.insert(numbers.end(), mine.begin(), mine.end());
-  comm.broadcast(std::as_writable_bytes(std::span(numbers)), 0);
-  return numbers.front() == 0 ? std::vector<std::size_t>()
-                              : std::vector<std::size_t>(numbers.begin() + 1, numbers.end());
-}
-
 }  // namespace
 
 std::optional<BucketPlan> ReadyOrder::decide(std::span<const autograd::Variable> parameters,
@@ -39,13 +28,15 @@ std::optional<BucketPlan> ReadyOrder::decide(std::span<const autograd::Variable>
                                              const std::vector<Bucket>& current,
                                              Communicator& comm) {
   const std::vector<PlanParameter> planned = plan_parameters(parameters);
-  const bool seen = !seen_.empty();
-  const std::vector<std::size_t> order =
-      of_rank_zero(seen, completed(std::exchange(seen_, {}), planned), comm);
-  watching_ = order.empty();
+  std::vector<std::size_t> order = completed(seen_, planned);
+  order.push_back(seen_.empty() ? 0 : 1);
+  order = of_rank_zero(comm, std::move(order));
+  seen_.clear();
+  watching_ = order.back() == 0;  // rank 0 has seen no backward
   if (watching_) {
     return std::nullopt;
   }
+  order.pop_back();
   BucketPlan plan = assign_buckets(planned, order, policy);
   BucketPlan before;
   for (const Bucket& bucket : current) {

@@ -10,7 +10,7 @@ namespace brigade::dist {
 // 0 holds the last layers (expected_order in bucket_plan.h) and is full first:
 //
 //   compute   | dW3 db3 | dx3 | dW2 db2 | dx2 | dW1 db1 |          wait | optimizer
-//   ready              ^b0                 ^b1         ^b2
+//   ready              ^b0             ^b1             ^b2
 //   comm                | all-reduce b0 | all-reduce b1 | all-reduce b2 |
 //
 // What leaves when is `targets_.order`, fixed in advance and the same on every rank; `sent_` is how
@@ -28,9 +28,6 @@ Reducer::Reducer(SyncTargets targets)
 }
 
 void Reducer::on_grad_ready(std::size_t index) {
-  BRIGADE_CHECK(!out_of_step_,
-                "reducer: an earlier backward failed with all-reduces in flight, so the ranks no "
-                "longer execute the same collectives; end the job");
   BRIGADE_CHECK(!arrived_.at(index), "reducer: the gradient of '",
                 targets_.parameters[index].name(), "' was reported twice in one backward");
   arrived_[index] = true;
@@ -69,7 +66,6 @@ void Reducer::on_backward_end() {
 }
 
 void Reducer::reset() noexcept {
-  out_of_step_ = out_of_step_ || sent_ > 0;
   targets_.sink.reset();
   expect_next_backward();
 }

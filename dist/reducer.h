@@ -33,9 +33,7 @@ class Reducer final : public GradSync {
   void on_backward_end() override;
 
   /// Forgets a backward that failed. Buckets already launched stay in flight, because waiting for a
-  /// rank that failed as well would hang. From then on the ranks' collectives no longer match, and
-  /// every later backward is refused. If this rank had launched nothing, it cannot know whether
-  /// others have: who goes on after an error must make sure that all ranks have failed alike.
+  /// rank that failed as well would hang: DataParallel refuses every later backward then.
   void reset() noexcept override;
 
  private:
@@ -44,7 +42,6 @@ class Reducer final : public GradSync {
 
   SyncTargets targets_;
   std::vector<std::size_t> bucket_of_;  // parameter -> bucket
-  bool out_of_step_ = false;            // a failed backward has left all-reduces in flight
 
   // State of one backward.
   std::vector<bool> arrived_;         // parameter -> its gradient is final

@@ -73,9 +73,6 @@ std::vector<std::size_t> UnusedParameters::begin(Pass pass) {
 }
 
 void UnusedParameters::exchange() {
-  BRIGADE_CHECK(!out_of_step_,
-                "data parallel: an earlier backward failed with an all-reduce in flight, so the "
-                "ranks no longer execute the same collectives; end the job");
   known_ = false;
   here_.clear();
   std::vector<float> numbers;
@@ -132,7 +129,6 @@ void UnusedParameters::read_exchange() {
 }
 
 void UnusedParameters::reset() noexcept {
-  out_of_step_ = out_of_step_ || in_flight_;
   before_.clear();
 }
 

@@ -72,8 +72,7 @@ class UnusedParameters {
   std::vector<bool> here_;      // used on this rank
   std::vector<bool> anywhere_;  // used on some rank
   bool in_flight_ = false;
-  bool out_of_step_ = false;  // a failed backward has left the bitmap in flight
-  Tensor bitmap_;             // [parameters], on their device
+  Tensor bitmap_;  // [parameters], on their device
   Work work_;
   std::vector<bool> empty_;     // had no gradient: the zeros it contributed are not one
   std::vector<Tensor> before_;  // average of an earlier backward, should it be used nowhere

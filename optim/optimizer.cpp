@@ -11,8 +11,9 @@
 namespace brigade::optim {
 namespace {
 
-/// Whether `next` begins where `end_offset` lies, up to `kMaxPadding` bytes that align it.
-constexpr std::size_t kMaxPadding = 64;
+constexpr std::size_t kMaxPadding = 64;  // bytes
+
+/// Whether `next` begins where `before` ends, but for padding that aligns it.
 bool adjoins(const Tensor& before, const Tensor& next) {
   const std::size_t end = before.byte_offset() + before.nbytes();
   return before.same_storage(next) && before.dtype() == next.dtype() && next.byte_offset() >= end &&

@@ -48,7 +48,7 @@ void multiply(Stream& s, const GemmArgs<T>& args) {
     if (args.scale.beta == 0.0) {
       CpuKernels::fill(s, args.m * args.n, T{0}, args.c);
     } else {
-      CpuKernels::axpby(s, args.m * args.n, args.c, {.alpha = 0.0, .beta = args.scale.beta},
+      CpuKernels::axpby(s, args.m * args.n, args.c, {.alpha = args.scale.beta, .beta = 0.0},
                         args.c);
     }
     return;

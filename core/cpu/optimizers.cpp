@@ -18,16 +18,14 @@ void CpuKernels::sgd(Stream& /*s*/, std::int64_t n, SgdArgs args, const T* g, T*
     return;
   }
   const T momentum = static_cast<T>(args.momentum);
-  const T lookahead = args.nesterov ? static_cast<T>(args.momentum) : T{0};
-  const T gradient_share = args.nesterov ? T{1} : T{0};
-  const T velocity_share = args.nesterov ? lookahead : T{1};
+  const bool nesterov = args.nesterov;
   const bool first_step = args.first_step;
   vectorized([=] {
     for (std::int64_t i = 0; i < n; ++i) {
       const T gradient = g[i] + decay * w[i];
       const T older = velocity[i];
       velocity[i] = first_step ? gradient : momentum * older + gradient;
-      w[i] -= lr * (gradient_share * gradient + velocity_share * velocity[i]);
+      w[i] -= lr * (nesterov ? gradient + momentum * velocity[i] : velocity[i]);
     }
   });
 }

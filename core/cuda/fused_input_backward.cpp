@@ -49,8 +49,8 @@ bool masks(cublasLtHandle_t handle, Stream& s, const LtProduct& product,
   const Tensor mask = Tensor::from(bits, {args.batch, mask_bytes(args.in)}, s.device());
   args.dz = dz.data<F>();
   args.mask = mask.data<std::uint8_t>();
-  launch(handle, s, product, args);
-  return mask_fits(s, args.batch, args.in, args.dx, args.mask,
+  return launch(handle, s, product, args) == CUBLAS_STATUS_SUCCESS &&
+         mask_fits(s, args.batch, args.in, args.dx, args.mask,
                    [](float value, bool bit) { return bit ? std::isnan(value) : value == 0.0F; });
 }
 

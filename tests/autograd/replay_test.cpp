@@ -90,6 +90,11 @@ class Training {
     return loss;
   }
 
+  /// Of a graph that nothing records.
+  Variable loss_of_its_own() const {
+    return mse_loss(model_->forward(Variable(test::data_rows(0, kRows, kIn, 5))),
+                    Tensor::zeros({kRows, kOut}));
+  }
   std::vector<float> weights() const { return values_of(model_->parameters()); }
   std::vector<Variable> parameters() const { return model_->parameters(); }
   std::size_t replays() const { return replay_->replays(); }
@@ -129,6 +134,22 @@ TEST(Replay, TheOptimizersStepIsRecordedWithItsBackward) {
     EXPECT_EQ(replayed.replays(), 12 - kUnreplayed - 1);
     EXPECT_EQ(replayed.steps_of_optimizer(), 12);
   }
+}
+
+TEST(Replay, AGraphBuiltBeforeAReplayedUpdateIsRefusedAfterIt) {
+  Training training(true, Training::Update::in_backward);
+  for (std::size_t step = 0; step < kUnreplayed; ++step) {
+    training.step();
+  }
+  const Variable stale = training.loss_of_its_own();
+  training.step();
+  EXPECT_EQ(training.replays(), 1U);
+  for (const Variable& parameter : training.parameters()) {
+    parameter.zero_grad();
+  }
+  EXPECT_ERROR(backward(stale),
+               "linear: another backward has updated '4.weight' since forward has read it; with "
+               "updates in backward each backward needs a forward of its own");
 }
 
 TEST(Replay, UpdatesInBackwardAreRepeated) {

@@ -38,6 +38,14 @@ TEST(SgdKernel, OverwritesTheVelocityInTheFirstStep) {
   EXPECT_THAT(w.to_vector<float>(), ElementsAre(0));
 }
 
+TEST(SgdKernel, AnInfiniteGradientMovesTheWeightToInfinityWithMomentumToo) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  Tensor w = f32({1});
+  Tensor velocity = f32({0});
+  ops::sgd({.lr = 0.5, .momentum = 0.5, .first_step = true}, f32({kInfinity}), w, velocity);
+  EXPECT_THAT(w.to_vector<float>(), ElementsAre(-kInfinity));
+}
+
 TEST(SgdKernel, AccumulatesTheVelocityInLaterSteps) {
   Tensor w = f32({0});
   Tensor velocity = f32({4});

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/support/expect_error.h"
 #include "tests/support/tensors.h"
 
@@ -39,6 +41,14 @@ TEST(Add, AddsElementwise) {
   Tensor y = poisoned({2});
   ops::add(f32({1, 2}, {2}), f32({10, 20}, {2}), y);
   EXPECT_THAT(values(y), ElementsAre(11, 22));
+}
+
+TEST(Gemm, AddsAnEmptySumToWhatIsThere) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  Tensor c = f32({kInfinity, 3}, {1, 2});
+  ops::gemm(Tensor::empty({1, 0}), Trans::no, Tensor::empty({0, 2}), Trans::no,
+            {.alpha = 1.0, .beta = 2.0}, c);
+  EXPECT_THAT(values(c), ElementsAre(kInfinity, 6));
 }
 
 TEST(Gemm, MultipliesRowMajorMatrices) {

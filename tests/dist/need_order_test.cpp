@@ -26,32 +26,95 @@ class Silent final : public BucketSink {
 
 /// Three layers over a slow link. To rank 0 they are ready at once and pile up; on rank 1 each
 /// comes long after the one before has arrived, so that its own plan would change nothing.
+class Watched {
+ public:
+  explicit Watched(Communicator& comm) : comm_(comm) {
+    comm.emulate_link({.alpha_us = 3000, .gbps = 1});  // 6 ms each
+    for (const char* name : {"0.weight", "1.weight", "2.weight"}) {
+      parameters_.emplace_back(Tensor::zeros({256}), true, name);
+    }
+    lay_out({{2}, {1}, {0}});
+  }
+
+  void lay_out(const BucketPlan& plan) {
+    buckets_ = make_buckets(parameters_, plan);
+    order = in_bucket_order(std::vector<std::size_t>(buckets_.size(), 1));
+  }
+
+  void backward() {
+    watcher.backward_begins();
+    for (std::size_t b = 0; b < buckets_.size(); ++b) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(comm_.rank() == 0 ? 0 : 20));
+      watcher.launched(b, buckets_[b], comm_.all_reduce(buckets_[b].grads));
+    }
+    watcher.backward_ended();
+  }
+
+  void expect_plan_after(int backwards) {
+    const std::vector<Send> before = order;
+    for (int i = 0; i < backwards; ++i) {
+      backward();
+      EXPECT_EQ(order, before) << "still watching, rank " << comm_.rank();
+    }
+    EXPECT_TRUE(comm_.timed());
+    backward();
+    EXPECT_NE(order, before) << "rank " << comm_.rank();
+    EXPECT_FALSE(comm_.timed()) << "nobody else had switched it on";
+  }
+
+ private:
+  Communicator& comm_;
+  std::vector<autograd::Variable> parameters_;
+  std::vector<Bucket> buckets_;
+
+ public:
+  std::vector<Send> order;
+  NeedOrder watcher{std::make_unique<Silent>(), buckets_, comm_, order};
+};
+
 TEST(NeedOrder, IsPlannedOnceFromWhatRankZeroSaw) {
   test::thread_world(2, [](Communicator& comm) {
-    comm.emulate_link({.alpha_us = 3000, .gbps = 1});  // 6 ms each
-    std::vector<autograd::Variable> parameters;
-    for (const char* name : {"0.weight", "1.weight", "2.weight"}) {
-      parameters.emplace_back(Tensor::zeros({256}), true, name);
+    Watched watched(comm);
+    watched.expect_plan_after(5);
+    EXPECT_THAT(watched.order, ElementsAre(Send{0, 0}, Send{2, 0}, Send{1, 0}));
+  });
+}
+
+TEST(NeedOrder, ABackwardThatFailsAloneInsideNoSyncLeavesTheRanksInStep) {
+  test::thread_world(2, [](Communicator& comm) {
+    Watched watched(comm);
+    for (int i = 0; i < 4; ++i) {
+      watched.backward();
     }
-    const std::vector<Bucket> buckets = make_buckets(parameters, {{2}, {1}, {0}});
-    std::vector<Send> order = in_bucket_order(std::vector<std::size_t>{1, 1, 1});
-    NeedOrder watcher(std::make_unique<Silent>(), buckets, comm, order);
-    const auto backward = [&] {
-      watcher.backward_begins();
-      for (std::size_t b = 0; b < buckets.size(); ++b) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(comm.rank() == 0 ? 0 : 20));
-        watcher.launched(b, buckets[b], comm.all_reduce(buckets[b].grads));
-      }
-      watcher.backward_ended();
-    };
-    for (int i = 0; i < 5; ++i) {
-      backward();
-      EXPECT_THAT(order, ElementsAre(Send{0, 0}, Send{1, 0}, Send{2, 0})) << "still watching";
+    if (comm.rank() == 1) {
+      watched.watcher.reset();  // of a backward that did not begin here, because it was no_sync()
     }
-    EXPECT_TRUE(comm.timed());
-    backward();
-    EXPECT_THAT(order, ElementsAre(Send{0, 0}, Send{2, 0}, Send{1, 0})) << "rank " << comm.rank();
-    EXPECT_FALSE(comm.timed()) << "nobody else had switched it on";
+    watched.expect_plan_after(1);
+  });
+}
+
+TEST(NeedOrder, OneThatFailsWhileItIsWatchedIsNotCounted) {
+  test::thread_world(2, [](Communicator& comm) {
+    Watched watched(comm);
+    for (int i = 0; i < 4; ++i) {
+      watched.backward();
+    }
+    watched.watcher.backward_begins();
+    watched.watcher.reset();
+    watched.expect_plan_after(1);
+  });
+}
+
+TEST(NeedOrder, BeginsAnewWithOtherBuckets) {
+  test::thread_world(2, [](Communicator& comm) {
+    Watched watched(comm);
+    watched.lay_out({{2, 1, 0}});
+    for (int i = 0; i < 4; ++i) {
+      watched.backward();
+    }
+    watched.lay_out({{2}, {1}, {0}});
+    watched.watcher.buckets_changed();
+    watched.expect_plan_after(5);
   });
 }
 

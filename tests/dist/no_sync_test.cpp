@@ -126,6 +126,35 @@ TEST(FailedBackward, BeforeACollectiveLeavesTheNextOneAsIfItHadNotBeen) {
   }
 }
 
+/// Fails where bucket 1 should leave, behind bucket 0.
+class FailsBehindOne final : public CommHook {
+ public:
+  std::string name() const override { return "fails"; }
+  Work all_reduce(std::size_t index, const Piece& piece, Communicator& comm) override {
+    if (index == 1) {
+      throw Error("the hook fails");
+    }
+    return comm.all_reduce(piece.grads);
+  }
+};
+
+TEST(FailedBackward, BehindACollectiveRefusesTheNextOne) {
+  for (const SyncMode mode : {SyncMode::flat, SyncMode::overlap}) {
+    thread_world(2, [mode](Communicator& comm) {
+      const auto p = numbers(2);
+      DataParallel parallel(
+          p, comm, {.mode = mode, .hook = std::make_shared<FailsBehindOne>(), .plan = {{1}, {0}}});
+      EXPECT_ERROR(backward_of({{p[0], 1}, {p[1], 1}}), "the hook fails");
+      const std::string refusal =
+          "data parallel: an earlier backward failed with an all-reduce in flight, so the ranks no "
+          "longer execute the same collectives; end the job";
+      EXPECT_ERROR(backward_of({{p[0], 1}, {p[1], 1}}), refusal) << to_string(mode);
+      const auto scope = parallel.no_sync();
+      EXPECT_ERROR(backward_of({{p[0], 1}, {p[1], 1}}), refusal) << to_string(mode);
+    });
+  }
+}
+
 TEST(Gradients, AreWrittenIntoTheSameBucketAgainAfterZeroGrad) {
   for (const SyncMode mode : test::kAllModes) {
     thread_world(2, [mode](Communicator& comm) {

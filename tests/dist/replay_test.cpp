@@ -36,11 +36,12 @@ Outcome train(const Training& how, bool replays) {
     const std::vector<autograd::Variable> parameters = model->parameters();
     DataParallel data_parallel(parameters, comm, {.mode = how.mode, .bucket_bytes = 512});
     optim::Adam optimizer(parameters, {});
+    std::optional<DataParallel::InFlightScope> in_flight;
     if (how.in_flight) {
-      data_parallel.update_in_flight(
+      in_flight.emplace(data_parallel.update_in_flight(
           {.begin_step = [&] { optimizer.begin_step(); },
            .update = [&](const Bucket& bucket) { return optimizer.update_of(bucket.data); }},
-          UpdateDeadline::end_of_backward);
+          UpdateDeadline::end_of_backward));
     }
     std::optional<autograd::Replay> replay;
     if (replays) {

@@ -3,8 +3,12 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <optional>
 
 #include "autograd/engine.h"
+#include "autograd/functions/add.h"
+#include "autograd/functions/linear.h"
+#include "autograd/functions/mse_loss.h"
 #include "core/ops.h"
 #include "dist/data_parallel.h"
 #include "nn/mse_loss.h"
@@ -50,12 +54,13 @@ std::vector<float> trained(const Training& how) {
                                 .split_tensors = true,
                                 .rebuild_buckets = how.rebuild});
     const auto optimizer = make_optimizer(how.adam, data_parallel.parameters());
+    std::optional<DataParallel::InFlightScope> in_flight;
     if (how.stepping != Stepping::after_backward) {
-      data_parallel.update_in_flight(
+      in_flight.emplace(data_parallel.update_in_flight(
           {.begin_step = [&] { optimizer->begin_step(); },
            .update = [&](const Bucket& bucket) { return optimizer->update_of(bucket.data); }},
           how.stepping == Stepping::cross_step ? UpdateDeadline::next_read
-                                               : UpdateDeadline::end_of_backward);
+                                               : UpdateDeadline::end_of_backward));
     }
     const nn::MSELoss loss;
     std::vector<float> losses;
@@ -141,11 +146,115 @@ TEST_F(HeldBack, WhoReadsTheWeightNextWaitsForItsUpdate) {
   EXPECT_TRUE(updated);
 }
 
+/// Two ranks over a slow link, and an optimizer that counts its updates.
+class SlowUpdates {
+ public:
+  explicit SlowUpdates(Communicator& comm) : comm_(comm) {
+    comm.emulate_link({.alpha_us = 10'000, .gbps = 1});  // a collective takes 20 ms
+  }
+
+  DataParallel::InFlightScope in_flight() {
+    return data_parallel.update_in_flight(
+        {.begin_step = [] {}, .update = [this](const Bucket&) { return [this] { ++updates; }; }},
+        UpdateDeadline::next_read);
+  }
+
+  void backward() { test::backward_once(*model_, 6, 4); }
+
+ private:
+  Communicator& comm_;
+  std::unique_ptr<nn::Sequential> model_ = test::make_mlp({6, 16, 16, 4});
+
+ public:
+  DataParallel data_parallel{
+      model_->parameters(), comm_, {.bucket_bytes = 600, .rebuild_buckets = false}};
+  std::atomic<std::size_t> updates = 0;
+};
+
+TEST(InFlightScope, EndsWhenAllUpdatesAreMade) {
+  test::thread_world(2, [](Communicator& comm) {
+    SlowUpdates training(comm);
+    {
+      const auto scope = training.in_flight();
+      training.backward();
+      EXPECT_LT(training.updates, training.data_parallel.buckets().size()) << "still on their way";
+    }
+    EXPECT_EQ(training.updates, training.data_parallel.buckets().size());
+    training.backward();
+    EXPECT_EQ(training.updates, training.data_parallel.buckets().size()) << "the caller's again";
+  });
+}
+
+TEST(InFlightScope, DropsUpdatesThatHaveNotBegunWhenAnExceptionEndsIt) {
+  test::thread_world(2, [](Communicator& comm) {
+    SlowUpdates training(comm);
+    std::size_t updates = 0;
+    try {
+      const auto scope = training.in_flight();
+      training.backward();
+      throw Error("what the caller does next fails");
+    } catch (const Error&) {
+      updates = training.updates;
+    }
+    EXPECT_LT(updates, training.data_parallel.buckets().size());
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    EXPECT_EQ(training.updates, updates) << "the optimizer may be gone";
+  });
+}
+
+TEST(UpdateInFlight, WhoReadsAGradientWaitsForItsSum) {
+  test::thread_world(2, [](Communicator& comm) {
+    SlowUpdates training(comm);
+    const auto scope = training.in_flight();
+    training.backward();
+    for (const autograd::Variable& parameter : training.data_parallel.parameters()) {
+      static_cast<void>(parameter.grad());
+    }
+    EXPECT_EQ(training.updates, training.data_parallel.buckets().size());
+  });
+}
+
+TEST(UpdateInFlight, GoesOnWhenBucketsAreRebuiltWhileTheirOrderIsWatched) {
+  test::thread_world(2, [](Communicator& comm) {
+    const std::int64_t widths[] = {48, 16, 48, 16};
+    std::vector<autograd::Variable> parameters;
+    for (const std::int64_t width : widths) {
+      parameters.emplace_back(Tensor::zeros({width, 1}), true,
+                              concat(parameters.size(), ".weight"));
+    }
+    DataParallel data_parallel(parameters, comm, {.bucket_bytes = 256});
+    const std::size_t buckets = data_parallel.buckets().size();
+    optim::SGD optimizer(parameters, {.lr = 0.1});
+    const auto scope = data_parallel.update_in_flight(
+        {.begin_step = [&] { optimizer.begin_step(); },
+         .update = [&](const Bucket& bucket) { return optimizer.update_of(bucket.data); }},
+        UpdateDeadline::next_read);
+    const autograd::Variable one(Tensor::from(std::vector<float>{1}, {1, 1}));
+    for (int step = 0; step < 10; ++step) {
+      optimizer.zero_grad();
+      if (comm.rank() == 0 && step < 3) {  // no samples, so the order of backward is not seen yet
+        data_parallel.mirror_backward();
+        continue;
+      }
+      autograd::Variable sum;
+      for (const std::size_t i : {3U, 1U, 0U, 2U}) {
+        const autograd::Variable loss = autograd::mse_loss(autograd::linear(one, parameters[i], {}),
+                                                           Tensor::zeros({1, widths[i]}));
+        sum = sum.defined() ? autograd::add(sum, loss) : loss;
+      }
+      autograd::backward(sum);
+    }
+    EXPECT_TRUE(data_parallel.rebuilt());
+    EXPECT_NE(data_parallel.buckets().size(), buckets);
+    data_parallel.verify_parameters_equal();
+  });
+}
+
 TEST(UpdateInFlight, IsRefusedWhereThereAreNoBuckets) {
   test::thread_world(1, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});
     DataParallel data_parallel(model->parameters(), comm, {.mode = SyncMode::naive});
-    EXPECT_ERROR(data_parallel.update_in_flight({}, UpdateDeadline::next_read),
+    EXPECT_ERROR(static_cast<void>(data_parallel.update_in_flight({}, UpdateDeadline::next_read)),
                  "data parallel: naive synchronisation has no buckets to update one by one; use "
                  "another mode");
   });
@@ -155,7 +264,7 @@ TEST(UpdateInFlight, IsRefusedWithUnusedParameters) {
   test::thread_world(1, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});
     DataParallel data_parallel(model->parameters(), comm, {.unused = UnusedPolicy::find});
-    EXPECT_ERROR(data_parallel.update_in_flight({}, UpdateDeadline::next_read),
+    EXPECT_ERROR(static_cast<void>(data_parallel.update_in_flight({}, UpdateDeadline::next_read)),
                  "data parallel: which parameters are unused is known only when backward is over, "
                  "too late for updates in flight; use one or the other");
   });

@@ -117,11 +117,12 @@ std::vector<double> train_together(dist::Communicator& comm, Device device, cons
       model.parameters(), comm,
       {.mode = how.mode, .bucket_bytes = std::size_t{40} << 10U, .hook = how.hook});
   optim::SGD optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
+  std::optional<dist::DataParallel::InFlightScope> in_flight;
   if (how.in_flight) {
-    parallel.update_in_flight(
+    in_flight.emplace(parallel.update_in_flight(
         {.begin_step = [&] { optimizer.begin_step(); },
          .update = [&](const dist::Bucket& bucket) { return optimizer.update_of(bucket.data); }},
-        *how.in_flight);
+        *how.in_flight));
   }
   const std::int64_t total = kBatch * kMicroBatches * comm.size();
   for (int step = 0; step < kSteps; ++step) {

@@ -29,11 +29,12 @@ class UpdateInFlightOnGpu : public GpuTest {
     SingleProcessCommunicator comm(kGpu);
     DataParallel data_parallel(model->parameters(), comm, {.bucket_bytes = 1024});
     Optimizer optimizer(data_parallel.parameters(), options);
+    std::optional<DataParallel::InFlightScope> in_flight;
     if (deadline) {
-      data_parallel.update_in_flight(
+      in_flight.emplace(data_parallel.update_in_flight(
           {.begin_step = [&] { optimizer.begin_step(); },
            .update = [&](const Bucket& bucket) { return optimizer.update_of(bucket.data); }},
-          *deadline);
+          *deadline));
     }
     const Tensor x = test::data_rows(0, kRows, kWidth, 2, kGpu);
     const Tensor target = test::data_rows(0, kRows, kWidth, 3, kGpu);
