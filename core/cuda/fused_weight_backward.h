@@ -5,8 +5,8 @@
 
 namespace brigade::cuda {
 
-/// CudaKernels::linear_weight_backward in one kernel: cuBLASLt's product dw, whose epilogue sums the
-/// dz that it reads. In f32, where column_sum adds up in f64.
+/// CudaKernels::linear_weight_backward in one kernel: cuBLASLt's product dw, whose epilogue sums
+/// the dz that it reads. In f32, where column_sum adds up in f64.
 ///
 /// False, with nothing done, where cuBLASLt has no such kernel for the shape or the alignment, or
 /// one whose sums are wrong in a trial, and where dw_scale.alpha is 0. No epilogue adds to db: that

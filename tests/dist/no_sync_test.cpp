@@ -126,6 +126,20 @@ TEST(FailedBackward, BeforeACollectiveLeavesTheNextOneAsIfItHadNotBeen) {
   }
 }
 
+TEST(FailedBackward, IsNoneWhereWhatFailsIsTheUpdateBehindIt) {
+  for (const SyncMode mode : test::kAllModes) {
+    thread_world(2, [mode](Communicator& comm) {
+      const auto p = numbers(1);
+      DataParallel parallel(p, comm, {.mode = mode});
+      backward_of({{p[0], 1}});
+      parallel.on_backward_abort();  // as autograd::Replay says it of a whole step
+      p[0].zero_grad();
+      backward_of({{p[0], 3}});
+      EXPECT_EQ(gradient_of(p[0]), 3.0);
+    });
+  }
+}
+
 /// Fails where bucket 1 should leave, behind bucket 0.
 class FailsBehindOne final : public CommHook {
  public:
