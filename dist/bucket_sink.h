@@ -25,7 +25,8 @@ class BucketSink {
   virtual void node_ended() {}
 
   /// Backward is over and every bucket was launched. Afterwards whatever the caller enqueues on the
-  /// compute stream, and reads through Variable::data() or grad(), is ordered behind the collectives.
+  /// compute stream, and reads through Variable::data() or grad(), is ordered behind the
+  /// collectives.
   virtual void backward_ended() = 0;
 
   /// The backward was abandoned.
