@@ -283,9 +283,9 @@ void DataParallel::rebuild_buckets() {
   }
 }
 
-// With a collective in flight the ranks' collectives no longer match. If this rank had started none,
-// it cannot know whether others have: who goes on after an error must make sure that all ranks have
-// failed alike.
+// With a collective in flight the ranks' collectives no longer match. A rank that had started none
+// cannot know whether others have: who goes on after an error must make sure that all have failed
+// alike.
 void DataParallel::on_backward_abort() noexcept {
   out_of_step_ = out_of_step_ || comm_.collectives() != collectives_before_;
   ready_order_.forget();
