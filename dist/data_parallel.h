@@ -102,8 +102,9 @@ class DataParallel final : public autograd::GradListener {
   };
   NoSyncScope no_sync() { return NoSyncScope(no_sync_depth_); }
 
-  /// As long as it lives updates are made in flight. Then those that are on their way are waited
-  /// for, unless an exception is: those that have not begun are dropped then (update_in_flight.h).
+  /// As long as it lives updates are made in flight. Its end waits for those that are on their way;
+  /// where an exception ends it, those that have not begun are dropped instead
+  /// (update_in_flight.h).
   class [[nodiscard]] InFlightScope {
    public:
     explicit InFlightScope(DataParallel& of) : of_(&of) {}
@@ -172,7 +173,7 @@ class DataParallel final : public autograd::GradListener {
   bool all_reached_ = false;  // the ranks have compared which parameters backward reaches
   bool laid_out_ = false;     // false after a failure on the way to new buckets
   bool out_of_step_ = false;  // a failed backward has left all-reduces in flight
-  std::uint64_t collectives_before_ = 0;  // those of backwards that have ended
+  std::uint64_t collectives_before_ = 0;  // comm_'s, but those of this backward
   std::vector<Send> order_;               // in which the buckets' pieces leave
   std::unique_ptr<BucketSink> sink_;
   UpdateInFlight* updates_ = nullptr;  // part of sink_, when updating in flight

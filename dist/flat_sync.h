@@ -4,7 +4,7 @@
 
 namespace brigade::dist {
 
-/// The Reducer told of all gradients after backward: what bucketing alone buys. No overlap.
+/// A Reducer that is told of the gradients after backward: what bucketing alone buys. No overlap.
 class FlatSync final : public GradSync {
  public:
   explicit FlatSync(SyncTargets targets)

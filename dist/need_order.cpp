@@ -69,7 +69,7 @@ void NeedOrder::reset() noexcept {
 }
 
 void NeedOrder::buckets_changed() {
-  backwards_ = 0;
+  backwards_ = std::min(backwards_, 1);
   planned_ = false;
   seen_.clear();
   next_->buckets_changed();

@@ -114,7 +114,7 @@ TEST(NeedOrder, BeginsAnewWithOtherBuckets) {
     }
     watched.lay_out({{2}, {1}, {0}});
     watched.watcher.buckets_changed();
-    watched.expect_plan_after(5);
+    watched.expect_plan_after(4);
   });
 }
 
