@@ -23,8 +23,8 @@ namespace brigade::autograd {
 /// parameter, a forward that computes something else each time. On a GPU listeners hear nothing of
 /// a replay; their collectives are part of the graph, so all ranks must replay the same steps.
 ///
-/// Must be destroyed before the listeners (dist::DataParallel), communicators and the optimizer of
-/// what it has recorded. After an exception in backward the listeners have heard of it
+/// Must be destroyed before the listeners (dist::DataParallel, its scopes), communicators and the
+/// optimizer of what it has recorded. After an exception in backward the listeners have heard of it
 /// (on_backward_abort); a step that failed while it was recorded is rehearsed again; an optimizer
 /// that was part of it may have counted it.
 class Replay {

@@ -67,8 +67,11 @@ void Variable::set_requires_grad(bool required) const {
 }
 
 Tensor Variable::grad() const {
+  if (!requires_grad() || !grad_state()->filled) {
+    return {};
+  }
   wait_until_readable();
-  return requires_grad() && grad_state()->filled ? grad_state()->grad : Tensor();
+  return grad_state()->grad;
 }
 
 // Nothing is written. The first contribution of the next backward overwrites (beta = 0) instead of

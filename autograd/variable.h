@@ -120,7 +120,8 @@ class Variable {
   /// what is no leaf.
   void set_requires_grad(bool required) const;
 
-  /// The gradient; undefined until something was written since zero_grad().
+  /// The gradient, after the same wait as data(); undefined until something was written since
+  /// zero_grad().
   Tensor grad() const;
 
   /// Forgets the gradient's value but keeps its memory: the next contribution overwrites it. No
@@ -128,9 +129,9 @@ class Variable {
   void zero_grad() const;
 
   /// The values are being written by another stream, as an optimizer does that runs while the next
-  /// forward begins. `wait` makes this thread's compute stream wait for that; the next data() calls
-  /// it, once. Every reader asks data(), so nothing that reads the variable can come too early, and
-  /// what does not read it does not wait.
+  /// forward begins. `wait` makes this thread's compute stream wait for that; the next data() or
+  /// grad() calls it, once. Every reader asks one of them, so nothing that reads the variable can
+  /// come too early, and what does not read it does not wait.
   void await_before_read(std::function<void()> wait) const {
     state_->before_read = std::move(wait);
   }

@@ -90,15 +90,19 @@ void DataParallel::lay_out(const BucketPlan& plan) {
   options_.hook->prepare(parameters_, {}, comm_);  // it lets go of the old gradients
   buckets_ = make_buckets(parameters_, plan, piece_bytes(options_), memory_of(comm_),
                           std::exchange(buckets_, {}));
+  send_in_bucket_order();
+  options_.hook->prepare(parameters_, buckets_, comm_);
+  sink_->buckets_changed();
+  connect();
+  laid_out_ = true;
+}
+
+void DataParallel::send_in_bucket_order() {
   std::vector<std::size_t> pieces;
   for (const Bucket& bucket : buckets_) {
     pieces.push_back(bucket.pieces.size());
   }
   order_ = in_bucket_order(pieces);
-  options_.hook->prepare(parameters_, buckets_, comm_);
-  sink_->buckets_changed();
-  connect();
-  laid_out_ = true;
 }
 
 void DataParallel::connect() {
@@ -132,6 +136,7 @@ DataParallel::InFlightScope DataParallel::update_in_flight(BucketOptimizer optim
 void DataParallel::end_updates_in_flight() {
   updates_ = nullptr;
   sink_ = std::make_unique<WaitForBuckets>(comm_);  // the one before waits for its updates
+  send_in_bucket_order();
   connect();
 }
 
@@ -149,7 +154,6 @@ void DataParallel::on_backward_begin() {
 }
 
 void DataParallel::begin(UnusedParameters::Pass pass) {
-  collectives_before_ = comm_.collectives();
   BRIGADE_CHECK(laid_out_,
                 "data parallel: moving the parameters into new buckets has failed, and where they "
                 "are now the ranks cannot know; end the job");
@@ -172,6 +176,7 @@ void DataParallel::begin(UnusedParameters::Pass pass) {
     state.carry = state.synchronized ? 1.0 / comm_.size() : 1.0;
   }
   if (syncing_) {
+    collectives_before_ = comm_.collectives();
     sink_->backward_begins();
   }
   if (syncing_ && !unused_ && !std::exchange(all_reached_, true)) {
@@ -248,7 +253,7 @@ void DataParallel::on_node_end() {
 void DataParallel::on_backward_end() {
   if (syncing_) {
     sync_->on_backward_end();
-    collectives_before_ = comm_.collectives();
+    collectives_before_.reset();
     for (const autograd::Variable& parameter : parameters_) {
       parameter.grad_state()->synchronized = true;
     }
@@ -287,7 +292,9 @@ void DataParallel::rebuild_buckets() {
 // cannot know whether others have: who goes on after an error must make sure that all have failed
 // alike.
 void DataParallel::on_backward_abort() noexcept {
-  out_of_step_ = out_of_step_ || comm_.collectives() != collectives_before_;
+  out_of_step_ =
+      out_of_step_ || (collectives_before_ && comm_.collectives() != collectives_before_);
+  collectives_before_.reset();
   ready_order_.forget();
   sync_->reset();
   if (unused_) {

@@ -120,12 +120,12 @@ class DataParallel final : public autograd::GradListener {
     DataParallel* of_;
   };
 
-  /// While the scope lives, which the optimizer must outlive, `optimizer` updates each bucket as
-  /// soon as its gradients are there, and there is no optimizer.step(): every backward that
-  /// synchronises is a step. With
+  /// While the scope lives, `optimizer` updates each bucket as soon as its gradients are there, and
+  /// there is no optimizer.step(): every backward that synchronises is a step. With
   /// UpdateDeadline::next_read communication and updates go on under the next forward, and pieces
   /// leave in the order in which it needs them (need_order.h). Bit-identical to stepping after
-  /// backward. Between two backwards; one at a time.
+  /// backward. This and the optimizer must outlive the scope, which begins and ends between the
+  /// same two backwards on all ranks; one at a time.
   /// Errors: naive mode, which has no buckets; unused parameters allowed: which ones were is known
   /// only when backward is over.
   InFlightScope update_in_flight(BucketOptimizer optimizer, UpdateDeadline deadline);
@@ -161,6 +161,7 @@ class DataParallel final : public autograd::GradListener {
   void check_all_reached(UnusedParameters::Pass pass);
   void report(std::size_t index);
   void lay_out(const BucketPlan& plan);
+  void send_in_bucket_order();
   void connect();
   void end_updates_in_flight();
   void rebuild_buckets();
@@ -173,8 +174,8 @@ class DataParallel final : public autograd::GradListener {
   bool all_reached_ = false;  // the ranks have compared which parameters backward reaches
   bool laid_out_ = false;     // false after a failure on the way to new buckets
   bool out_of_step_ = false;  // a failed backward has left all-reduces in flight
-  std::uint64_t collectives_before_ = 0;  // comm_'s, but those of this backward
-  std::vector<Send> order_;               // in which the buckets' pieces leave
+  std::optional<std::uint64_t> collectives_before_;  // the backward that is running
+  std::vector<Send> order_;                          // in which the buckets' pieces leave
   std::unique_ptr<BucketSink> sink_;
   UpdateInFlight* updates_ = nullptr;  // part of sink_, when updating in flight
   std::unique_ptr<GradSync> sync_;

@@ -28,11 +28,7 @@ void NeedOrder::backward_begins() {
     order_ = of_rank_zero(comm_, plan());
     planned_ = true;
     seen_.clear();
-    if (timing_is_mine_) {
-      comm_.set_timing(false);
-      static_cast<void>(comm_.take_collectives());
-      static_cast<void>(comm_.take_waits());
-    }
+    stop_timing();
   }
   watching_ = !planned_ && !buckets_.empty() && backwards_ >= kUnwatched;
   if (watching_) {
@@ -45,6 +41,14 @@ void NeedOrder::backward_begins() {
                      .reduced = std::vector<Event>(buckets_.size())});
   }
   next_->backward_begins();
+}
+
+void NeedOrder::stop_timing() {
+  if (std::exchange(timing_is_mine_, false)) {
+    comm_.set_timing(false);
+    static_cast<void>(comm_.take_collectives());
+    static_cast<void>(comm_.take_waits());
+  }
 }
 
 void NeedOrder::launched(std::size_t index, const Bucket& bucket, const Work& work) {

@@ -22,6 +22,10 @@ class NeedOrder final : public BucketSink {
             Communicator& comm, std::vector<Send>& order)
       : next_(std::move(next)), buckets_(buckets), comm_(comm), order_(order) {}
 
+  ~NeedOrder() override { stop_timing(); }
+  NeedOrder(const NeedOrder&) = delete;
+  NeedOrder& operator=(const NeedOrder&) = delete;
+
   /// Collective when the time has come to plan.
   void backward_begins() override;
   void launched(std::size_t index, const Bucket& bucket, const Work& work) override;
@@ -38,6 +42,7 @@ class NeedOrder final : public BucketSink {
     std::vector<Event> reduced;  // likewise
   };
   Stream& compute() const;
+  void stop_timing();
   std::vector<Send> plan() const;
 
   std::unique_ptr<BucketSink> next_;

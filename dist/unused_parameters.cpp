@@ -83,7 +83,6 @@ void UnusedParameters::exchange() {
   bitmap_ = Tensor::from(numbers, {static_cast<std::int64_t>(numbers.size())},
                          parameters_.front().device());
   work_ = comm_.all_reduce(bitmap_, "used parameters");
-  in_flight_ = true;
 }
 
 void UnusedParameters::check_same_use() const {
@@ -120,7 +119,6 @@ void UnusedParameters::end() {
 
 void UnusedParameters::read_exchange() {
   comm_.wait(work_, bitmap_.device());
-  in_flight_ = false;
   const std::vector<float> counts = bitmap_.to_vector<float>();
   anywhere_.resize(counts.size());
   std::transform(counts.begin(), counts.end(), anywhere_.begin(),

@@ -71,8 +71,7 @@ class UnusedParameters {
   bool known_ = false;
   std::vector<bool> here_;      // used on this rank
   std::vector<bool> anywhere_;  // used on some rank
-  bool in_flight_ = false;
-  Tensor bitmap_;  // [parameters], on their device
+  Tensor bitmap_;               // [parameters], on their device
   Work work_;
   std::vector<bool> empty_;     // had no gradient: the zeros it contributed are not one
   std::vector<Tensor> before_;  // average of an earlier backward, should it be used nowhere

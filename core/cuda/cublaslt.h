@@ -102,7 +102,7 @@ class LtPlans {
   /// finds no memory: the GPU may be full of activations. All is asked the first time a kind comes,
   /// and Context::note_choice tells what came out, of what name() says: "linear f32 64x256x256: a
   /// pass over y, because cuBLASLt has no such kernel". Error if that time is in a recording of
-  /// `s`, because a trial waits for the GPU.
+  /// `s`: a trial waits for the GPU.
   template <class Name, class Trial>
   const std::optional<Plan>& of(const Stream& s, const LtProduct::Kind& kind, const Name& name,
                                 const char* otherwise, const Trial& trial) {

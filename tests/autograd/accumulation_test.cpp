@@ -20,6 +20,7 @@ using testing::ElementsAre;
 
 TEST(Accumulation, HasNoGradientBeforeTheFirstBackward) {
   EXPECT_FALSE(scalar_leaf(1).grad().defined());
+  EXPECT_FALSE(Variable().grad().defined());
 }
 
 TEST(Accumulation, OverwritesWhateverTheMemoryHolds) {

@@ -140,6 +140,20 @@ TEST(FailedBackward, IsNoneWhereWhatFailsIsTheUpdateBehindIt) {
   }
 }
 
+TEST(FailedBackward, ThatHasNotBegunHereLeavesTheNextOneAsIfItHadNotBeen) {
+  thread_world(2, [](Communicator& comm) {
+    const auto p = numbers(1);
+    DataParallel parallel(p, comm, {});
+    backward_of({{p[0], 1}});
+    comm.blocking_all_reduce(Tensor::zeros({1}));  // a metric
+    parallel
+        .on_backward_abort();  // another listener has failed before this one heard of a backward
+    p[0].zero_grad();
+    backward_of({{p[0], 3}});
+    EXPECT_EQ(gradient_of(p[0]), 3.0);
+  });
+}
+
 /// Fails where bucket 1 should leave, behind bucket 0.
 class FailsBehindOne final : public CommHook {
  public:

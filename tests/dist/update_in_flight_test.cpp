@@ -185,6 +185,22 @@ TEST(InFlightScope, EndsWhenAllUpdatesAreMade) {
   });
 }
 
+TEST(InFlightScope, LeavesNoTimingBehindThatItsOrderNeeded) {
+  test::thread_world(2, [](Communicator& comm) {
+    SlowUpdates training(comm);
+    {
+      const auto scope = training.in_flight();
+      for (int step = 0; step < 4; ++step) {
+        training.backward();
+      }
+      EXPECT_TRUE(comm.timed()) << "the order of need is being watched";
+    }
+    EXPECT_FALSE(comm.timed());
+    training.backward();
+    EXPECT_TRUE(comm.take_collectives().empty());
+  });
+}
+
 TEST(InFlightScope, DropsUpdatesThatHaveNotBegunWhenAnExceptionEndsIt) {
   test::thread_world(2, [](Communicator& comm) {
     SlowUpdates training(comm);
