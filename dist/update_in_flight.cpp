@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "core/context.h"
@@ -37,7 +38,8 @@ UpdateInFlight::~UpdateInFlight() {
   if (failing) {
     const std::lock_guard lock(permission_->mutex);  // waits for the one update that is running
     permission_->granted = false;
-    static_cast<void>(stream_.release());  // to join its thread would be to wait
+    // To join its thread here would be to wait for a rank that may be gone.
+    std::thread([stream = std::move(stream_)] {}).detach();
   }
 }
 
