@@ -8,7 +8,7 @@
 
 namespace brigade {
 
-/// How a result meets its destination: dst = alpha * result + beta * dst. With beta = 0 the
+/// How a result is stored: dst = alpha * result + beta * dst. With beta = 0 the
 /// destination is never read, so it may hold anything (NaN included) and needs no zero-fill.
 struct Scale {
   double alpha = 1.0;
@@ -92,7 +92,7 @@ struct InputBackwardArgs {
 
 /// The gradients of a linear layer's parameters, from that of its sums. The weight's is a product
 /// over the batch, the bias's a sum over it, of the same dz:
-///   dw = dzᵀ x, met by dw_scale   db[c] = Σ_r dz[r, c], met by db_scale
+///   dw = dzᵀ x, stored as dw_scale says   db[c] = Σ_r dz[r, c], as db_scale says
 ///   dz: [batch, out]   x: [batch, in]   dw: [out, in]   db: [out]
 template <class T>
 struct WeightBackwardArgs {
@@ -192,7 +192,7 @@ struct CpuKernels {
   /// Both gradients of WeightBackwardArgs.
   template <class T>
   static void linear_weight_backward(Stream& s, const WeightBackwardArgs<T>& args);
-  /// sums[c] = Σ_r x[r, c], met by `scale`.   x: [rows, cols]
+  /// sums[c] = Σ_r x[r, c], stored as `scale` says.   x: [rows, cols]
   template <class T>
   static void column_sum(Stream& s, std::int64_t rows, std::int64_t cols, const T* x, Scale scale,
                          T* sums);

@@ -30,11 +30,11 @@ struct LinearShape {
   bool bias;
   auto operator<=>(const LinearShape&) const = default;
 
-  /// Whether yᵀ = W xᵀ is computed instead of y = x Wᵀ, and turned round afterwards. Before it
+  /// Whether yᵀ = W xᵀ is computed instead of y = x Wᵀ, and transposed afterwards. Before it
   /// multiplies, the library copies the right factor into the order in which it reads it. A small
-  /// batch hardly uses a copy of all of W, while turning y round is next to nothing
+  /// batch hardly uses a copy of all of W, while transposing y is next to nothing
   /// (tests/bench/GEMMS.md).
-  bool turned() const { return batch >= 32 && out >= 16 * batch; }
+  bool transposed() const { return batch >= 32 && out >= 16 * batch; }
 };
 
 /// The kernels of one thread. oneDNN's own scratch memory belongs to the thread that made a kernel,
@@ -44,12 +44,13 @@ class LinearKernels {
   LinearKernel& get(const LinearShape& shape) {
     auto found = kernels_.find(shape);
     if (found == kernels_.end()) {
-      found = kernels_.emplace(shape, shape.turned() ? make_turned(shape) : make(shape)).first;
+      found =
+          kernels_.emplace(shape, shape.transposed() ? make_transposed(shape) : make(shape)).first;
     }
     return found->second;
   }
   dnnl::stream& stream() { return stream_; }
-  /// For a result that is to be turned round; as large as the largest so far.
+  /// For a result that is to be transposed; as large as the largest so far.
   std::vector<float>& scratch() { return scratch_; }
 
  private:
@@ -63,8 +64,8 @@ class LinearKernels {
                 bias ? desc({1, out}, {out, 1}) : memory::desc(), desc({batch, out}, {out, 1}));
   }
 
-  /// The bias is added when the result is turned round.
-  LinearKernel make_turned(const LinearShape& shape) {
+  /// The bias is added when the result is transposed.
+  LinearKernel make_transposed(const LinearShape& shape) {
     const auto& [batch, in, out, bias] = shape;
     return make(desc({out, in}, {in, 1}), desc({in, batch}, {1, in}), memory::desc(),
                 desc({out, batch}, {batch, 1}));
@@ -95,9 +96,9 @@ class LinearKernels {
   std::vector<float> scratch_;
 };
 
-/// y[r, c] = turned[c, r] + b[c], in squares that fit into the first-level cache.
-void turn_round(std::int64_t batch, std::int64_t out, const float* turned, const float* b,
-                float* y) {
+/// y[r, c] = transposed[c, r] + b[c], in squares that fit into the first-level cache.
+void transpose_and_add_bias(std::int64_t batch, std::int64_t out, const float* transposed,
+                            const float* b, float* y) {
   constexpr std::int64_t kSide = 16;
   vectorized([=] {
     for (std::int64_t col0 = 0; col0 < out; col0 += kSide) {
@@ -106,7 +107,7 @@ void turn_round(std::int64_t batch, std::int64_t out, const float* turned, const
         const std::int64_t row1 = std::min(batch, row0 + kSide);
         for (std::int64_t row = row0; row < row1; ++row) {
           for (std::int64_t col = col0; col < col1; ++col) {
-            y[row * out + col] = turned[col * batch + row] + (b != nullptr ? b[col] : 0.0F);
+            y[row * out + col] = transposed[col * batch + row] + (b != nullptr ? b[col] : 0.0F);
           }
         }
       }
@@ -149,14 +150,14 @@ void multiply(std::int64_t batch, std::int64_t in, std::int64_t out, const float
   thread_local LinearKernels kernels;
   const LinearShape shape{batch, in, out, b != nullptr};
   LinearKernel& kernel = kernels.get(shape);
-  if (shape.turned()) {
-    std::vector<float>& turned = kernels.scratch();
-    turned.resize(std::max(turned.size(), static_cast<std::size_t>(batch * out)));
+  if (shape.transposed()) {
+    std::vector<float>& transposed = kernels.scratch();
+    transposed.resize(std::max(transposed.size(), static_cast<std::size_t>(batch * out)));
     kernel.left.set_data_handle(handle(w));
     kernel.right.set_data_handle(handle(x));
-    kernel.result.set_data_handle(turned.data());
+    kernel.result.set_data_handle(transposed.data());
     kernel.product.execute(kernels.stream(), kernel.arguments);
-    turn_round(batch, out, turned.data(), b, y);
+    transpose_and_add_bias(batch, out, transposed.data(), b, y);
     return;
   }
   fetch(w, in * out);

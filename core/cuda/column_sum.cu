@@ -11,7 +11,7 @@ constexpr unsigned kLanes = 32;
 /// every time.   x: [rows, cols]   sums: [cols]
 template <class T>
 __global__ void column_sum_kernel(std::int64_t rows, std::int64_t cols, const T* x,
-                                  cuda::Factors<T> factors, T* sums) {
+                                  cuda::TypedScale<T> scale, T* sums) {
   __shared__ double partial[kLanes]
                            [kColumns + 1];  // + 1: the columns of a warp lie in different banks
   for (std::int64_t base = static_cast<std::int64_t>(blockIdx.x) * kColumns; base < cols;
@@ -29,7 +29,7 @@ __global__ void column_sum_kernel(std::int64_t rows, std::int64_t cols, const T*
       for (unsigned lane = 1; lane < kLanes; ++lane) {
         sum += partial[lane][threadIdx.x];
       }
-      cuda::put(static_cast<T>(sum), factors, &sums[column]);
+      cuda::put(static_cast<T>(sum), scale, &sums[column]);
     }
     __syncthreads();  // before the next columns overwrite `partial`
   }
@@ -46,7 +46,7 @@ void CudaKernels::column_sum(Stream& s, std::int64_t rows, std::int64_t cols, co
   const std::int64_t wanted = (cols + kColumns - 1) / kColumns;
   const auto blocks = static_cast<unsigned>(std::min(wanted, cuda::kMaxBlocks));
   column_sum_kernel<<<blocks, dim3(kColumns, kLanes), 0, cuda::stream_of(s)>>>(
-      rows, cols, x, cuda::Factors<T>(scale), sums);
+      rows, cols, x, cuda::TypedScale<T>(scale), sums);
   CUDA_CHECK(cudaGetLastError());
 }
 

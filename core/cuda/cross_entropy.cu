@@ -4,7 +4,6 @@ namespace brigade {
 namespace {
 
 using cuda::block_sum;
-using cuda::Factors;
 using cuda::first_index;
 using cuda::index_stride;
 using cuda::kBlock;
@@ -16,6 +15,7 @@ using cuda::mean;
 using cuda::Partials;
 using cuda::put;
 using cuda::stream_of;
+using cuda::TypedScale;
 
 /// The largest of the block's values, known to all its threads.
 template <class T>
@@ -69,11 +69,11 @@ __global__ void cross_entropy_kernel(std::int64_t rows, std::int64_t cols, const
 template <class T>
 __global__ void cross_entropy_backward_kernel(std::int64_t n, std::int64_t rows, std::int64_t cols,
                                               const T* softmax, const std::int64_t* labels,
-                                              const T* dloss, Factors<T> factors, T* dx) {
+                                              const T* dloss, TypedScale<T> scale, T* dx) {
   const T slope = *dloss / static_cast<T>(rows);
   for (std::int64_t i = first_index(); i < n; i += index_stride()) {
     const T hit = i % cols == labels[i / cols] ? T{1} : T{0};
-    put(slope * (softmax[i] - hit), factors, &dx[i]);
+    put(slope * (softmax[i] - hit), scale, &dx[i]);
   }
 }
 
@@ -99,7 +99,7 @@ void CudaKernels::cross_entropy_backward(Stream& s, std::int64_t rows, std::int6
                                          const T* softmax, const std::int64_t* labels,
                                          const T* dloss, Scale scale, T* dx) {
   launch(s, cross_entropy_backward_kernel<T>, rows * cols, rows, cols, softmax, labels, dloss,
-         Factors<T>(scale), dx);
+         TypedScale<T>(scale), dx);
 }
 
 template void CudaKernels::cross_entropy(Stream&, std::int64_t, std::int64_t, const float*,

@@ -6,11 +6,11 @@
 namespace brigade {
 namespace {
 
-using cuda::Factors;
 using cuda::first_index;
 using cuda::index_stride;
 using cuda::launch;
 using cuda::put;
+using cuda::TypedScale;
 
 template <class T>
 __global__ void fill_kernel(std::int64_t n, T value, T* x) {
@@ -20,9 +20,9 @@ __global__ void fill_kernel(std::int64_t n, T value, T* x) {
 }
 
 template <class T>
-__global__ void axpby_kernel(std::int64_t n, const T* x, Factors<T> factors, T* y) {
+__global__ void axpby_kernel(std::int64_t n, const T* x, TypedScale<T> scale, T* y) {
   for (std::int64_t i = first_index(); i < n; i += index_stride()) {
-    put(x[i], factors, &y[i]);
+    put(x[i], scale, &y[i]);
   }
 }
 
@@ -55,9 +55,9 @@ __global__ void narrow_kernel(std::int64_t n, const float* x, Narrow* y) {
 }
 
 template <class Narrow>
-__global__ void widen_kernel(std::int64_t n, const Narrow* x, Factors<float> factors, float* y) {
+__global__ void widen_kernel(std::int64_t n, const Narrow* x, TypedScale<float> scale, float* y) {
   for (std::int64_t i = first_index(); i < n; i += index_stride()) {
-    put(load(x[i]), factors, &y[i]);
+    put(load(x[i]), scale, &y[i]);
   }
 }
 
@@ -69,10 +69,10 @@ __global__ void relu_kernel(std::int64_t n, const T* x, T* y) {
 }
 
 template <class T>
-__global__ void relu_backward_kernel(std::int64_t n, const T* dy, const T* y, Factors<T> factors,
+__global__ void relu_backward_kernel(std::int64_t n, const T* dy, const T* y, TypedScale<T> scale,
                                      T* dx) {
   for (std::int64_t i = first_index(); i < n; i += index_stride()) {
-    put(y[i] > T{0} ? dy[i] : T{0}, factors, &dx[i]);
+    put(y[i] > T{0} ? dy[i] : T{0}, scale, &dx[i]);
   }
 }
 
@@ -85,7 +85,7 @@ void CudaKernels::fill(Stream& s, std::int64_t n, T value, T* x) {
 
 template <class T>
 void CudaKernels::axpby(Stream& s, std::int64_t n, const T* x, Scale scale, T* y) {
-  launch(s, axpby_kernel<T>, n, x, Factors<T>(scale), y);
+  launch(s, axpby_kernel<T>, n, x, TypedScale<T>(scale), y);
 }
 
 template <class T>
@@ -100,7 +100,7 @@ void CudaKernels::narrow(Stream& s, std::int64_t n, const float* x, Narrow* y) {
 
 template <class Narrow>
 void CudaKernels::widen(Stream& s, std::int64_t n, const Narrow* x, Scale scale, float* y) {
-  launch(s, widen_kernel<Narrow>, n, x, Factors<float>(scale), y);
+  launch(s, widen_kernel<Narrow>, n, x, TypedScale<float>(scale), y);
 }
 
 template <class T>
@@ -111,7 +111,7 @@ void CudaKernels::relu(Stream& s, std::int64_t n, const T* x, T* y) {
 template <class T>
 void CudaKernels::relu_backward(Stream& s, std::int64_t n, const T* dy, const T* y, Scale scale,
                                 T* dx) {
-  launch(s, relu_backward_kernel<T>, n, dy, y, Factors<T>(scale), dx);
+  launch(s, relu_backward_kernel<T>, n, dy, y, TypedScale<T>(scale), dx);
 }
 
 template void CudaKernels::fill(Stream&, std::int64_t, float, float*);

@@ -8,8 +8,8 @@
 #include "core/cuda/launch.h"
 #include "core/kernels.h"
 
-/// What all kernels of this folder share: the grid-stride loop, the meeting with the destination,
-/// and a block's sum.
+/// What all kernels of this folder share: the grid-stride loop, the store of a result, and a
+/// block's sum.
 namespace brigade::cuda {
 
 inline constexpr unsigned kBlock = 256;  // threads per block; a power of two, see block_sum()
@@ -94,8 +94,8 @@ void launch_packed(Stream& s, std::int64_t n, Fn fn, T*... arrays) {
 
 /// Scale in the kernel's own number type.
 template <class T>
-struct Factors {
-  explicit Factors(Scale scale)
+struct TypedScale {
+  explicit TypedScale(Scale scale)
       : alpha(static_cast<T>(scale.alpha)), beta(static_cast<T>(scale.beta)) {}
   T alpha;
   T beta;
@@ -104,9 +104,8 @@ struct Factors {
 /// dst = alpha * result + beta * dst; with beta = 0 the old value has no influence, not even as
 /// NaN.
 template <class T>
-__device__ void put(T result, Factors<T> factors, T* dst) {
-  *dst =
-      factors.beta == T{0} ? factors.alpha * result : factors.alpha * result + factors.beta * *dst;
+__device__ void put(T result, TypedScale<T> scale, T* dst) {
+  *dst = scale.beta == T{0} ? scale.alpha * result : scale.alpha * result + scale.beta * *dst;
 }
 
 /// Sum of `value` over the block's kBlock threads, known to all of them. Always the same tree,

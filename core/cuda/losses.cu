@@ -5,7 +5,6 @@ namespace {
 
 using cuda::block_sum;
 using cuda::blocks_for;
-using cuda::Factors;
 using cuda::first_index;
 using cuda::index_stride;
 using cuda::kBlock;
@@ -16,6 +15,7 @@ using cuda::mean;
 using cuda::Partials;
 using cuda::put;
 using cuda::stream_of;
+using cuda::TypedScale;
 
 // Sums are taken in double and per block, in a fixed order: no atomics, so that the loss is the
 // same bits in every run.
@@ -35,10 +35,10 @@ __global__ void squared_error_kernel(std::int64_t n, const T* x, const T* target
 
 template <class T>
 __global__ void mse_backward_kernel(std::int64_t n, const T* x, const T* target, const T* dloss,
-                                    Factors<T> factors, T* dx) {
+                                    TypedScale<T> scale, T* dx) {
   const T slope = *dloss * T{2} / static_cast<T>(n);
   for (std::int64_t i = first_index(); i < n; i += index_stride()) {
-    put(slope * (x[i] - target[i]), factors, &dx[i]);
+    put(slope * (x[i] - target[i]), scale, &dx[i]);
   }
 }
 
@@ -88,7 +88,7 @@ void CudaKernels::mse(Stream& s, std::int64_t n, const T* x, const T* target, T*
 template <class T>
 void CudaKernels::mse_backward(Stream& s, std::int64_t n, const T* x, const T* target,
                                const T* dloss, Scale scale, T* dx) {
-  launch(s, mse_backward_kernel<T>, n, x, target, dloss, Factors<T>(scale), dx);
+  launch(s, mse_backward_kernel<T>, n, x, target, dloss, TypedScale<T>(scale), dx);
 }
 
 template <class T>

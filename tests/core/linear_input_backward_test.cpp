@@ -88,8 +88,9 @@ TEST(LinearInputBackward, NamesWhatDoesNotFit) {
   EXPECT_ERROR(backward(dz, w, Tensor::zeros({2, 4}), dx),
                "linear_input_backward: expected x [2, 3], got [2, 4]");
   EXPECT_ERROR(backward(dz, w, Tensor(), dx), "linear_input_backward: x is undefined");
-  Tensor turned = Tensor::empty({3, 2});
-  EXPECT_ERROR(backward(dz, w, x, turned), "linear_input_backward: expected dx [2, 3], got [3, 2]");
+  Tensor transposed = Tensor::empty({3, 2});
+  EXPECT_ERROR(backward(dz, w, x, transposed),
+               "linear_input_backward: expected dx [2, 3], got [3, 2]");
   Tensor wide = Tensor::empty({2, 3}, DType::f64);
   EXPECT_ERROR(backward(dz, w, x, wide),
                "linear_input_backward: expected dx of dtype f32, got f64");

@@ -122,8 +122,8 @@ TEST(LinearWeightBackward, NamesWhatDoesNotFit) {
                "linear_weight_backward: expected x [2, in], got [2]");
   EXPECT_ERROR(backward(Tensor::zeros({3}), x, dw, db),
                "linear_weight_backward: expected dz with 2 dimensions, got [3]");
-  Tensor turned = Tensor::empty({4, 3});
-  EXPECT_ERROR(backward(dz, x, turned, db),
+  Tensor transposed = Tensor::empty({4, 3});
+  EXPECT_ERROR(backward(dz, x, transposed, db),
                "linear_weight_backward: expected dw [3, 4], got [4, 3]");
   Tensor long_db = Tensor::empty({4});
   EXPECT_ERROR(backward(dz, x, dw, long_db), "linear_weight_backward: expected db [3], got [4]");
