@@ -130,6 +130,12 @@ void Replay::record_step(Entry& entry, const Work& work) {
 }
 
 void Replay::replay(const Entry& entry) const {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (entry.after[i].updated && !entry.before[i].updated) {
+      // As where it was recorded (leaf_destination); also when it fails, perhaps behind an update.
+      ++parameters_[i].grad_state()->updates;
+    }
+  }
   try {
     entry.recording->replay();
   } catch (...) {
@@ -137,11 +143,6 @@ void Replay::replay(const Entry& entry) const {
     throw;
   }
   set_gradients(entry.after);
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (entry.after[i].updated && !entry.before[i].updated) {
-      ++parameters_[i].grad_state()->updates;  // as where it was recorded (leaf_destination)
-    }
-  }
 }
 
 void Replay::tell_listeners_of_failure() const {

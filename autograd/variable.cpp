@@ -104,6 +104,7 @@ void Variable::move_grad_to(const Tensor& place) const {
                 "variable '", name(), "': expected a gradient place ", state.dtype, " ",
                 state.shape, ", got ", place.dtype(), " ", place.shape());
   if (state.filled) {  // accumulated so far; it must not be lost when buckets are made in between
+    wait_until_readable();
     place.copy_from(state.grad);
   }
   state.grad = place;

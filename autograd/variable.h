@@ -131,9 +131,10 @@ class Variable {
   /// The values are being written by another stream, as an optimizer does that runs while the next
   /// forward begins. `wait` makes this thread's compute stream wait for that; the next data() or
   /// grad() calls it, once. Every reader asks one of them, so nothing that reads the variable can
-  /// come too early, and what does not read it does not wait.
-  void await_before_read(std::function<void()> wait) const {
-    state_->before_read = std::move(wait);
+  /// come too early, and what does not read it does not wait. Returns whether an earlier `wait` has
+  /// not been called and is forgotten.
+  bool await_before_read(std::function<void()> wait) const {
+    return std::exchange(state_->before_read, std::move(wait)) != nullptr;
   }
 
   /// Moves the variable to other memory of the same shape (a slice of a flat buffer); the values

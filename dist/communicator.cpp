@@ -49,10 +49,14 @@ Work Communicator::enqueue(const Tensor& payload, std::string_view label,
                            std::function<void(Collectives&)> collective) {
   Stream& compute = compute_stream(payload.device());
   Stream& comm = comm_stream();
+  const Timing timing = event_times() ? Timing::on : Timing::off;
   // Without these two lines the collective could read a gradient that a kernel is still writing.
-  const Event ready = compute.record(timing_);
+  const Event ready = compute.record(timing);
   comm.wait(ready);
 
+  // Before it runs: on a GPU that is now, and one that fails halfway has been started.
+  ++collectives_;
+  bytes_reduced_ += payload.nbytes();
   const Event begin = mark(comm);
   comm.run([this, &comm, collective = std::move(collective)] {
     const ProfilerRange range("allreduce");
@@ -79,11 +83,8 @@ Work Communicator::enqueue(const Tensor& payload, std::string_view label,
                                     std::chrono::ceil<std::chrono::steady_clock::duration>(cost));
     }
   });
-  const Event end = comm.record(timing_);
-
-  ++collectives_;
-  bytes_reduced_ += payload.nbytes();
-  if (timing_ == Timing::on) {
+  const Event end = comm.record(timing);
+  if (timed_) {
     collective_records_.push_back({std::string(label), payload.nbytes(), ready, begin, end});
   }
   return Work(end);
@@ -113,7 +114,7 @@ void Communicator::blocking_all_reduce(const Tensor& tensor, std::string_view la
 
 void Communicator::wait_since(const Event& begin, const Work& work, Stream& compute) {
   compute.wait(work.done());
-  if (timing_ == Timing::on) {
+  if (timed_) {
     wait_records_.push_back({begin, mark(compute)});
   }
 }

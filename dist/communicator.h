@@ -146,9 +146,12 @@ class Communicator : protected Collectives {
   /// A CUDA graph has done this once more, without a call of enqueue().
   void count_again(const Traffic& repeated);
 
-  bool timed() const { return timing_ == Timing::on; }
+  bool timed() const { return timed_; }
   /// While on, enqueue and wait note their times; take_* hand them out and forget them.
-  void set_timing(bool on) { timing_ = on ? Timing::on : Timing::off; }
+  void set_timing(bool on) { timed_ = on; }
+  /// For whoever asks a Work's event for its time (elapsed_ms) and needs no records.
+  void set_event_times(bool on) { event_times_ = on; }
+  bool event_times() const { return timed_ || event_times_; }
   std::vector<CollectiveRecord> take_collectives() {
     return std::exchange(collective_records_, {});
   }
@@ -170,14 +173,15 @@ class Communicator : protected Collectives {
 
  private:
   /// A point in time, if anybody wants to know.
-  Event mark(Stream& stream) { return timing_ == Timing::on ? stream.record(timing_) : Event(); }
+  Event mark(Stream& stream) { return timed_ ? stream.record(Timing::on) : Event(); }
   void wait_since(const Event& begin, const Work& work, Stream& compute);
 
   std::unique_ptr<AllReduce> algorithm_;  // null: sum()
   std::optional<LinkModel> link_;
   std::uint64_t collectives_ = 0;
   std::uint64_t bytes_reduced_ = 0;
-  Timing timing_ = Timing::off;
+  bool timed_ = false;
+  bool event_times_ = false;
   std::vector<CollectiveRecord> collective_records_;
   std::vector<WaitRecord> wait_records_;
 };

@@ -86,7 +86,9 @@ DataParallel::~DataParallel() {
 }
 
 void DataParallel::lay_out(const BucketPlan& plan) {
-  laid_out_ = false;
+  refusal_ =
+      "moving the parameters into new buckets has failed, and where they are now the ranks cannot "
+      "know";
   options_.hook->prepare(parameters_, {}, comm_);  // it lets go of the old gradients
   buckets_ = make_buckets(parameters_, plan, piece_bytes(options_), memory_of(comm_),
                           std::exchange(buckets_, {}));
@@ -94,7 +96,7 @@ void DataParallel::lay_out(const BucketPlan& plan) {
   options_.hook->prepare(parameters_, buckets_, comm_);
   sink_->buckets_changed();
   connect();
-  laid_out_ = true;
+  refusal_ = nullptr;
 }
 
 void DataParallel::send_in_bucket_order() {
@@ -134,7 +136,18 @@ DataParallel::InFlightScope DataParallel::update_in_flight(BucketOptimizer optim
 }
 
 void DataParallel::end_updates_in_flight() {
+  if (updates_ == nullptr) {  // there are no parameters
+    return;
+  }
+  if (!updates_->finish() && refusal_ == nullptr) {
+    refusal_ =
+        "updates in flight have failed or were dropped, so the ranks no longer hold the same "
+        "weights";
+  }
   updates_ = nullptr;
+  if (refusal_ != nullptr) {
+    return;  // with the sink, which will not be used again
+  }
   sink_ = std::make_unique<WaitForBuckets>(comm_);  // the one before waits for its updates
   send_in_bucket_order();
   connect();
@@ -154,12 +167,7 @@ void DataParallel::on_backward_begin() {
 }
 
 void DataParallel::begin(UnusedParameters::Pass pass) {
-  BRIGADE_CHECK(laid_out_,
-                "data parallel: moving the parameters into new buckets has failed, and where they "
-                "are now the ranks cannot know; end the job");
-  BRIGADE_CHECK(!out_of_step_,
-                "data parallel: an earlier backward failed with an all-reduce in flight, so the "
-                "ranks no longer execute the same collectives; end the job");
+  BRIGADE_CHECK(refusal_ == nullptr, "data parallel: ", refusal_, "; end the job");
   check_frozen();
   syncing_ = no_sync_depth_ == 0;
   for (const autograd::Variable& parameter : parameters_) {
@@ -292,8 +300,11 @@ void DataParallel::rebuild_buckets() {
 // cannot know whether others have: who goes on after an error must make sure that all have failed
 // alike.
 void DataParallel::on_backward_abort() noexcept {
-  out_of_step_ =
-      out_of_step_ || (collectives_before_ && comm_.collectives() != collectives_before_);
+  if (collectives_before_ && comm_.collectives() != collectives_before_) {
+    refusal_ =
+        "an earlier backward failed with an all-reduce in flight, so the ranks no longer execute "
+        "the same collectives";
+  }
   collectives_before_.reset();
   ready_order_.forget();
   sync_->reset();

@@ -104,7 +104,7 @@ class DataParallel final : public autograd::GradListener {
 
   /// As long as it lives updates are made in flight. Its end waits for those that are on their way;
   /// where an exception ends it, those that have not begun are dropped instead
-  /// (update_in_flight.h).
+  /// (UpdateInFlight::finish). After one that was dropped or has failed, backward is refused.
   class [[nodiscard]] InFlightScope {
    public:
     explicit InFlightScope(DataParallel& of) : of_(&of) {}
@@ -124,13 +124,14 @@ class DataParallel final : public autograd::GradListener {
   /// there is no optimizer.step(): every backward that synchronises is a step. With
   /// UpdateDeadline::next_read communication and updates go on under the next forward, and pieces
   /// leave in the order in which it needs them (need_order.h). Bit-identical to stepping after
-  /// backward. This and the optimizer must outlive the scope, which begins and ends between the
-  /// same two backwards on all ranks; one at a time.
+  /// backward. This and the optimizer must outlive the scope. All ranks begin and end it at the
+  /// same place, between two backwards; one at a time.
   /// Errors: naive mode, which has no buckets; unused parameters allowed: which ones were is known
   /// only when backward is over.
   InFlightScope update_in_flight(BucketOptimizer optimizer, UpdateDeadline deadline);
 
-  /// When buckets were updated in flight since the last call; see Communicator::set_timing.
+  /// When buckets were updated in flight since the last call; see Communicator::set_timing. Before
+  /// the scope ends.
   std::vector<UpdateRecord> take_updates();
 
   /// For a rank that has no samples while others run a backward: takes part in all their
@@ -171,9 +172,8 @@ class DataParallel final : public autograd::GradListener {
   Communicator& comm_;
   DataParallelOptions options_;
   std::vector<Bucket> buckets_;
-  bool all_reached_ = false;  // the ranks have compared which parameters backward reaches
-  bool laid_out_ = false;     // false after a failure on the way to new buckets
-  bool out_of_step_ = false;  // a failed backward has left all-reduces in flight
+  bool all_reached_ = false;       // the ranks have compared which parameters backward reaches
+  const char* refusal_ = nullptr;  // why there can be no further backward
   std::optional<std::uint64_t> collectives_before_;  // the backward that is running
   std::vector<Send> order_;                          // in which the buckets' pieces leave
   std::unique_ptr<BucketSink> sink_;

@@ -28,27 +28,16 @@ void NeedOrder::backward_begins() {
     order_ = of_rank_zero(comm_, plan());
     planned_ = true;
     seen_.clear();
-    stop_timing();
+    comm_.set_event_times(false);
   }
   watching_ = !planned_ && !buckets_.empty() && backwards_ >= kUnwatched;
   if (watching_) {
-    if (!comm_.timed()) {  // on a GPU events without timing cannot be read
-      timing_is_mine_ = true;
-      comm_.set_timing(true);
-    }
+    comm_.set_event_times(true);
     seen_.push_back({.begin = compute().record(Timing::on),
                      .ready = std::vector<Event>(buckets_.size()),
                      .reduced = std::vector<Event>(buckets_.size())});
   }
   next_->backward_begins();
-}
-
-void NeedOrder::stop_timing() {
-  if (std::exchange(timing_is_mine_, false)) {
-    comm_.set_timing(false);
-    static_cast<void>(comm_.take_collectives());
-    static_cast<void>(comm_.take_waits());
-  }
 }
 
 void NeedOrder::launched(std::size_t index, const Bucket& bucket, const Work& work) {

@@ -13,7 +13,7 @@ namespace brigade::dist {
 /// the order of need (send_order.h), once. Everything it is told it passes on.
 ///
 /// Two backwards go by unwatched: the first, which is cold and may end with a rebuild of the
-/// buckets, and the first with those. The medians of the next three are planned with. Ranks measure
+/// buckets, and the first after a rebuild. The medians of the next three are planned with. Ranks measure
 /// differently and must send alike: rank 0's plan counts. A later rebuild makes it begin anew.
 class NeedOrder final : public BucketSink {
  public:
@@ -22,7 +22,7 @@ class NeedOrder final : public BucketSink {
             Communicator& comm, std::vector<Send>& order)
       : next_(std::move(next)), buckets_(buckets), comm_(comm), order_(order) {}
 
-  ~NeedOrder() override { stop_timing(); }
+  ~NeedOrder() override { comm_.set_event_times(false); }
   NeedOrder(const NeedOrder&) = delete;
   NeedOrder& operator=(const NeedOrder&) = delete;
 
@@ -42,7 +42,6 @@ class NeedOrder final : public BucketSink {
     std::vector<Event> reduced;  // likewise
   };
   Stream& compute() const;
-  void stop_timing();
   std::vector<Send> plan() const;
 
   std::unique_ptr<BucketSink> next_;
@@ -51,8 +50,7 @@ class NeedOrder final : public BucketSink {
   std::vector<Send>& order_;
   int backwards_ = 0;  // that have ended
   bool planned_ = false;
-  bool watching_ = false;        // the backward that is running
-  bool timing_is_mine_ = false;  // nobody else had switched it on
+  bool watching_ = false;  // the backward that is running
   std::vector<Seen> seen_;
 };
 

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -22,25 +23,44 @@ UpdateInFlight::UpdateInFlight(const std::vector<autograd::Variable>& parameters
       exceptions_at_start_(std::uncaught_exceptions()),
       stream_(make_side_stream(device, "brigade-update")) {}
 
-UpdateInFlight::~UpdateInFlight() {
-  const bool failing = std::uncaught_exceptions() > exceptions_at_start_;
+bool UpdateInFlight::finish() noexcept {
+  bool told = false;
+  if (std::uncaught_exceptions() > exceptions_at_start_) {
+    revoke_permission();
+  }
   for (const autograd::Variable& parameter : parameters_) {
-    if (failing) {
-      parameter.await_before_read(nullptr);
+    if (!permission_->granted) {
+      all_made_ = !parameter.await_before_read(nullptr) && all_made_;
       continue;
     }
     try {
       parameter.wait_until_readable();
     } catch (const std::exception& error) {
-      std::fprintf(stderr, "[rank %d] %s\n", comm_.rank(), error.what());
+      if (!std::exchange(told, true)) {  // the parameters of a bucket fail alike
+        std::fprintf(stderr, "[rank %d] %s\n", comm_.rank(), error.what());
+      }
     }
   }
-  if (failing) {
-    const std::lock_guard lock(permission_->mutex);  // waits for the one update that is running
-    permission_->granted = false;
-    // To join its thread here would be to wait for a rank that may be gone.
-    std::thread([stream = std::move(stream_)] {}).detach();
+  return all_made_;
+}
+
+UpdateInFlight::~UpdateInFlight() {
+  static_cast<void>(finish());
+  if (permission_->granted || device_.is_cuda()) {
+    return;
   }
+  // Its thread may be waiting for a rank that is gone, so it is joined aside.
+  Stream* const stream = stream_.release();
+  try {
+    std::thread([stream] { const std::unique_ptr<Stream> joined(stream); }).detach();
+  } catch (const std::system_error&) {
+    return;  // or never
+  }
+}
+
+void UpdateInFlight::revoke_permission() noexcept {
+  const std::lock_guard lock(permission_->mutex);  // waits for the one update that is running
+  permission_->granted = false;
 }
 
 void UpdateInFlight::launched(std::size_t /*index*/, const Bucket& bucket, const Work& work) {
@@ -87,14 +107,27 @@ void UpdateInFlight::backward_ended() {
       continue;
     }
     for (const std::size_t index : update.members) {
-      parameters_[index].await_before_read(
-          [this, done = update.done] { comm_.wait(Work(done), device_); });
+      parameters_[index].await_before_read([this, done = update.done] { wait_for_update(done); });
     }
   }
-  reset();
+  updates_.clear();
+  started_ = 0;
+}
+
+void UpdateInFlight::wait_for_update(const Event& done) {
+  try {
+    comm_.wait(Work(done), device_);
+  } catch (...) {
+    all_made_ = false;
+    throw;
+  }
 }
 
 void UpdateInFlight::reset() noexcept {
+  if (!updates_.empty()) {  // some may have been started, of a step that will never be complete
+    revoke_permission();
+    all_made_ = false;
+  }
   updates_.clear();
   started_ = 0;
 }

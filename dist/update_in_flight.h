@@ -53,12 +53,15 @@ class UpdateInFlight final : public BucketSink {
   /// `parameters` as numbered in Bucket::members; these and `comm` must outlive this.
   UpdateInFlight(const std::vector<autograd::Variable>& parameters, Communicator& comm,
                  Device device, BucketOptimizer optimizer, UpdateDeadline deadline);
-  /// Waits for what is in flight, unless an exception is on its way out: a rank may be gone, and
-  /// its all-reduces would never end. Then updates that have not begun are not executed any more,
-  /// so the optimizer may go.
   ~UpdateInFlight() override;
   UpdateInFlight(const UpdateInFlight&) = delete;
   UpdateInFlight& operator=(const UpdateInFlight&) = delete;
+
+  /// Waits for what is in flight, unless an exception is on its way out or a backward has failed: a
+  /// rank may be gone, and its all-reduces would never end. Then updates that have not begun are
+  /// dropped, so the optimizer may go (on a GPU only when the device is idle: there they have been
+  /// enqueued already). Returns whether every update has been made; prints why one has failed.
+  bool finish() noexcept;
 
   void backward_begins() override { optimizer_.begin_step(); }
   void launched(std::size_t index, const Bucket& bucket, const Work& work) override;
@@ -77,6 +80,8 @@ class UpdateInFlight final : public BucketSink {
     Event done;
   };
   void start(Update& update);
+  void wait_for_update(const Event& done);
+  void revoke_permission() noexcept;
 
   const std::vector<autograd::Variable>& parameters_;
   Communicator& comm_;
@@ -87,8 +92,8 @@ class UpdateInFlight final : public BucketSink {
   std::size_t started_ = 0;      // how many of them are in the stream
   std::vector<UpdateRecord> records_;
   int exceptions_at_start_;
-  /// What the stream's thread may still want to do, shared with it: false once this object, and
-  /// with it perhaps the optimizer, is on its way out.
+  bool all_made_ = true;  // no update has failed or was dropped
+  /// What the stream's thread may still want to do, shared with it: false once updates are dropped.
   struct Permission {
     std::mutex mutex;
     bool granted = true;

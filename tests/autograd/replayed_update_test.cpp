@@ -76,6 +76,42 @@ TEST(ReplayedUpdate, ToldToListenersIfItFailsWhileItIsRecorded) {
   EXPECT_EQ(updates, 4);
 }
 
+TEST(ReplayedUpdate, IsCountedWhereWhatFollowsItFails) {
+  const auto model = test::make_mlp({kIn, kOut});
+  for (const Variable& parameter : model->parameters()) {
+    parameter.update_in_backward({.alpha = -0.1, .beta = 1.0});
+  }
+  Replay replay(model->parameters(), kCpu);
+  const Tensor x = test::data_rows(0, kRows, kIn, 3);
+  const Tensor target = test::data_rows(0, kRows, kOut, 4);
+  const auto forward = [&] { return mse_loss(model->forward(Variable(x)), target); };
+  bool fails = false;
+  const auto fail = [&] {
+    if (fails) {
+      throw Error("what follows fails");
+    }
+  };
+  const auto zero_grad = [&] {
+    for (const Variable& parameter : model->parameters()) {
+      parameter.zero_grad();
+    }
+  };
+  const auto step = [&] {
+    zero_grad();
+    replay.step({.inputs = x.bytes(), .samples = kRows},
+                {forward, [&] { repeatable(compute_stream(kCpu), fail); }});
+  };
+  step();
+  step();
+  const Variable stale = forward();
+  fails = true;
+  EXPECT_ERROR(step(), "what follows fails");
+  zero_grad();
+  EXPECT_ERROR(backward(stale),
+               "linear: another backward has updated '0.weight' since forward has read it; with "
+               "updates in backward each backward needs a forward of its own");
+}
+
 TEST(ReplayedUpdate, FollowsTheTimesOfForwardAndBackward) {
   const auto model = test::make_mlp({kIn, kOut});
   const Tensor x = test::data_rows(0, kRows, kIn, 3);

@@ -56,10 +56,11 @@ class Watched {
       backward();
       EXPECT_EQ(order, before) << "still watching, rank " << comm_.rank();
     }
-    EXPECT_TRUE(comm_.timed());
+    EXPECT_TRUE(comm_.event_times());
     backward();
     EXPECT_NE(order, before) << "rank " << comm_.rank();
-    EXPECT_FALSE(comm_.timed()) << "nobody else had switched it on";
+    EXPECT_FALSE(comm_.event_times());
+    EXPECT_TRUE(comm_.take_collectives().empty()) << "nobody had asked for records";
   }
 
  private:

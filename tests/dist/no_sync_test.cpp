@@ -146,8 +146,8 @@ TEST(FailedBackward, ThatHasNotBegunHereLeavesTheNextOneAsIfItHadNotBeen) {
     DataParallel parallel(p, comm, {});
     backward_of({{p[0], 1}});
     comm.blocking_all_reduce(Tensor::zeros({1}));  // a metric
-    parallel
-        .on_backward_abort();  // another listener has failed before this one heard of a backward
+    // Another listener has failed before this one heard of a backward.
+    parallel.on_backward_abort();
     p[0].zero_grad();
     backward_of({{p[0], 3}});
     EXPECT_EQ(gradient_of(p[0]), 3.0);
@@ -167,7 +167,7 @@ class FailsBehindOne final : public CommHook {
 };
 
 TEST(FailedBackward, BehindACollectiveRefusesTheNextOne) {
-  for (const SyncMode mode : {SyncMode::flat, SyncMode::overlap}) {
+  for (const SyncMode mode : {SyncMode::flat, SyncMode::per_param, SyncMode::overlap}) {
     thread_world(2, [mode](Communicator& comm) {
       const auto p = numbers(2);
       DataParallel parallel(

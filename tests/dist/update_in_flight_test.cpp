@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <optional>
+#include <semaphore>
 
 #include "autograd/engine.h"
 #include "autograd/functions/add.h"
@@ -109,11 +110,21 @@ INSTANTIATE_TEST_SUITE_P(Trainings, UpdateInFlightBits,
                                          Training{.mode = SyncMode::flat}, Training{.adam = true},
                                          Training{.rebuild = false}, Training{.accum = 3}));
 
+constexpr const char* kRefusal =
+    "data parallel: updates in flight have failed or were dropped, so the ranks no longer hold the "
+    "same weights; end the job";
+
 /// One parameter of two elements, with a network and an update that a test holds back.
 class HeldBack : public testing::Test {
  protected:
-  HeldBack() { updates.launched(0, bucket, Work()); }
+  HeldBack() {
+    network->run([this] { arrival.acquire(); });
+    updates.launched(0, bucket, Work(network->record()));
+  }
+  ~HeldBack() override { arrival.release(); }
 
+  std::counting_semaphore<2> arrival{0};
+  std::unique_ptr<Stream> network = make_side_stream(kCpu, "network");
   autograd::Variable weight{Tensor::zeros({2}), true, "weight"};
   std::vector<autograd::Variable> parameters{weight};
   Bucket bucket = std::move(make_buckets(parameters, {{0}}).front());
@@ -131,6 +142,7 @@ class HeldBack : public testing::Test {
 };
 
 TEST_F(HeldBack, AnUpdateDoesNotStartBeforeTheNodeThatReadsTheWeightHasEnded) {
+  arrival.release();
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   EXPECT_FALSE(updated) << "dx = dy W may still be reading the old W";
   updates.backward_ended();
@@ -142,8 +154,19 @@ TEST_F(HeldBack, WhoReadsTheWeightNextWaitsForItsUpdate) {
   updates.node_ended();
   updates.backward_ended();
   EXPECT_FALSE(updated) << "the end of backward does not wait";
+  arrival.release();
   static_cast<void>(weight.data());
   EXPECT_TRUE(updated);
+  EXPECT_TRUE(updates.finish());
+}
+
+TEST_F(HeldBack, ABackwardThatFailsBehindABucketDropsItsUpdate) {
+  updates.node_ended();
+  updates.reset();
+  EXPECT_FALSE(updates.finish()) << "and does not wait for ranks that may be gone";
+  arrival.release();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_FALSE(updated);
 }
 
 /// Two ranks over a slow link, and an optimizer that counts its updates.
@@ -155,7 +178,7 @@ class SlowUpdates {
 
   DataParallel::InFlightScope in_flight() {
     return data_parallel.update_in_flight(
-        {.begin_step = [] {}, .update = [this](const Bucket&) { return [this] { ++updates; }; }},
+        {.begin_step = [] {}, .update = [this](const Bucket&) { return [this] { update(); }; }},
         UpdateDeadline::next_read);
   }
 
@@ -169,6 +192,15 @@ class SlowUpdates {
   DataParallel data_parallel{
       model_->parameters(), comm_, {.bucket_bytes = 600, .rebuild_buckets = false}};
   std::atomic<std::size_t> updates = 0;
+  std::atomic<bool> fails = false;
+
+ private:
+  void update() {
+    if (fails) {
+      throw Error("the update fails");
+    }
+    ++updates;
+  }
 };
 
 TEST(InFlightScope, EndsWhenAllUpdatesAreMade) {
@@ -193,9 +225,9 @@ TEST(InFlightScope, LeavesNoTimingBehindThatItsOrderNeeded) {
       for (int step = 0; step < 4; ++step) {
         training.backward();
       }
-      EXPECT_TRUE(comm.timed()) << "the order of need is being watched";
+      EXPECT_TRUE(comm.event_times()) << "the order of need is being watched";
     }
-    EXPECT_FALSE(comm.timed());
+    EXPECT_FALSE(comm.event_times());
     training.backward();
     EXPECT_TRUE(comm.take_collectives().empty());
   });
@@ -215,6 +247,46 @@ TEST(InFlightScope, DropsUpdatesThatHaveNotBegunWhenAnExceptionEndsIt) {
     EXPECT_LT(updates, training.data_parallel.buckets().size());
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     EXPECT_EQ(training.updates, updates) << "the optimizer may be gone";
+    EXPECT_ERROR(training.backward(), kRefusal);
+  });
+}
+
+TEST(InFlightScope, WithAFailedUpdateIsTheLastOfItsJob) {
+  test::thread_world(2, [](Communicator& comm) {
+    SlowUpdates training(comm);
+    {
+      const auto scope = training.in_flight();
+      training.fails = true;
+      training.backward();
+    }
+    EXPECT_ERROR(training.backward(), kRefusal);
+  });
+}
+
+TEST(InFlightScope, WithAFailedUpdateThatSomebodyHasHeardOfIsTheLastOfItsJobAsWell) {
+  test::thread_world(2, [](Communicator& comm) {
+    SlowUpdates training(comm);
+    {
+      const auto scope = training.in_flight();
+      training.fails = true;
+      training.backward();
+      for (const autograd::Variable& parameter : training.data_parallel.parameters()) {
+        EXPECT_ERROR(static_cast<void>(parameter.data()), "the update fails");
+      }
+    }
+    EXPECT_ERROR(training.backward(), kRefusal);
+  });
+}
+
+TEST(InFlightScope, CanFollowAnother) {
+  test::thread_world(2, [](Communicator& comm) {
+    SlowUpdates training(comm);
+    for (std::size_t scopes = 1; scopes <= 2; ++scopes) {
+      const auto scope = training.in_flight();
+      training.backward();
+      static_cast<void>(autograd::values_of(training.data_parallel.parameters()));
+      EXPECT_EQ(training.updates, scopes * training.data_parallel.buckets().size());
+    }
   });
 }
 

@@ -1,7 +1,9 @@
 // Updates on a stream of their own, beside the backward pass and the next forward: nothing but
 // events keeps them from the weights that a product still reads. On the CPU, where the rank's own
 // thread multiplies, no missing wait could show.
+#include <memory>
 #include <optional>
+#include <string>
 
 #include "autograd/engine.h"
 #include "dist/data_parallel.h"
@@ -11,6 +13,7 @@
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/gpu/gpu_test.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/small_model.h"
 
 namespace brigade::dist {
@@ -63,6 +66,34 @@ TEST_F(UpdateInFlightOnGpu, HasTheBitsOfStepsAfterBackwardWithSgd) {
 
 TEST_F(UpdateInFlightOnGpu, HasTheBitsOfStepsAfterBackwardWithAdam) {
   expect_the_bits_of_steps_after_backward<optim::Adam>({});
+}
+
+/// One collective of two sums, the second of which never starts.
+class FailsHalfway final : public CommHook {
+ public:
+  std::string name() const override { return "fails halfway"; }
+  Work all_reduce(std::size_t /*index*/, const Piece& piece, Communicator& comm) override {
+    return comm.enqueue(piece.grads, piece.label, [grads = piece.grads](Collectives& ranks) {
+      ranks.sum(grads);
+      throw Error("the hook fails");
+    });
+  }
+};
+
+// On the CPU a collective fails on its stream's thread; here while it is enqueued.
+TEST_F(UpdateInFlightOnGpu, ABackwardThatFailsInsideACollectiveRefusesTheNextOne) {
+  const auto model = test::make_mlp({4, 4}, 1, kGpu);
+  SingleProcessCommunicator comm(kGpu);
+  const DataParallel data_parallel(model->parameters(), comm,
+                                   {.hook = std::make_shared<FailsHalfway>()});
+  const auto backward = [&] {
+    const autograd::Variable x(test::data_rows(0, 2, 4, 2, kGpu));
+    autograd::backward(nn::MSELoss()(model->forward(x), test::data_rows(0, 2, 4, 3, kGpu)));
+  };
+  EXPECT_ERROR(backward(), "the hook fails");
+  EXPECT_ERROR(backward(),
+               "data parallel: an earlier backward failed with an all-reduce in flight, so the "
+               "ranks no longer execute the same collectives; end the job");
 }
 
 }  // namespace
