@@ -25,8 +25,8 @@ namespace brigade::autograd {
 ///
 /// Must be destroyed before the listeners (dist::DataParallel, its scopes), communicators and the
 /// optimizer of what it has recorded. After an exception in backward the listeners have heard of it
-/// (on_backward_abort); a step that failed while it was recorded is rehearsed again; an optimizer
-/// that was part of it may have counted it.
+/// (on_backward_abort); a step that failed while it was recorded is rehearsed again, if they allow
+/// another backward; an optimizer that was part of it may have counted it.
 class Replay {
  public:
   /// What must be as it was for a recording to fit, beside the parameters' own state: the memory of

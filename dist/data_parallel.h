@@ -107,7 +107,6 @@ class DataParallel final : public autograd::GradListener {
   /// (UpdateInFlight::finish). After one that was dropped or has failed, backward is refused.
   class [[nodiscard]] InFlightScope {
    public:
-    explicit InFlightScope(DataParallel& of) : of_(&of) {}
     InFlightScope(InFlightScope&& other) noexcept : of_(std::exchange(other.of_, nullptr)) {}
     InFlightScope& operator=(InFlightScope&&) = delete;
     ~InFlightScope() {
@@ -117,6 +116,8 @@ class DataParallel final : public autograd::GradListener {
     }
 
    private:
+    friend class DataParallel;
+    explicit InFlightScope(DataParallel& of) : of_(&of) {}
     DataParallel* of_;
   };
 

@@ -5,6 +5,7 @@
 namespace brigade::dist {
 
 /// A Reducer that is told of the gradients after backward: what bucketing alone buys. No overlap.
+/// It keeps count itself, so that nothing is sent where a gradient is missing.
 class FlatSync final : public GradSync {
  public:
   explicit FlatSync(SyncTargets targets)

@@ -28,15 +28,13 @@ std::optional<BucketPlan> ReadyOrder::decide(std::span<const autograd::Variable>
                                              const std::vector<Bucket>& current,
                                              Communicator& comm) {
   const std::vector<PlanParameter> planned = plan_parameters(parameters);
-  std::vector<std::size_t> order = completed(seen_, planned);
-  order.push_back(seen_.empty() ? 0 : 1);
-  order = of_rank_zero(comm, std::move(order));
-  seen_.clear();
-  watching_ = order.back() == 0;  // rank 0 has seen no backward
+  std::vector<std::size_t> seen = std::exchange(seen_, {});
+  const std::vector<std::size_t> count = of_rank_zero(comm, std::vector{seen.size()});
+  watching_ = count.front() == 0;  // rank 0 has run no backward of its own (mirror_backward)
   if (watching_) {
     return std::nullopt;
   }
-  order.pop_back();
+  const std::vector<std::size_t> order = of_rank_zero(comm, completed(std::move(seen), planned));
   BucketPlan plan = assign_buckets(planned, order, policy);
   BucketPlan before;
   for (const Bucket& bucket : current) {
