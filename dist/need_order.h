@@ -13,8 +13,9 @@ namespace brigade::dist {
 /// the order of need (send_order.h), once. Everything it is told it passes on.
 ///
 /// Two backwards go by unwatched: the first, which is cold and may end with a rebuild of the
-/// buckets, and the first after a rebuild. The medians of the next three are planned with. Ranks measure
-/// differently and must send alike: rank 0's plan counts. A later rebuild makes it begin anew.
+/// buckets, and the first after a rebuild. The medians of the next three are planned with. Ranks
+/// measure differently and must send alike: rank 0's plan counts. A later rebuild makes it begin
+/// anew.
 class NeedOrder final : public BucketSink {
  public:
   /// `order` is what this replaces, between two backwards. The references must outlive this.
