@@ -27,6 +27,10 @@ void resolve_sync(const Options& o) {
                "on unused parameters; leave out ",
                o.find_unused ? "--find-unused" : "--static-graph"));
   }
+  if (o.never_syncs() && (o.emulated_link || o.reduce == "deterministic")) {
+    throw UsageError(concat("--sync never: no gradient leaves its rank; leave out ",
+                            o.emulated_link ? "--emulate-link" : "--reduce deterministic"));
+  }
   if (o.never_syncs() && !o.save.empty()) {
     throw UsageError(
         "--sync never: the ranks end with different weights, so there are none to "
@@ -40,8 +44,9 @@ void resolve_in_flight(const CLI::App& app, Options& o) {
   if (o.cross_step) {
     // The next forward waits for a layer at a time, so a layer is what should arrive; small pieces
     // let an urgent one overtake. Only where the user has not chosen.
-    const bool own_buckets = o.mode == "naive" || o.mode == "per_param";
-    if (!own_buckets && app.count("--bucket-by") == 0 && app.count("--bucket-mb") == 0) {
+    const bool own_buckets = o.mode == "naive" || o.mode == "per_param" || o.first_bucket_mb ||
+                             o.last_bucket_mb || app.count("--bucket-mb") > 0;
+    if (!own_buckets && app.count("--bucket-by") == 0) {
       o.bucket_by = "layer";
     }
     if (!o.split_tensors && !o.piece_mb && o.comm_hook == "none") {  // hooks take whole buckets
@@ -146,8 +151,13 @@ void resolve_options(const CLI::App& app, Options& o) {
     throw UsageError(
         "--nesterov: expected --momentum greater than 0, got 0; add for instance --momentum 0.9");
   }
-  if (o.nesterov && o.optimizer != "sgd") {
-    throw UsageError(concat("--nesterov: expected --optimizer sgd, got ", o.optimizer));
+  if ((o.nesterov || o.momentum > 0.0) && o.optimizer != "sgd") {
+    throw UsageError(concat(o.nesterov ? "--nesterov" : "--momentum",
+                            ": expected --optimizer sgd, got ", o.optimizer));
+  }
+  if (o.data == "synthetic" && o.data_dir != Options().data_dir) {
+    throw UsageError(
+        "--data-dir: expected --data fashion-mnist, got synthetic, which has no files");
   }
   if (o.inject && o.inject->kind == FaultKind::other_seed && !o.init.empty()) {
     throw UsageError("--inject other_seed: expected weights made from --seed, got --init " +

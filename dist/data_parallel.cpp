@@ -121,6 +121,7 @@ DataParallel::InFlightScope DataParallel::update_in_flight(BucketOptimizer optim
                 "data parallel: which parameters are unused is known only when backward is over, "
                 "too late for updates in flight; use one or the other");
   BRIGADE_CHECK(updates_ == nullptr, "data parallel: updates are in flight already");
+  check_not_refused();
   if (parameters_.empty()) {
     return InFlightScope(*this);
   }
@@ -139,11 +140,8 @@ void DataParallel::end_updates_in_flight() {
   if (updates_ == nullptr) {  // there are no parameters
     return;
   }
-  if (!updates_->finish() && refusal_ == nullptr) {
-    refusal_ =
-        "updates in flight have failed or were dropped, so the ranks no longer hold the same "
-        "weights";
-  }
+  updates_->finish();
+  note_lost_updates();
   updates_ = nullptr;
   if (refusal_ != nullptr) {
     return;  // with the sink, which will not be used again
@@ -166,8 +164,21 @@ void DataParallel::on_backward_begin() {
   begin(UnusedParameters::Pass::backward);
 }
 
-void DataParallel::begin(UnusedParameters::Pass pass) {
+void DataParallel::note_lost_updates() noexcept {
+  if (updates_ != nullptr && !updates_->all_made() && refusal_ == nullptr) {
+    refusal_ =
+        "updates in flight have failed or were dropped, so the ranks no longer hold the same "
+        "weights";
+  }
+}
+
+void DataParallel::check_not_refused() const {
   BRIGADE_CHECK(refusal_ == nullptr, "data parallel: ", refusal_, "; end the job");
+}
+
+void DataParallel::begin(UnusedParameters::Pass pass) {
+  note_lost_updates();
+  check_not_refused();
   check_frozen();
   syncing_ = no_sync_depth_ == 0;
   for (const autograd::Variable& parameter : parameters_) {

@@ -166,6 +166,8 @@ class DataParallel final : public autograd::GradListener {
   void send_in_bucket_order();
   void connect();
   void end_updates_in_flight();
+  void note_lost_updates() noexcept;
+  void check_not_refused() const;
   void rebuild_buckets();
 
   std::vector<autograd::Variable> parameters_;

@@ -30,12 +30,12 @@ void NeedOrder::backward_begins() {
     seen_.clear();
     comm_.set_event_times(false);
   }
-  watching_ = !planned_ && !buckets_.empty() && backwards_ >= kUnwatched;
-  if (watching_) {
+  if (!planned_ && !buckets_.empty() && backwards_ >= kUnwatched) {
     comm_.set_event_times(true);
     seen_.push_back({.begin = compute().record(Timing::on),
                      .ready = std::vector<Event>(buckets_.size()),
                      .reduced = std::vector<Event>(buckets_.size())});
+    watching_ = true;
   }
   next_->backward_begins();
 }

@@ -23,7 +23,7 @@ UpdateInFlight::UpdateInFlight(const std::vector<autograd::Variable>& parameters
       exceptions_at_start_(std::uncaught_exceptions()),
       stream_(make_side_stream(device, "brigade-update")) {}
 
-bool UpdateInFlight::finish() noexcept {
+void UpdateInFlight::finish() noexcept {
   bool told = false;
   if (std::uncaught_exceptions() > exceptions_at_start_) {
     revoke_permission();
@@ -39,13 +39,14 @@ bool UpdateInFlight::finish() noexcept {
       if (!std::exchange(told, true)) {  // the parameters of a bucket fail alike
         std::fprintf(stderr, "[rank %d] %s\n", comm_.rank(), error.what());
       }
+    } catch (...) {  // not ours: it has no text
+      continue;
     }
   }
-  return all_made_;
 }
 
 UpdateInFlight::~UpdateInFlight() {
-  static_cast<void>(finish());
+  finish();
   if (permission_->granted || device_.is_cuda()) {
     return;
   }

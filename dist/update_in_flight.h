@@ -59,9 +59,12 @@ class UpdateInFlight final : public BucketSink {
 
   /// Waits for what is in flight, unless an exception is on its way out or a backward has failed: a
   /// rank may be gone, and its all-reduces would never end. Then updates that have not begun are
-  /// dropped, so the optimizer may go (on a GPU only when the device is idle: there they have been
-  /// enqueued already). Returns whether every update has been made; prints why one has failed.
-  bool finish() noexcept;
+  /// dropped, so the optimizer may go. On a GPU they have been enqueued and are executed, when the
+  /// ranks allow it: the optimizer must stay, and nothing read, until the device is idle. Prints
+  /// why an update has failed.
+  void finish() noexcept;
+  /// Whether none was dropped or is known to have failed.
+  bool all_made() const { return all_made_; }
 
   void backward_begins() override { optimizer_.begin_step(); }
   void launched(std::size_t index, const Bucket& bucket, const Work& work) override;

@@ -18,10 +18,10 @@ from pathlib import Path
 # recorded steps, CUDA graphs and cuBLASLt's epilogues. To 22000 with the epilogue of backward, which is tried on known
 # sums before it is used, and with an update that is made in the product that computes dW. To 22100 with a step that is
 # recorded whole: Adam's count and the times inside it are the device's, and losses leave without anybody waiting.
-# To 22350 with a ReLU whose mask is kept in bits, for the product that computes a gradient to mask it. To 22400 with
-# updates in flight that know whether every one of them was made.
+# To 22350 with a ReLU whose mask is kept in bits, for the product that computes a gradient to mask it. To 22420 with
+# updates in flight that know whether every one of them was made, and flags that would do nothing refused.
 # Raising it is a decision: write the reason here.
-BUDGET = 22400
+BUDGET = 22420
 
 ROOMS = ["core", "autograd", "nn", "optim", "dist", "apps"]
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}

@@ -83,6 +83,21 @@ TEST(Options, ValuesAreChecked) {
   complaint({"--steps"});
 }
 
+TEST(Options, FlagsThatWouldDoNothingAreRefused) {
+  EXPECT_EQ(complaint({"--optimizer", "adam", "--momentum", "0.9"}),
+            "train_mlp: --momentum: expected --optimizer sgd, got adam\n");
+  EXPECT_EQ(complaint({"--optimizer", "adam", "--momentum", "0.9", "--nesterov"}),
+            "train_mlp: --nesterov: expected --optimizer sgd, got adam\n");
+  EXPECT_EQ(complaint({"--data-dir", "files"}),
+            "train_mlp: --data-dir: expected --data fashion-mnist, got synthetic, which has no "
+            "files\n");
+  EXPECT_EQ(complaint({"--sync", "never", "--emulate-link", "50,1"}),
+            "train_mlp: --sync never: no gradient leaves its rank; leave out --emulate-link\n");
+  EXPECT_EQ(complaint({"--sync", "never", "--reduce", "deterministic"}),
+            "train_mlp: --sync never: no gradient leaves its rank; leave out --reduce "
+            "deterministic\n");
+}
+
 TEST(Options, AnEmulatedLinkIsALatencyAndABandwidth) {
   EXPECT_FALSE(parsed({}).emulated_link.has_value());
   const Options o = parsed({"--emulate-link", "50,1.5"});
@@ -166,6 +181,8 @@ TEST(Options, CrossStepCutsLayersIntoPiecesUnlessAHookNeedsThemWhole) {
   EXPECT_TRUE(o.split_tensors);
   EXPECT_FALSE(parsed({"--cross-step", "--comm-hook", "bf16"}).split_tensors);
   EXPECT_EQ(parsed({"--cross-step", "--bucket-mb", "4"}).bucket_by, "size");
+  EXPECT_EQ(parsed({"--cross-step", "--first-bucket-mb", "1"}).bucket_by, "size");
+  EXPECT_EQ(parsed({"--cross-step", "--last-bucket-mb", "1"}).bucket_by, "size");
 }
 
 TEST(Options, NoSyncNeedsMicroBatches) {

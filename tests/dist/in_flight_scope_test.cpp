@@ -95,6 +95,7 @@ TEST(InFlightScope, DropsUpdatesThatHaveNotBegunWhenAnExceptionEndsIt) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     EXPECT_EQ(training.updates, updates) << "the optimizer may be gone";
     EXPECT_ERROR(training.backward(), kRefusal);
+    EXPECT_ERROR(static_cast<void>(training.in_flight()), kRefusal);
   });
 }
 
@@ -120,6 +121,7 @@ TEST(InFlightScope, WithAFailedUpdateThatSomebodyHasHeardOfIsTheLastOfItsJobAsWe
       for (const autograd::Variable& parameter : training.data_parallel.parameters()) {
         EXPECT_ERROR(static_cast<void>(parameter.data()), "the update fails");
       }
+      EXPECT_ERROR(training.backward(), kRefusal);
     }
     EXPECT_ERROR(training.backward(), kRefusal);
   });
