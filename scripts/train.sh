@@ -26,7 +26,10 @@ fi
 [ "$ranks" -ge 1 ] || { echo "train: N must be at least 1" >&2 && exit 2; }
 
 batch=$(((128 + ranks / 2) / ranks)) # per rank: the global batch is 128, or the nearest multiple of N
-defaults=(--data fashion-mnist --epochs 2 --loss mse --momentum 0.9
-  --hidden "512,512" --batch $((batch > 0 ? batch : 1)))
+defaults=(--data fashion-mnist --epochs 2 --loss mse --hidden "512,512" --batch $((batch > 0 ? batch : 1)))
+case " $* " in
+  *" --optimizer adam"* | *" --optimizer=adam"*) ;; # has a momentum of its own
+  *) defaults+=(--momentum 0.9) ;;
+esac
 
 build_and_run train_mlp "$ranks" "${defaults[@]}" "$@"
