@@ -146,7 +146,7 @@ void DataParallel::end_updates_in_flight() {
   if (refusal_ != nullptr) {
     return;  // with the sink, which will not be used again
   }
-  sink_ = std::make_unique<WaitForBuckets>(comm_);  // the one before waits for its updates
+  sink_ = std::make_unique<WaitForBuckets>(comm_);
   send_in_bucket_order();
   connect();
 }
