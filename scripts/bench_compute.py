@@ -44,6 +44,7 @@ import subprocess
 import sys
 import tempfile
 
+LIMIT = 1800  # seconds for one run: far more than any takes
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.join(HERE, "..", "build", "cpu-release", "bin")
 GRID = [(depth, width, batch) for depth, width in ((8, 1024), (12, 2048), (40, 256), (4, 4096))
@@ -60,7 +61,11 @@ def steps_of(cell):
 
 
 def run_json(command, environment=None):
-    result = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **(environment or {})})
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT,
+                                env={**os.environ, **(environment or {})})
+    except subprocess.TimeoutExpired:
+        sys.exit(f"bench_compute: {' '.join(command)}: no end after {LIMIT} s")
     if result.returncode != 0:
         sys.exit(f"bench_compute: {' '.join(command)} failed:\n{result.stderr}")
     return json.loads(result.stdout)
@@ -260,9 +265,13 @@ def main():
     if options.rounds < 1:
         sys.exit(f"bench_compute: --rounds: expected at least 1, got {options.rounds}")
     cells = options.cells.split(",")
-    if options.cells != "grid" and not all(re.fullmatch(r"\d+x\d+x\d+", cell) for cell in cells):
+    if options.cells != "grid" and not all(re.fullmatch(r"[1-9]\d*(x[1-9]\d*){2}", cell) for cell in cells):
         sys.exit(f"bench_compute: --cells: expected DEPTHxWIDTHxBATCH,... or grid, got {options.cells}")
     cells = GRID if options.cells == "grid" else [tuple(int(n) for n in cell.split("x")) for cell in cells]
+
+    if options.json and (os.path.isdir(options.json)
+                         or not os.access(os.path.dirname(os.path.abspath(options.json)), os.W_OK)):
+        sys.exit(f"bench_compute: --json: expected a file in a directory that can be written, got {options.json}")
 
     bench = Bench(options)
     print(f"one thread, {options.rounds} rounds; step in ms" + (" of CPU time" if options.cpu_time else ""))

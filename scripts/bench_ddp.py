@@ -202,9 +202,12 @@ def main():
     models = [{key: getattr(options, key) for key in MODEL}]
     if options.cells:
         cells = options.cells.split(",")
-        if not all(re.fullmatch(r"\d+x\d+x\d+", cell) for cell in cells):
+        if not all(re.fullmatch(r"[1-9]\d*(x[1-9]\d*){2}", cell) for cell in cells):
             sys.exit(f"bench_ddp: --cells: expected DEPTHxWIDTHxBATCH,..., got {options.cells}")
         models = [dict(zip(MODEL, [int(n) for n in cell.split("x")])) for cell in cells]
+    if options.json and (os.path.isdir(options.json)
+                         or not os.access(os.path.dirname(os.path.abspath(options.json)), os.W_OK)):
+        sys.exit(f"bench_ddp: --json: expected a file in a directory that can be written, got {options.json}")
     results, all_met = [], True
     place = Shaped(options.rate, ["--mtu", options.mtu]) if options.rate else Unshaped()
     with place:

@@ -45,7 +45,7 @@ prepare_libraries() {
     # shellcheck source=scripts/ompi-prefix.sh
     . "$root/scripts/ompi-prefix.sh" "$root/build/prefix" "$BRIGADE_DEBS" # the build refers to it: it must stay
   else
-    ensure_setup
+    ensure_setup || die "no mpirun and no way to install it: set BRIGADE_DEBS (see --help)"
   fi
 }
 

@@ -128,7 +128,7 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     check) ompi_prefix_check ;;
     *)
       sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0"
-      exit 2
+      [[ ${1:-} == -h || ${1:-} == --help ]] || exit 2
       ;;
   esac
 elif command -v mpirun >/dev/null 2>&1 && [ -z "${OMPI_PREFIX_FORCE:-}" ] && [ -z "${OMPI_PRIVATE:-}" ]; then
