@@ -1,4 +1,6 @@
 // What the parsed flags mean to the ranks: how they synchronise, and what must be alike on all.
+#include <fmt/format.h>
+
 #include "apps/bucket_flags.h"
 #include "apps/hook_flag.h"
 #include "apps/options.h"
@@ -27,8 +29,9 @@ dist::DataParallelOptions Options::data_parallel() const {
 
 // NOLINTNEXTLINE(readability-function-size): one line per flag
 std::vector<std::string> Options::agreement() const {
-  const auto flag = [](const char* name, const auto&... value) {
-    return concat("--", name, ' ', value...);
+  // A number with as many digits as it takes to tell it from every other.
+  const auto flag = [](const char* name, const auto& value) {
+    return fmt::format("--{} {}", name, value);
   };
   std::string widths;
   for (const std::int64_t width : hidden) {
@@ -73,7 +76,7 @@ std::vector<std::string> Options::agreement() const {
           flag("epochs", epochs),
           flag("steps", steps),
           flag("hidden", widths),
-          flag("width", synthetic_in, " -> ", synthetic_out),
+          flag("width", fmt::format("{} -> {}", synthetic_in, synthetic_out)),
           flag("no-bias", bias ? "off" : "on"),
           flag("loss", loss),
           flag("optimizer", optimizer),
@@ -87,7 +90,8 @@ std::vector<std::string> Options::agreement() const {
           flag("comm", comm),
           flag("trace-ring", trace_ring ? "on" : "off"),
           flag("emulate-link",
-               emulated_link ? concat(emulated_link->alpha_us, ",", emulated_link->gbps) : "off"),
+               emulated_link ? fmt::format("{},{}", emulated_link->alpha_us, emulated_link->gbps)
+                             : "off"),
           flag("inject", inject ? inject->text : "off"),
           flag("log-every", log_every),
           flag("eval-every", eval_every),

@@ -1,4 +1,6 @@
 // compare_modes: times the synchronisation modes against each other, on the same work.
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "apps/chrome_trace.h"
@@ -24,38 +26,65 @@ ComparisonInfo describe(const Options& options, const dist::RankInfo& ranks, con
   info.comm = place.comm->description();
   info.libraries = libraries_of(options, place.device);
   info.shape = shape_of(options, *data.train);
-  info.parameters = count_elements(make_mlp(info.shape, options.seed, kCpu)->parameters());
-  info.threads = threads_of(options, ranks);
+  const auto model = make_mlp(info.shape, options.seed, kCpu);
+  info.parameters = count_elements(model->parameters());
+  if (!options.init.empty()) {
+    load_weights(options.init, model->parameters());  // refuses others before anything is written
+  }
+  info.threads = cpu_threads();
   return info;
+}
+
+std::string trace_file(const std::string& mode) {
+  return concat("trace-", mode, ".json.gz");
 }
 
 /// Only rank 0 calls it.
 void write_results(const Console& console, const ComparisonInfo& info, const Comparison& result,
                    const std::filesystem::path& directory) {
   const std::string json = comparison_json(info, result);
-  write_file_atomically(directory / "compare.json", json);
-  write_file_atomically(directory / "compare.html", comparison_html(info, result));
+  OutputFiles files;
+  const auto write = [&](const std::string& name, const std::string& content) {
+    files.write(name, [&] { write_file_atomically(directory / name, content); });
+  };
+  const auto write_trace = [&](const std::string& mode, const RunTrace& trace) {
+    const std::string name = trace_file(mode);
+    files.write(name, [&] { write_chrome_trace(directory / name, trace); });
+  };
+  write("compare.html", comparison_html(info, result));
+  write("compare.json", json);
   if (info.options.trace) {
     for (const ModeResult& mode : result.modes) {
-      write_chrome_trace(directory / concat("trace-", mode.mode, ".json.gz"), mode.trace);
+      write_trace(mode.mode, mode.trace);
     }
-    write_chrome_trace(directory / "trace-none.json.gz", result.ideal.trace);
+    write_trace("none", result.ideal.trace);
   }
   console.line();
-  console.line(
-      concat("wrote compare.html, compare.json",
-             info.options.trace ? " and a trace-MODE.json.gz per mode, trace-none without one" : "",
-             " in ", directory.string(), "; clocks are aligned to ",
-             std::ceil(1e3 * clock_error_ms(result.modes.front().trace)), " us"));
+  console.line(concat("wrote ", fmt::format("{}", fmt::join(files.written(), ", ")), " in ",
+                      directory.string(), "; clocks are aligned to ",
+                      std::ceil(1e3 * clock_error_ms(result.modes.front().trace)), " us"));
   if (info.options.json) {
-    console.result(json);
+    files.attempt([&] { console.result(json); });
   }
+  files.check();
+}
+
+/// Only rank 0 calls it.
+void check_places(const Options& options, const std::filesystem::path& directory) {
+  std::vector<std::filesystem::path> files{directory / "compare.html", directory / "compare.json"};
+  if (options.trace) {
+    files.push_back(directory / trace_file("none"));
+    for (const std::string& mode : options.modes) {
+      files.push_back(directory / trace_file(mode));
+    }
+  }
+  check_output_files(files);
 }
 
 int compare(const Options& options, const dist::RankInfo& ranks) {
   const Console console(ranks.rank == 0, options.json ? Console::Target::err : Console::Target::out,
                         options.color);
-  set_cpu_threads(static_cast<int>(threads_of(options, ranks)));
+  set_threads(options, ranks);
   const Workplace place = find_workplace(options, ranks, console);
   dist::Communicator& comm = *place.comm;
   const DataSplits data = load_data(options, options.batch * options.accum * comm.size());
@@ -64,7 +93,7 @@ int compare(const Options& options, const dist::RankInfo& ranks) {
   print_comparison_start(console, info);
   const std::filesystem::path directory = agree_on_directory(options, comm);
   if (comm.rank() == 0) {
-    check_output_files({directory / "compare.html", directory / "compare.json"});
+    check_places(options, directory);
   }
   const Comparison result = compare_modes(options, ranks, place, data);
   if (comm.rank() == 0) {

@@ -1,10 +1,14 @@
 #include "apps/console.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
+
+#include "core/error.h"
 
 namespace brigade::apps {
 
@@ -26,15 +30,20 @@ bool wants_color(const std::string& request, int descriptor) {
 
 }  // namespace
 
-void write_all(int descriptor, const std::string& text) {
+int write_all(int descriptor, const std::string& text) {
   std::string_view rest = text;
   while (!rest.empty()) {
     const ssize_t written = ::write(descriptor, rest.data(), rest.size());
-    if (written < 0 && errno != EINTR) {
-      return;  // nobody reads any more (`| head`); training goes on and the files get written
+    if (written >= 0) {
+      rest.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno == EAGAIN) {  // whoever reads has asked for a pipe that does not wait
+      pollfd room{.fd = descriptor, .events = POLLOUT, .revents = 0};
+      ::poll(&room, 1, -1);
+    } else if (errno != EINTR) {
+      return errno == EPIPE ? 0 : errno;
     }
-    rest.remove_prefix(written < 0 ? 0 : static_cast<std::size_t>(written));
   }
+  return 0;
 }
 
 Console::Console(bool speaks, Target target, const std::string& color)
@@ -55,8 +64,8 @@ void Console::warn(const std::string& text) const {
 }
 
 void Console::result(const std::string& text) const {
-  if (speaks_) {
-    write_all(STDOUT_FILENO, text);
+  if (const int error = speaks_ ? write_all(STDOUT_FILENO, text) : 0; error != 0) {
+    throw Error(concat("stdout: cannot write the result: ", std::strerror(error)));
   }
 }
 

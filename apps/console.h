@@ -5,8 +5,9 @@
 namespace brigade::apps {
 
 /// Writes `text` to a file descriptor with one write(2) where the system allows it, so that the
-/// lines of several ranks do not mix.
-void write_all(int descriptor, const std::string& text);
+/// lines of several ranks do not mix. The error number of what could not be written; 0 as well when
+/// nobody reads any more (`| head`), which is no failure.
+int write_all(int descriptor, const std::string& text);
 
 /// What the program tells a person, and the one rank that does so.
 class Console {
@@ -23,7 +24,8 @@ class Console {
   void line(const std::string& text = {}) const;
   /// To stderr.
   void warn(const std::string& text) const;
-  /// To stdout even if the lines go to stderr.
+  /// To stdout even if the lines go to stderr. Error if it cannot be written, as it is what the
+  /// program was asked for.
   void result(const std::string& text) const;
 
   std::string strong(const std::string& text) const { return painted("1", text); }

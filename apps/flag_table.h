@@ -19,7 +19,10 @@ class FlagTable {
   void group(const char* name) { group_ = name; }
 
   void text(const char* flag, const char* type, std::string& target, const char* help) {
-    option(flag, type, help, [&target](const std::string& value) { target = value; });
+    option(flag, type, help, [flag, &target](const std::string& value) {
+      check_not_empty(flag, value);  // the shell's, of a variable that is not set
+      target = value;
+    });
   }
 
   void toggle(const char* flag, const char* help, std::function<void()> set) {

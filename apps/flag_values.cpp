@@ -127,6 +127,12 @@ dist::LinkModel parse_link(const std::string& flag, const std::string& text) {
                                std::numeric_limits<double>::max())};
 }
 
+void check_not_empty(const std::string& flag, const std::string& text) {
+  if (text.empty()) {
+    throw UsageError(concat(flag, ": expected a name, got \"\"; leave the flag out"));
+  }
+}
+
 void check_choice(const std::string& flag, const std::string& text,
                   const std::vector<std::string>& allowed) {
   if (std::find(allowed.begin(), allowed.end(), text) != allowed.end()) {

@@ -1,7 +1,9 @@
 #include "apps/model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <span>
 #include <sstream>
 
 #include "core/error.h"
@@ -104,6 +106,13 @@ void load_weights(const std::filesystem::path& path,
     throw UsageError(concat("--init ", path.string(),
                             ": the weights of another network: ", first_few(faults),
                             "; choose --hidden, --depth, --width, --no-bias to match"));
+  }
+  for (const auto& [name, tensor] : found) {
+    const std::span values(tensor.data<float>(), static_cast<std::size_t>(tensor.numel()));
+    if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); })) {
+      throw UsageError(concat("--init ", path.string(), ": expected finite numbers, got others in ",
+                              name, ": the training that it comes from has diverged"));
+    }
   }
   for (const autograd::Variable& parameter : parameters) {
     parameter.data().copy_from(found.at(parameter.name()));

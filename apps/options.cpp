@@ -148,7 +148,7 @@ void declare_machine(FlagTable& flags, Options& o, Program program) {
 void declare_logging(FlagTable& flags, Options& o) {
   flags.group("Output");
   flags.count("--log-every", o.log_every, 1,
-              "steps between progress lines (20 lines; --sync never: 1)");
+              "steps between progress lines (some 20 lines; --sync never: 1)");
   flags.count("--eval-every", o.eval_every, 0, "epochs between tests (1); 0: at the end only");
   flags.count("--warmup", o.warmup, 0, "first steps left out of the medians (5, <= 1/4)");
   flags.toggle("--profile", "each operation's time, GFLOP/s, GB/s and multiple of its floor",

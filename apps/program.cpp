@@ -4,11 +4,14 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstring>
+#include <set>
 #include <span>
 #include <thread>
 
 #include "apps/console.h"
 #include "apps/summary.h"
+#include "core/atomic_file.h"
 #include "core/error.h"
 
 namespace brigade::apps {
@@ -20,7 +23,11 @@ int leave_early(const std::string& text, int exit_code) {
     std::this_thread::sleep_for(std::chrono::seconds(2));
     write_all(STDERR_FILENO, concat("[rank ", rank, "] ", text));
   } else if (rank == 0) {
-    write_all(exit_code == 0 ? STDOUT_FILENO : STDERR_FILENO, text);
+    const int error = write_all(exit_code == 0 ? STDOUT_FILENO : STDERR_FILENO, text);
+    if (exit_code == 0 && error != 0) {
+      write_all(STDERR_FILENO, concat("stdout: cannot write: ", std::strerror(error), "\n"));
+      return 1;
+    }
   }
   return exit_code;
 }
@@ -37,13 +44,37 @@ int run_program(int argc, char** argv, Program program,
 }
 
 void check_output_files(const std::vector<std::filesystem::path>& files) {
+  std::set<std::filesystem::path> places;
   for (const std::filesystem::path& file : files) {
-    const std::filesystem::path parent = std::filesystem::absolute(file).parent_path();
-    const bool occupied = std::filesystem::exists(file) && !std::filesystem::is_regular_file(file);
-    if (occupied || ::access(parent.c_str(), W_OK | X_OK) != 0) {
+    const AtomicFile attempt(file);
+    const std::filesystem::path directory = file.has_parent_path() ? file.parent_path() : ".";
+    if (!places.insert(canonical(directory) / file.filename()).second) {
       throw UsageError(concat("cannot write ", file.string(),
-                              ": expected a file in a directory that can be written"));
+                              ": expected a place of its own, but this run writes another file "
+                              "there"));
     }
+  }
+}
+
+bool OutputFiles::attempt(const std::function<void()>& how) {
+  try {
+    how();
+    return true;
+  } catch (const Error&) {
+    failure_ = failure_ ? failure_ : std::current_exception();
+    return false;
+  }
+}
+
+void OutputFiles::write(const std::filesystem::path& file, const std::function<void()>& how) {
+  if (attempt(how)) {
+    written_.push_back(file);
+  }
+}
+
+void OutputFiles::check() const {
+  if (failure_) {
+    std::rethrow_exception(failure_);
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -26,7 +27,23 @@ int leave_early(const std::string& text, int exit_code);
 /// Collective.
 std::filesystem::path agree_on_directory(const Options& options, dist::Communicator& comm);
 
-/// Refuses places that would only turn out to be no files after hours of work.
+/// Refuses places that would only turn out to be no files after hours of work, and two files in
+/// one place.
 void check_output_files(const std::vector<std::filesystem::path>& files);
+
+/// The files that a run ends with. One that cannot be written keeps none of the others from it.
+class OutputFiles {
+ public:
+  void write(const std::filesystem::path& file, const std::function<void()>& how);
+  /// The same for what is no file. Whether it has succeeded.
+  bool attempt(const std::function<void()>& how);
+  const std::vector<std::string>& written() const { return written_; }
+  /// Throws the first Error of any.
+  void check() const;
+
+ private:
+  std::vector<std::string> written_;
+  std::exception_ptr failure_;
+};
 
 }  // namespace brigade::apps

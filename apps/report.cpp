@@ -45,8 +45,8 @@ std::string duration(double seconds) {
   return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
 }
 
-std::string plural(std::int64_t count, const char* word) {
-  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
+std::string plural(std::int64_t count, const char* word, const char* ending = "s") {
+  return fmt::format("{} {}{}", count, word, count == 1 ? "" : ending);
 }
 
 std::string optimizer_text(const Options& o) {
@@ -219,8 +219,9 @@ void print_first_screen(const Console& console, const RunInfo& info) {
                            mib(static_cast<std::size_t>(info.parameters) * sizeof(float)),
                            o.dtype == "bf16" ? ", layers multiply bf16" : ""));
   row("training", fmt::format("{}, {}, seed {}", o.loss, optimizer_text(o), o.seed));
-  row("batch", fmt::format("{} x {} x {} = {} global", g.batch, plural(g.accum, "micro-batch"),
-                           plural(g.ranks, "rank"), g.global_batch()));
+  row("batch",
+      fmt::format("{} x {} x {} = {} global", g.batch, plural(g.accum, "micro-batch", "es"),
+                  plural(g.ranks, "rank"), g.global_batch()));
   row("steps",
       fmt::format("{} ({} per epoch)", grouped(info.steps), grouped(info.steps_per_epoch)));
   row("mode", fmt::format("{}: {}", o.mode, mode_text(o.mode)));

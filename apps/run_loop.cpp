@@ -140,8 +140,9 @@ class RunLoop {
       result_.best_accuracy = std::max(result_.best_accuracy, evaluation->accuracy.value_or(0.0));
       print_evaluation(outputs_.console, info_, done, *evaluation);
     }
-    if (outputs_.metrics != nullptr) {
-      outputs_.metrics->write(info_, progress, evaluation);
+    if (outputs_.metrics != nullptr && !outputs_.metrics->write(info_, progress, evaluation)) {
+      outputs_.console.warn(
+          "[rank 0] warning: cannot write metrics.jsonl, is the disk full? Training goes on");
     }
   }
 

@@ -199,8 +199,14 @@ TraceSchedule trace_schedule(const RunInfo& info) {
   return {.skip = std::min(info.options.trace_skip, info.steps - steps), .steps = steps};
 }
 
-std::int64_t threads_of(const Options& options, const dist::RankInfo& ranks) {
-  return options.threads > 0 ? options.threads : ranks.threads;
+void set_threads(const Options& options, const dist::RankInfo& ranks) {
+  if (options.threads > max_cpu_threads()) {
+    throw UsageError(concat("--threads: expected at most ", max_cpu_threads(),
+                            ", which this OpenBLAS is built for, got ", options.threads));
+  }
+  set_cpu_threads(static_cast<int>(options.threads > 0
+                                       ? options.threads
+                                       : std::min<std::int64_t>(ranks.threads, max_cpu_threads())));
 }
 
 RunInfo describe_run(const Options& options, const dist::RankInfo& ranks, const DataSplits& data,
@@ -219,7 +225,7 @@ RunInfo describe_run(const Options& options, const dist::RankInfo& ranks, const 
   info.device_name = device.is_cuda() ? gpu_identity(device.index).name : "cpu";
   info.libraries = libraries_of(options, device);
   info.comm = data_parallel.communicator().description();
-  info.threads = threads_of(options, ranks);
+  info.threads = cpu_threads();
   info.prefetches = prefetches(options, device, info.threads, ranks.threads);
   info.train_size = data.train->size();
   info.test_size = data.test->size();

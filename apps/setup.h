@@ -69,8 +69,9 @@ std::map<std::string, std::string> bucket_contents(const dist::DataParallel& dat
 /// Which steps are recorded: as asked, but in a short run early enough that there is something.
 TraceSchedule trace_schedule(const RunInfo& info);
 
-/// CPU threads per rank.
-std::int64_t threads_of(const Options& options, const dist::RankInfo& ranks);
+/// As many threads as --threads says, or as many as this rank has cores. UsageError for more than
+/// the library is built for.
+void set_threads(const Options& options, const dist::RankInfo& ranks);
 
 /// Everything about the run that is known before its first step.
 RunInfo describe_run(const Options& options, const dist::RankInfo& ranks, const DataSplits& data,

@@ -220,8 +220,11 @@ MetricsFile::MetricsFile(const std::filesystem::path& path)
   }
 }
 
-void MetricsFile::write(const RunInfo& info, const Progress& progress,
+bool MetricsFile::write(const RunInfo& info, const Progress& progress,
                         const std::optional<Evaluation>& evaluation) {
+  if (!file_) {
+    return true;
+  }
   const StepTimes& t = progress.times;
   Json json{
       {"step", progress.step},
@@ -248,8 +251,12 @@ void MetricsFile::write(const RunInfo& info, const Progress& progress,
     json["accuracy"] = accuracy_of(*evaluation);
   }
   file_ << json.dump() << std::endl;
+  return static_cast<bool>(file_);
+}
+
+void MetricsFile::check() const {
   if (!file_) {
-    throw Error(concat(path_.string(), ": cannot write; is the disk full?"));
+    throw Error(concat("cannot write ", path_.string(), ": lines are missing; is the disk full?"));
   }
 }
 

@@ -7,19 +7,23 @@
 
 #include "apps/run_info.h"
 
-/// What programs read: summary.json and metrics.jsonl. Keys are explained in README.md.
+/// What programs read: summary.json and metrics.jsonl. Keys are explained in NUMBERS.md.
 namespace brigade::apps {
 
 /// The summary as indented JSON text, newline included.
 std::string summary_json(const RunInfo& info, const RunResult& result);
 
-/// Appends records to metrics.jsonl, one line each, complete once written.
+/// Appends records to metrics.jsonl, one line each, complete once written. Behind a line that
+/// cannot be written there are no others.
 class MetricsFile {
  public:
   explicit MetricsFile(const std::filesystem::path& path);
 
-  void write(const RunInfo& info, const Progress& progress,
+  /// False for the first line that cannot be written.
+  bool write(const RunInfo& info, const Progress& progress,
              const std::optional<Evaluation>& evaluation);
+  /// Throws an Error if a line is missing.
+  void check() const;
 
  private:
   std::filesystem::path path_;

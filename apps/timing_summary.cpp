@@ -45,7 +45,8 @@ std::vector<double> compute_times(const std::vector<StepTimes>& steps) {
 /// `compute`: per rank and step; `medians`: its medians over the steps.
 std::optional<Straggler> find_straggler(const std::vector<std::vector<double>>& compute,
                                         const std::vector<double>& medians) {
-  if (medians.size() < 2) {
+  constexpr std::size_t kFewestSteps = 4;  // of fewer, a quarter is a matter of chance
+  if (medians.size() < 2 || compute.front().size() < kFewestSteps) {
     return {};
   }
   const auto longest = std::max_element(medians.begin(), medians.end());

@@ -22,6 +22,11 @@ namespace brigade::apps {
 
 namespace {
 
+constexpr const char* kMetrics = "metrics.jsonl";
+constexpr const char* kSummary = "summary.json";
+constexpr const char* kTrace = "trace.json.gz";
+constexpr const char* kTimeline = "timeline.html";
+
 /// Compares the ranks' weights and collects what only the ranks together know.
 void compare_ranks(RunResult& result, const dist::DataParallel& data_parallel) {
   dist::Communicator& comm = data_parallel.communicator();
@@ -32,46 +37,29 @@ void compare_ranks(RunResult& result, const dist::DataParallel& data_parallel) {
                                     [&](std::uint64_t hash) { return hash == hashes.front(); });
 }
 
-/// The weights first: they are what a run is for.
-std::vector<std::filesystem::path> output_files(const Options& options,
-                                                const std::filesystem::path& directory) {
-  std::vector<std::filesystem::path> files;
-  if (!options.save.empty()) {
-    files.emplace_back(options.save);
-  }
-  files.push_back(directory / "summary.json");
-  if (options.trace) {
-    files.push_back(directory / "trace.json.gz");
-    files.push_back(directory / "timeline.html");
-  }
-  return files;
-}
-
 /// Writes weights and summary, says how it went. Only rank 0 calls it.
 void write_results(const Console& console, const RunInfo& info, const RunResult& result,
-                   const std::filesystem::path& directory,
+                   const std::filesystem::path& directory, const MetricsFile& metrics,
                    const std::vector<autograd::Variable>& parameters) {
+  const Options& options = info.options;
   const std::string summary = summary_json(info, result);
-  std::vector<std::string> written{directory / "metrics.jsonl"};
-  for (const std::filesystem::path& file : output_files(info.options, directory)) {
-    if (file == info.options.save) {
-      if (!result.params_equal) {
-        continue;  // whose weights would they be?
-      }
-      save_weights(file, parameters);
-    } else if (file.filename() == "summary.json") {
-      write_file_atomically(file, summary);
-    } else if (file.filename() == "timeline.html") {
-      write_file_atomically(file, timeline_html("train_mlp", {result.trace}));
-    } else {
-      write_chrome_trace(file, result.trace);
-    }
-    written.push_back(file);
+  OutputFiles files;
+  if (!options.save.empty() && result.params_equal) {  // else: whose weights would they be?
+    files.write(options.save, [&] { save_weights(options.save, parameters); });
   }
-  print_result(console, info, result, written);
-  if (info.options.json) {
-    console.result(summary);
+  files.write(directory / kMetrics, [&] { metrics.check(); });
+  files.write(directory / kSummary, [&] { write_file_atomically(directory / kSummary, summary); });
+  if (options.trace) {
+    files.write(directory / kTrace, [&] { write_chrome_trace(directory / kTrace, result.trace); });
+    files.write(directory / kTimeline, [&] {
+      write_file_atomically(directory / kTimeline, timeline_html("train_mlp", {result.trace}));
+    });
   }
+  print_result(console, info, result, files.written());
+  if (options.json) {
+    files.attempt([&] { console.result(summary); });
+  }
+  files.check();
 }
 
 /// With --trace-ring. Collective.
@@ -100,14 +88,34 @@ ResidentPeak count_memory(Device device) {
   return {};
 }
 
-/// On rank 0, once it is clear that the other files can be written as well.
+std::filesystem::path make_directory(const Options& options, dist::Communicator& comm) {
+  if (comm.rank() == 0 && options.out.empty() && !options.save.empty()) {
+    check_output_files({options.save});  // before there is a runs/<n> for nothing
+  }
+  return agree_on_directory(options, comm);
+}
+
+/// On rank 0, once it is clear that the other files can be written as well. Those of an earlier run
+/// go: beside the metrics of a run that fails there is no other run's summary.
 std::optional<MetricsFile> open_metrics(const Options& options, const dist::Communicator& comm,
                                         const std::filesystem::path& directory) {
   if (comm.rank() != 0) {
     return std::nullopt;
   }
-  check_output_files(output_files(options, directory));
-  return std::make_optional<MetricsFile>(directory / "metrics.jsonl");
+  std::vector<std::filesystem::path> files{directory / kMetrics, directory / kSummary};
+  if (options.trace) {
+    files.insert(files.end(), {directory / kTrace, directory / kTimeline});
+  }
+  std::vector<std::filesystem::path> with_weights = files;
+  if (!options.save.empty()) {
+    with_weights.emplace_back(options.save);
+  }
+  check_output_files(with_weights);
+  for (const std::filesystem::path& file : files) {
+    std::error_code ignored;  // it can be written, so it will be replaced
+    std::filesystem::remove(file, ignored);
+  }
+  return std::make_optional<MetricsFile>(directory / kMetrics);
 }
 
 Workplace open_workplace(const Options& options, const dist::RankInfo& ranks,
@@ -120,7 +128,7 @@ Workplace open_workplace(const Options& options, const dist::RankInfo& ranks,
 int train(const Options& options, const dist::RankInfo& ranks) {
   const Console console(ranks.rank == 0, options.json ? Console::Target::err : Console::Target::out,
                         options.color);
-  set_cpu_threads(static_cast<int>(threads_of(options, ranks)));
+  set_threads(options, ranks);
   const Workplace place = open_workplace(options, ranks, console);
   dist::Communicator& comm = *place.comm;
   FaultInjector faults(options.inject, comm);
@@ -143,7 +151,7 @@ int train(const Options& options, const dist::RankInfo& ranks) {
                                    dist::parse_uneven(options.uneven));
   const RunInfo info = describe_run(options, ranks, data, data_parallel, sampler, place);
   nn::Module& trained = faults.around(*model, options.accum, info.steps);
-  const std::filesystem::path directory = agree_on_directory(options, comm);
+  const std::filesystem::path directory = make_directory(options, comm);
   std::optional<MetricsFile> metrics = open_metrics(options, comm, directory);
   print_first_screen(console, info);
   show_ring(console, options, place);
@@ -169,7 +177,7 @@ int train(const Options& options, const dist::RankInfo& ranks) {
   result.memory = largest_of_ranks(
       measure_memory(data_parallel, *optimizer, parameters, data, resident, place.device), comm);
   if (comm.rank() == 0) {
-    write_results(console, info, result, directory, data_parallel.parameters());
+    write_results(console, info, result, directory, *metrics, data_parallel.parameters());
   }
   comm.barrier();  // nobody ends the job while rank 0 still writes
   if (!result.params_equal && !options.never_syncs()) {

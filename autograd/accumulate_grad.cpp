@@ -67,7 +67,9 @@ void leaf_finished(GradState& leaf) {
     ops::axpby(seen, destination.scale, destination.place);
   }
   Stream& stream = compute_stream(leaf.device);
-  if (stream.recording()) {  // they are set by now; the listeners may ask in a replay, too
+  // A replay repeats kernels and not leaf_destination(), which has set these: listeners that a
+  // CPU's replay calls read them.
+  if (stream.recording()) {
     stream.run([&leaf, filled = leaf.filled, updated = leaf.updated] {
       leaf.filled = filled;
       leaf.updated = updated;

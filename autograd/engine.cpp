@@ -36,7 +36,9 @@ void backward(const Variable& root, BackwardOptions options) {
                 "backward: the root requires no gradient: nothing it depends on does, or it was "
                 "computed under NoGradGuard");
   BRIGADE_CHECK(root.data().numel() == 1, "backward: expected a scalar root, got ", root.shape());
-  Engine().run(*root.grad_state(), options);
+  // A hook may drop `root`. NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
+  const std::shared_ptr<GradState> kept = root.grad_state();
+  Engine().run(*kept, options);
 }
 
 // Backward is a topological walk over GradStates (values) and Nodes (functions), from the root to
@@ -55,9 +57,7 @@ void Engine::run(GradState& root, const BackwardOptions& options) {
   Stream& stream = compute_stream(root.device);
   try {
     discover(root);
-    for (GradListener* listener : listeners_) {
-      repeatable(stream, [listener] { listener->on_backward_begin(); });
-    }
+    tell_listeners(stream, &GradListener::on_backward_begin);
 
     root.pending = 1;  // the seed is the root's one contribution
     Tensor seed = Tensor::empty(root.shape, root.dtype, root.device);
@@ -71,13 +71,9 @@ void Engine::run(GradState& root, const BackwardOptions& options) {
       GradState* next = ready_.back();
       ready_.pop_back();
       run_node(*next, options.retain_graph);
-      for (GradListener* listener : listeners_) {
-        repeatable(stream, [listener] { listener->on_node_end(); });
-      }
+      tell_listeners(stream, &GradListener::on_node_end);
     }
-    for (GradListener* listener : listeners_) {
-      repeatable(stream, [listener] { listener->on_backward_end(); });
-    }
+    tell_listeners(stream, &GradListener::on_backward_end);
   } catch (...) {
     for (GradListener* listener : listeners_) {
       listener->on_backward_abort();
@@ -86,6 +82,13 @@ void Engine::run(GradState& root, const BackwardOptions& options) {
     throw;
   }
   reset();
+}
+
+/// Now and, on a CPU, in every replay of this backward (core/recording.h).
+void Engine::tell_listeners(Stream& stream, void (GradListener::*event)()) const {
+  for (GradListener* listener : listeners_) {
+    repeatable(stream, [listener, event] { (listener->*event)(); });
+  }
 }
 
 void Engine::discover(GradState& root) {

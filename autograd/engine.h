@@ -17,11 +17,11 @@ struct BackwardOptions {
 /// Adds d(seed * root)/d(leaf) to the gradient of every leaf that `root` depends on. root must have
 /// one element.
 ///
-/// Runs on the calling thread and only enqueues on the compute stream. Errors: root is not a scalar
-/// or requires no gradient; the graph was freed by an earlier backward; a function did not deliver
-/// a gradient it owes. After an error gradients are unspecified, counters are reset, and the next
-/// backward starts clean (unless a listener refuses it, as a DataParallel does that had all-reduces
-/// in flight).
+/// Runs on the calling thread and only enqueues on the compute stream. Backwards that share a leaf
+/// must come one after the other. Errors: root is not a scalar or requires no gradient; the graph
+/// was freed by an earlier backward; a function did not deliver a gradient it owes. After an error
+/// gradients are unspecified, counters are reset, and the next backward starts clean (unless a
+/// listener refuses it, as a DataParallel does that had all-reduces in flight).
 void backward(const Variable& root, BackwardOptions options = {});
 
 /// One backward pass; backward() makes one, Gradients (node.h) reports to it.
@@ -39,6 +39,7 @@ class Engine {
 
  private:
   void discover(GradState& root);
+  void tell_listeners(Stream& stream, void (GradListener::*event)()) const;
   void run_node(GradState& output, bool retain_graph);
   void reset() noexcept;
 

@@ -11,8 +11,8 @@ namespace brigade::autograd {
 struct GradState;
 
 /// Told by the engine about the backward passes that reach the variables it is attached to
-/// (attach_listener). All calls come on the thread of backward(). The dist layer is built on these
-/// five calls and on nothing else.
+/// (attach_listener). All calls come on the thread of backward(). The dist layer hangs on these
+/// calls; where gradients go and by which factor it says in the fields of GradState (variable.h).
 class GradListener {
  public:
   virtual ~GradListener() = default;
@@ -34,6 +34,11 @@ class GradListener {
   /// The backward ended with an exception, which is rethrown after this. May come without a begin,
   /// when another listener's begin threw.
   virtual void on_backward_abort() noexcept {}
+
+  /// Grows each time this listener begins to do something else in a backward than before: what was
+  /// recorded of an earlier one (replay.h) is then forgotten. Never falls, as a Replay adds up
+  /// those of all listeners.
+  virtual std::size_t generation() const { return 0; }
 };
 
 /// Sees the gradient of a tensor and may replace it: returns the replacement, or an undefined

@@ -11,7 +11,12 @@ namespace brigade::autograd {
 Replay::Replay(std::vector<Variable> parameters, Device device)
     : parameters_(std::move(parameters)),
       device_(device),
-      memory_(Context::current().make_reserved_memory(device)) {}
+      memory_(Context::current().make_reserved_memory(device)) {
+  for (const Variable& parameter : parameters_) {
+    BRIGADE_CHECK(parameter.grad_state() != nullptr,
+                  "replay: expected parameters, got a variable that never required a gradient");
+  }
+}
 
 void Replay::look_at_parameters() {
   layouts_.resize(parameters_.size());
@@ -21,11 +26,14 @@ void Replay::look_at_parameters() {
     BRIGADE_CHECK(!state.hooks || state.hooks->list.empty(), "replay: parameter '",
                   parameters_[i].name(),
                   "' has a hook, which a replay would not call; remove it, or do not replay");
-    const Layout now{.moves = state.moves,
-                     .attached = state.next_hook_id,
-                     .listeners = state.listeners.size(),
-                     .frozen = state.frozen,
-                     .leaf_scale = state.leaf_scale};
+    Layout now{.moves = state.moves,
+               .attached = state.next_hook_id,
+               .listeners = state.listeners.size(),
+               .frozen = state.frozen,
+               .leaf_scale = state.leaf_scale};
+    for (const GradState::Listener& entry : state.listeners) {
+      now.generations += entry.listener->generation();
+    }
     if (now != layouts_[i]) {
       entries_.clear();
       layouts_[i] = now;

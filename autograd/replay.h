@@ -18,10 +18,11 @@ namespace brigade::autograd {
 /// saves the nodes and their order; on a GPU the step becomes one launch (a CUDA graph). Same
 /// kernels on the same numbers, hence the same bits.
 ///
-/// What was recorded is forgotten when a parameter gets other memory, is frozen, or gets or loses a
-/// hook or listener. Not seen, and left out by a replay: TraceScopes, hooks of what is no
-/// parameter, a forward that computes something else each time. On a GPU listeners hear nothing of
-/// a replay; their collectives are part of the graph, so all ranks must replay the same steps.
+/// What was recorded is forgotten when a parameter gets other memory, is frozen, gets or loses a
+/// hook or listener, or has a listener that does something else now (GradListener::generation). Not
+/// seen, and left out by a replay: TraceScopes, hooks of what is no parameter, a forward that
+/// computes something else each time. On a GPU listeners hear nothing of a replay; their
+/// collectives are part of the graph, so all ranks must replay the same steps.
 ///
 /// Must be destroyed before the listeners (dist::DataParallel, its scopes), communicators and the
 /// optimizer of what it has recorded. After an exception in backward the listeners have heard of it
@@ -70,7 +71,7 @@ class Replay {
  private:
   /// What a recording has of a parameter beside its numbers.
   struct Layout {
-    std::size_t moves = 0, attached = 0, listeners = 0;
+    std::size_t moves = 0, attached = 0, listeners = 0, generations = 0;
     bool frozen = false;
     double leaf_scale = 1.0;
     bool operator==(const Layout&) const = default;
@@ -93,6 +94,8 @@ class Replay {
     Outcome outcome;  // outlives the recording, which writes to it
     std::unique_ptr<Recording> recording;
   };
+  /// Where an exception came from: of a failed backward the engine tells the listeners, of a failed
+  /// update nobody would.
   enum class Part { forward, backward, update };
 
   Entry& entry_of(const Key& key, bool updates);

@@ -70,6 +70,7 @@ struct GradState {
   };
   std::unique_ptr<InPlace> in_place;  ///< null: `grad` takes it
   std::size_t updates = 0;            ///< how often backward has changed the values
+  bool updated_in_flight = false;     ///< by what follows backward at once: no step() then
   std::unique_ptr<Hooks> hooks;       ///< null until there was one
   /// Leaf: the gradient the optimizer reads, kept across steps (possibly a slice of a bucket).
   /// Otherwise: the sum of the contributions so far, alive only during backward.
@@ -162,7 +163,8 @@ class Variable {
   /// PyTorch), unscaled and not yet accumulated.
   HookHandle add_hook(TensorHook hook) const;
 
-  /// Tells `listener` about this leaf as number `index`. The listener must outlive the handle.
+  /// Tells `listener` about this leaf as number `index`. The listener must outlive the handle, and
+  /// every backward that has begun.
   HookHandle attach_listener(GradListener& listener, std::size_t index) const;
 
   /// Also a frozen leaf's; null for what never required a gradient.

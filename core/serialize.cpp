@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -23,6 +24,7 @@ static_assert(std::endian::native == std::endian::little, "safetensors data is l
 
 constexpr std::uint64_t kLengthBytes = 8;
 constexpr std::uint64_t kLargestHeader = 100'000'000;  // the limit of the format's own library
+constexpr int kDeepestHeader = 3;                      // the numbers of a tensor's shape
 constexpr const char* kMetadataKey = "__metadata__";
 constexpr std::array<std::pair<const char*, DType>, 6> kDTypeNames{{{"F32", DType::f32},
                                                                     {"F64", DType::f64},
@@ -53,7 +55,12 @@ std::string make_header(const NamedTensors& tensors,
                     {"data_offsets", {offset, offset + tensor.nbytes()}}};
     offset += tensor.nbytes();
   }
-  std::string text = header.dump();
+  std::string text;
+  try {
+    text = header.dump();
+  } catch (const Json::exception& error) {
+    throw Error(concat("safetensors: expected names in UTF-8: ", error.what()));
+  }
   text.resize((text.size() + 7) / 8 * 8, ' ');  // aligns the data
   return text;
 }
@@ -137,15 +144,20 @@ class Reader {
     try {
       std::set<std::string> names;
       Json header = Json::parse(text, [&](int depth, Json::parse_event_t event, const Json& key) {
+        require(depth <= kDeepestHeader, "the header is nested too deeply");
         const bool is_name = depth == 1 && event == Json::parse_event_t::key;
-        require(!is_name || names.insert(key.get<std::string>()).second, "tensor ", key.dump(),
-                " is listed twice");
+        if (is_name && !names.insert(key.get<std::string>()).second) {
+          fail(concat("tensor ", key.dump(), " is listed twice"));
+        }
         return true;
       });
       require(header.is_object(), "the header is not a JSON object");
       return header;
     } catch (const Json::exception& error) {
-      fail(concat("the header is not valid JSON: ", error.what()));
+      std::string fault = error.what();  // quotes the file
+      std::ranges::replace_if(
+          fault, [](unsigned char c) { return std::isprint(c) == 0; }, '?');
+      fail(concat("the header is not valid JSON: ", fault));
     }
   }
 

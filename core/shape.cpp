@@ -13,9 +13,15 @@ Shape::Shape(std::initializer_list<std::int64_t> extents)
 Shape::Shape(std::span<const std::int64_t> extents) : rank_(extents.size()) {
   BRIGADE_CHECK(rank_ <= kMaxRank, "shape: expected at most ", kMaxRank, " dimensions, got ",
                 rank_);
+  constexpr std::int64_t kMostElements = std::int64_t{1} << 58U;  // whose bytes 64 bits count
+  std::int64_t elements = 1;
   for (std::size_t dim = 0; dim < rank_; ++dim) {
     BRIGADE_CHECK(extents[dim] >= 0, "shape: negative extent ", extents[dim], " in dimension ",
                   dim);
+    const bool overflow =
+        __builtin_mul_overflow(elements, std::max<std::int64_t>(extents[dim], 1), &elements);
+    BRIGADE_CHECK(!overflow && elements <= kMostElements,
+                  "shape: more than 2^58 elements in the first ", dim + 1, " dimensions");
     extents_[dim] = extents[dim];
   }
 }

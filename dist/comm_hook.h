@@ -1,10 +1,12 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <span>
 #include <string>
 
 #include "autograd/variable.h"
+#include "core/error.h"
 #include "dist/bucket.h"
 #include "dist/communicator.h"
 
@@ -12,7 +14,7 @@ namespace brigade::dist {
 
 /// How the gradients of a bucket, or of a piece of it, are brought together: the seam for
 /// compression (PyTorch's DDP communication hooks, torch.distributed.algorithms.ddp_comm_hooks). A
-/// hook serves one DataParallel, because it may remember something about each bucket.
+/// hook serves one DataParallel at a time, because it may remember something about each bucket.
 class CommHook {
  public:
   virtual ~CommHook() = default;
@@ -34,6 +36,28 @@ class CommHook {
   /// returns at once. `index` is the place of the piece's bucket, for hooks that keep something per
   /// bucket.
   virtual Work all_reduce(std::size_t index, const Piece& piece, Communicator& comm) = 0;
+
+  /// It remembers nothing, so several DataParallels may have it.
+  virtual bool may_be_shared() const { return false; }
+
+ private:
+  friend class HookUse;
+  std::atomic<bool> used_ = false;  // ranks may be threads
+};
+
+/// A DataParallel's hold on its hook.
+class HookUse {
+ public:
+  explicit HookUse(CommHook& hook) : hook_(hook) {
+    BRIGADE_CHECK(hook.may_be_shared() || !hook.used_.exchange(true), "data parallel: the hook ",
+                  hook.name(), " remembers another DataParallel's buckets; make one for each");
+  }
+  ~HookUse() { hook_.used_ = false; }
+  HookUse(const HookUse&) = delete;
+  HookUse& operator=(const HookUse&) = delete;
+
+ private:
+  CommHook& hook_;
 };
 
 /// No compression: the gradients as they are.
@@ -43,6 +67,7 @@ class PlainAllReduce final : public CommHook {
   Work all_reduce(std::size_t /*index*/, const Piece& piece, Communicator& comm) override {
     return comm.all_reduce(piece.grads, piece.label);
   }
+  bool may_be_shared() const override { return true; }
 };
 
 }  // namespace brigade::dist

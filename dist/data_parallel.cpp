@@ -11,7 +11,6 @@
 #include "dist/replica_check.h"
 
 namespace brigade::dist {
-
 namespace {
 
 std::optional<std::size_t> piece_bytes(const DataParallelOptions& options) {
@@ -64,12 +63,12 @@ DataParallel::DataParallel(std::vector<autograd::Variable> parameters, Communica
     broadcast_parameters(parameters_, comm_);
     broadcast_parameters(frozen_, comm_);
   } else {
-    verify_parameters_equal();
+    check_same_values(parameters, comm_, Replicas::initial);
   }
 
   sink_ = std::make_unique<WaitForBuckets>(comm_);
   lay_out(plan);
-  if (options.unused != UnusedPolicy::refuse) {
+  if (options.unused != UnusedPolicy::refuse && !parameters_.empty()) {
     unused_ = std::make_unique<UnusedParameters>(parameters_, comm_, options.unused);
   }
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -108,6 +107,7 @@ void DataParallel::send_in_bucket_order() {
 }
 
 void DataParallel::connect() {
+  ++connections_;
   sync_ =
       make_grad_sync(options_.mode, {parameters_, buckets_, comm_, *options_.hook, *sink_, order_});
 }
@@ -144,7 +144,7 @@ void DataParallel::end_updates_in_flight() {
   note_lost_updates();
   updates_ = nullptr;
   if (refusal_ != nullptr) {
-    return;  // with the sink, which will not be used again
+    return;  // and keep the sink: every later backward is refused
   }
   sink_ = std::make_unique<WaitForBuckets>(comm_);
   send_in_bucket_order();
@@ -156,8 +156,8 @@ std::vector<UpdateRecord> DataParallel::take_updates() {
 }
 
 void DataParallel::verify_parameters_equal() const {
-  check_same_values(parameters_, comm_);
-  check_same_values(frozen_, comm_);
+  check_same_values(parameters_, comm_, Replicas::trained);
+  check_same_values(frozen_, comm_, Replicas::trained);
 }
 
 void DataParallel::on_backward_begin() {
@@ -210,7 +210,7 @@ void DataParallel::begin(UnusedParameters::Pass pass) {
 
 /// In the first backward that synchronises all ranks hear which rank misses which parameter, before
 /// any waits for it. Later ones do not stop for that: a rank whose model has changed since tells it
-/// alone, at the end of its backward (throw_missing), and the others end with the job.
+/// alone, at the end of its backward (check_all_arrived), and the others end with the job.
 void DataParallel::check_all_reached(UnusedParameters::Pass pass) {
   std::vector<bool> reached;
   for (const autograd::Variable& parameter : parameters_) {
@@ -253,7 +253,7 @@ void DataParallel::on_grad_ready(std::size_t index) {
   report(index);
 }
 
-/// Also for a parameter that this backward does not reach: ready, but at no time of its own.
+/// Also for what this backward does not reach: ready, but at no time that ready_order_ should note.
 void DataParallel::report(std::size_t index) {
   // True again only when the sum has been ordered before the optimizer, in on_backward_end: an
   // optimizer step after a backward that failed in between is refused.

@@ -156,6 +156,11 @@ class DataParallel final : public autograd::GradListener {
   void on_node_end() override;
   void on_backward_end() override;
   void on_backward_abort() noexcept override;
+  /// Grows when sync_ is made anew, and when backward begins to be refused: recordings are dropped,
+  /// so that begin() runs and throws.
+  std::size_t generation() const override {
+    return 2 * connections_ + (refusal_ != nullptr ? 1 : 0);
+  }
 
  private:
   void begin(UnusedParameters::Pass pass);
@@ -174,10 +179,12 @@ class DataParallel final : public autograd::GradListener {
   std::vector<autograd::Variable> frozen_;
   Communicator& comm_;
   DataParallelOptions options_;
+  HookUse hook_use_{*options_.hook};
   std::vector<Bucket> buckets_;
   bool all_reached_ = false;       // the ranks have compared which parameters backward reaches
   const char* refusal_ = nullptr;  // why there can be no further backward
-  std::optional<std::uint64_t> collectives_before_;  // the backward that is running
+  std::size_t connections_ = 0;    // how often sync_ was made
+  std::optional<std::uint64_t> collectives_before_;  // the backward that is running; empty: none
   std::vector<Send> order_;                          // in which the buckets' pieces leave
   std::unique_ptr<BucketSink> sink_;
   UpdateInFlight* updates_ = nullptr;  // part of sink_, when updating in flight

@@ -5,9 +5,7 @@
 namespace brigade::dist {
 
 void FlatSync::on_backward_end() {
-  if (std::find(arrived_.begin(), arrived_.end(), false) != arrived_.end()) {
-    throw_missing(targets_, arrived_);
-  }
+  check_all_arrived(targets_, arrived_);
   for (std::size_t index = 0; index < arrived_.size(); ++index) {
     reducer_.on_grad_ready(index);
   }

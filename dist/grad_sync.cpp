@@ -88,8 +88,11 @@ std::string missing_text(const std::vector<autograd::Variable>& parameters,
                       "those parameters, or let unused ones be found: --find-unused)");
 }
 
-void throw_missing(const SyncTargets& targets, const std::vector<bool>& arrived) {
-  throw Error(missing_text(targets.parameters, arrived, targets.comm.rank()));
+void check_all_arrived(const SyncTargets& targets, const std::vector<bool>& arrived) {
+  const std::string text = missing_text(targets.parameters, arrived, targets.comm.rank());
+  if (!text.empty()) {
+    throw Error(text);
+  }
 }
 
 }  // namespace brigade::dist

@@ -49,7 +49,9 @@ struct SyncTargets {
   Communicator& comm;
   CommHook& hook;
   BucketSink& sink;
-  const std::vector<Send>& order;  ///< every piece of every bucket once
+  /// Every piece of every bucket once, the same on all ranks: in bucket order, until NeedOrder
+  /// knows a better one. Changes between two backwards only.
+  const std::vector<Send>& order;
 };
 
 /// The one place where a mode is turned into behaviour. `per_param` expects buckets of one
@@ -61,7 +63,7 @@ std::unique_ptr<GradSync> make_grad_sync(SyncMode mode, SyncTargets targets);
 std::string missing_text(const std::vector<autograd::Variable>& parameters,
                          const std::vector<bool>& arrived, int rank);
 
-/// Throws that as an Error.
-[[noreturn]] void throw_missing(const SyncTargets& targets, const std::vector<bool>& arrived);
+/// Throws that as an Error unless it is empty.
+void check_all_arrived(const SyncTargets& targets, const std::vector<bool>& arrived);
 
 }  // namespace brigade::dist

@@ -135,7 +135,7 @@ int run_main(const std::function<int(MpiSession&)>& body) {
     try {
       return body(session);
     } catch (const std::bad_alloc&) {
-      throw Error("out of host memory; use a smaller --batch, --accum or model");
+      throw Error("out of host memory; use a smaller model, batch, data set or message");
     }
   } catch (const std::exception& error) {
     let_lower_ranks_report(rank);

@@ -7,9 +7,7 @@
 namespace brigade::dist {
 
 void NaiveSync::on_backward_end() {
-  if (std::find(arrived_.begin(), arrived_.end(), false) != arrived_.end()) {
-    throw_missing(targets_, arrived_);
-  }
+  check_all_arrived(targets_, arrived_);
   for (const autograd::Variable& parameter : targets_.parameters) {
     const Tensor grad = parameter.grad();
     if (!grad.defined()) {

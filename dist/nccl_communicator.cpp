@@ -46,6 +46,8 @@ bool on_one_host(Communicator& control) {
 void share_gpu(Communicator& control) {
   if (version_code() >= kMultiRankVersion) {
     setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);
+    setenv("NCCL_P2P_DISABLE", "1", 0);  // as between the hosts that older versions take them for
+    setenv("NCCL_SHM_DISABLE", "1", 0);
   } else {
     setenv("NCCL_HOSTID", concat("brigade-rank-", control.rank()).c_str(), 1);
   }

@@ -13,8 +13,8 @@ namespace brigade::dist {
 //   ready              ^b0             ^b1             ^b2
 //   comm                | all-reduce b0 | all-reduce b1 | all-reduce b2 |
 //
-// What leaves when is `targets_.order`, fixed in advance and the same on every rank; `sent_` is how
-// much of it has left in this backward, and therefore what is next.
+// What leaves when is `targets_.order`, which is fixed while a backward runs and the same on every
+// rank; `sent_` is how much of it has left in this backward, and therefore what is next.
 Reducer::Reducer(SyncTargets targets)
     : targets_(targets),
       bucket_of_(targets.parameters.size()),
@@ -31,8 +31,6 @@ void Reducer::on_grad_ready(std::size_t index) {
   BRIGADE_CHECK(!arrived_.at(index), "reducer: the gradient of '",
                 targets_.parameters[index].name(), "' was reported twice in one backward");
   arrived_[index] = true;
-  // The counters are per bucket and not per model: a bucket does not care which of its gradients
-  // came last.
   --missing_[bucket_of_[index]];
   launch_full_buckets();
 }
@@ -58,9 +56,7 @@ void Reducer::on_node_end() {
 }
 
 void Reducer::on_backward_end() {
-  if (sent_ < targets_.order.size()) {
-    throw_missing(targets_, arrived_);
-  }
+  check_all_arrived(targets_, arrived_);
   targets_.sink.backward_ended();
   expect_next_backward();
 }

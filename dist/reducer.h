@@ -16,7 +16,7 @@ class Reducer final : public GradSync {
   /// of this backward.
   ///
   /// This only counts: the gradient already lies in its slice of the bucket. When a bucket is full,
-  /// it and any full ones right behind it are launched, in bucket order and not in order of
+  /// it and any full ones right behind it are launched, in SyncTargets::order and not in order of
   /// arrival. Collectives are matched by call order alone; were two ranks to finish layers in
   /// different orders, launching on arrival would sum unrelated gradients, or hang.
   ///

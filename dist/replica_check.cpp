@@ -136,7 +136,8 @@ void check_same_layout(const std::vector<autograd::Variable>& parameters,
   check_same_lines("data parallel", lines, comm);
 }
 
-void check_same_values(const std::vector<autograd::Variable>& parameters, Communicator& comm) {
+void check_same_values(const std::vector<autograd::Variable>& parameters, Communicator& comm,
+                       Replicas replicas) {
   const int different = first_different(all_gather_values(comm, hash_parameters(parameters)));
   if (different == 0) {
     return;
@@ -153,8 +154,11 @@ void check_same_values(const std::vector<autograd::Variable>& parameters, Commun
     comm.broadcast({root.bytes(), root.nbytes()}, 0);
     throw VerificationError(concat(
         "data parallel: parameter '", parameter.name(), "' of rank ", rank,
-        " differs from rank 0's: largest difference ", largest_difference(other, root),
-        "; initialise all ranks alike (same --seed or --init file) or use --init-sync broadcast"));
+        " differs from rank 0's: largest difference ", largest_difference(other, root), "; ",
+        replicas == Replicas::initial
+            ? "initialise all ranks alike (same --seed or --init file) or use --init-sync broadcast"
+            : "they began alike: expected the same flags on all ranks, and all ranks in every "
+              "backward"));
   }
 }
 

@@ -25,9 +25,13 @@ void check_same_layout(const std::vector<autograd::Variable>& parameters,
                        const DataParallelOptions& options, const BucketPlan& plan,
                        Communicator& comm);
 
+enum class Replicas { initial, trained };
+
 /// Collective. Throws VerificationError unless all ranks hold the same bits; names the first
-/// parameter that differs, the rank that differs from rank 0, and the largest difference.
-void check_same_values(const std::vector<autograd::Variable>& parameters, Communicator& comm);
+/// parameter that differs, the rank that differs from rank 0, and the largest difference, and says
+/// what to do.
+void check_same_values(const std::vector<autograd::Variable>& parameters, Communicator& comm,
+                       Replicas replicas);
 
 /// How far the ranks' parameters are apart.
 struct RankDifference {

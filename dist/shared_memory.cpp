@@ -19,6 +19,11 @@ constexpr std::size_t kHeaderBytes = 4096;
 /// few µs for two barriers do not count.
 constexpr std::size_t kStagingBytes = std::size_t{1} << 20U;
 
+/// Of a window that small buffers have in common: a mapping for each would take a system call per
+/// rank and one of the 65,530 that Linux gives a process.
+constexpr std::size_t kCommonWindow = std::size_t{1} << 20U;
+constexpr std::size_t kAlignment = 64;  // a cache line, and what vector instructions like
+
 template <class T>
 using Parts = std::vector<T*>;  // the same tensor on each rank
 
@@ -71,15 +76,29 @@ SharedMemory::Header& SharedMemory::header(int rank) const {
 
 Tensor SharedMemory::make_buffer(const Shape& shape, DType dtype) {
   const std::size_t bytes = static_cast<std::size_t>(shape.numel()) * size_of(dtype);
+  if (bytes == 0 || bytes > kCommonWindow / 4) {
+    auto window = make_window(bytes);
+    std::byte* mine = window->of(ranks_.rank());
+    return Tensor::over(std::move(window), mine, shape, dtype);
+  }
+  if (!common_ || common_used_ + bytes > kCommonWindow) {
+    common_ = make_window(kCommonWindow);
+    common_used_ = 0;
+  }
+  std::byte* mine = common_->of(ranks_.rank()) + common_used_;
+  common_used_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return Tensor::over(common_, mine, shape, dtype);
+}
+
+std::shared_ptr<const SharedWindow> SharedMemory::make_window(std::size_t bytes) {
   auto window = std::make_shared<const SharedWindow>(ranks_, bytes);
-  std::byte* mine = window->of(ranks_.rank());
   const std::lock_guard lock(mutex_);
   std::erase_if(windows_, [](const auto& entry) { return entry.second.window.expired(); });
   const std::uint64_t number = made_++;
-  if (mine != nullptr) {
+  if (const std::byte* mine = window->of(ranks_.rank())) {
     windows_[mine] = {.window = window, .number = number, .bytes = bytes};
   }
-  return Tensor::over(std::move(window), mine, shape, dtype);
+  return window;
 }
 
 std::optional<SharedMemory::Place> SharedMemory::find(const Tensor& tensor) {

@@ -32,8 +32,9 @@ class SharedMemory {
   /// Collective, over `ranks`' host-side calls; `ranks` must outlive this.
   SharedMemory(Communicator& ranks, Patience patience);
 
-  /// Zeroed memory that all ranks can reach. It lives for as long as its tensors, even longer than
-  /// this object. Collective, on the rank's own thread.
+  /// Zeroed memory that all ranks can reach, at a multiple of 64 bytes. It lives for as long as its
+  /// tensors, even longer than this object; small ones share windows, which go with the last of
+  /// them, the newest not before this. Collective, on the rank's own thread.
   Tensor make_buffer(const Shape& shape, DType dtype);
 
   /// Error, on all ranks, when they do not all bring the same stretch of memory.
@@ -74,6 +75,7 @@ class SharedMemory {
     std::size_t bytes = 0;
   };
 
+  std::shared_ptr<const SharedWindow> make_window(std::size_t bytes);
   std::optional<Place> find(const Tensor& tensor);
   void sum_in(const Place& place, std::int64_t numel, DType dtype);
   void meet(Operation operation, const Place& place, std::size_t bytes);
@@ -83,9 +85,11 @@ class SharedMemory {
   Communicator& ranks_;
   Patience patience_;
   Place staging_;
-  std::mutex mutex_;                           // the rank's thread adds, the stream's looks up
-  std::map<const std::byte*, Entry> windows_;  // by the start of this rank's part
-  std::uint64_t made_ = 0;                     // windows so far
+  std::mutex mutex_;                            // the rank's thread adds, the stream's looks up
+  std::map<const std::byte*, Entry> windows_;   // by the start of this rank's part
+  std::uint64_t made_ = 0;                      // windows so far
+  std::shared_ptr<const SharedWindow> common_;  // of small buffers, which never give it back
+  std::size_t common_used_ = 0;
 };
 
 }  // namespace brigade::dist

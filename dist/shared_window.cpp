@@ -48,10 +48,11 @@ Offer describe(const File& file) {
 std::byte* map(const Offer& offer, std::size_t bytes) {
   const std::string path = concat("/proc/", offer.process, "/fd/", offer.descriptor);
   const File file(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  const int why = errno;
   const Offer found = describe(file);
   // In containers that do not see each other's processes, that number may be somebody else's.
   if (file.descriptor() < 0 || found.device != offer.device || found.inode != offer.inode) {
-    errno = file.descriptor() < 0 ? errno : ESRCH;
+    errno = file.descriptor() < 0 ? why : ESRCH;
     return nullptr;
   }
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.descriptor(), 0);

@@ -43,6 +43,12 @@ bool UnusedParameters::used(std::size_t index) const {
 }
 
 std::vector<std::size_t> UnusedParameters::begin(Pass pass) {
+  // A backward that is told of reaches at least one; a replay walks no graph.
+  BRIGADE_CHECK(pass == Pass::mirrored ||
+                    std::ranges::any_of(
+                        parameters_, [](const auto& each) { return each.grad_state()->reached; }),
+                "data parallel: a replay does not see which parameters are unused; use one or the "
+                "other");
   const bool once = policy_ == UnusedPolicy::find_once;
   BRIGADE_CHECK(!once || known_ || pass == Pass::backward,
                 "data parallel: static graph: the first synchronised backward shows which "

@@ -21,18 +21,34 @@ UpdateInFlight::UpdateInFlight(const std::vector<autograd::Variable>& parameters
       optimizer_(std::move(optimizer)),
       deadline_(deadline),
       exceptions_at_start_(std::uncaught_exceptions()),
-      stream_(make_side_stream(device, "brigade-update")) {}
+      stream_(make_side_stream(device, "brigade-update")) {
+  say_to_optimizers(true);
+}
+
+void UpdateInFlight::say_to_optimizers(bool in_flight) noexcept {
+  for (const autograd::Variable& parameter : parameters_) {
+    parameter.grad_state()->updated_in_flight = in_flight;
+  }
+}
 
 void UpdateInFlight::finish() noexcept {
-  bool told = false;
   if (std::uncaught_exceptions() > exceptions_at_start_) {
     revoke_permission();
   }
+  permission_->granted ? wait_for_all() : forget_all();
+  say_to_optimizers(false);
+}
+
+void UpdateInFlight::forget_all() noexcept {
   for (const autograd::Variable& parameter : parameters_) {
-    if (!permission_->granted) {
-      all_made_ = !parameter.await_before_read(nullptr) && all_made_;
-      continue;
-    }
+    const bool awaited = parameter.await_before_read(nullptr);
+    all_made_ = all_made_ && !awaited;
+  }
+}
+
+void UpdateInFlight::wait_for_all() noexcept {
+  bool told = false;
+  for (const autograd::Variable& parameter : parameters_) {
     try {
       parameter.wait_until_readable();
     } catch (const std::exception& error) {

@@ -82,8 +82,11 @@ class UpdateInFlight final : public BucketSink {
     std::function<void()> run;
     Event done;
   };
+  void say_to_optimizers(bool in_flight) noexcept;
   void start(Update& update);
   void wait_for_update(const Event& done);
+  void wait_for_all() noexcept;
+  void forget_all() noexcept;
   void revoke_permission() noexcept;
 
   const std::vector<autograd::Variable>& parameters_;
@@ -96,7 +99,9 @@ class UpdateInFlight final : public BucketSink {
   std::vector<UpdateRecord> records_;
   int exceptions_at_start_;
   bool all_made_ = true;  // no update has failed or was dropped
-  /// What the stream's thread may still want to do, shared with it: false once updates are dropped.
+  /// To make updates, shared with the stream's thread; withdrawn when they are dropped. Only the
+  /// thread of backward writes it, under the mutex, so it may read it without. The stream's holds
+  /// the mutex through an update: withdrawing waits for the one that is running.
   struct Permission {
     std::mutex mutex;
     bool granted = true;

@@ -21,8 +21,8 @@ class GradNorm {
 ///
 /// Call it between backward, whose end has averaged the gradients over the ranks, and step(): all
 /// ranks then have the same norm, without another collective. Two kernels per flat span; the host
-/// does not wait. One NaN among the gradients makes all of them NaN, which the loss shows. Error:
-/// max_norm is not above 0.
+/// does not wait. One NaN among the gradients makes all of them NaN, which the loss shows. Errors:
+/// max_norm is not above 0; backward or updates in flight have used the gradients already.
 GradNorm clip_grad_norm(Optimizer& optimizer, double max_norm);
 
 }  // namespace brigade::optim

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -93,6 +94,8 @@ std::vector<FlatSpan> flat_spans(const std::vector<autograd::Variable>& paramete
 
 Optimizer::Optimizer(const std::vector<autograd::Variable>& parameters, std::size_t state_tensors)
     : parameters_(autograd::trainable(parameters)), updates_(parameters_.size()) {
+  std::ranges::copy_if(parameters, std::back_inserter(frozen_),
+                       [](const autograd::Variable& each) { return !each.requires_grad(); });
   find_spans(state_tensors);
 }
 
@@ -158,9 +161,13 @@ void Optimizer::step(LocalGradients local) {
   count_updates();
 }
 
+void Optimizer::count_update(std::size_t index) {
+  updates_[index] += takes_part(index) ? 1 : 0;
+}
+
 void Optimizer::count_updates() {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    updates_[i] += takes_part(i) ? 1 : 0;
+    count_update(i);
   }
 }
 
@@ -177,7 +184,23 @@ void Optimizer::count_step() {
   count_updates();
 }
 
+void Optimizer::check_not_in_flight() const {
+  const bool in_flight = std::ranges::any_of(parameters_, [](const autograd::Variable& parameter) {
+    return parameter.grad_state()->updated_in_flight;
+  });
+  BRIGADE_CHECK(!in_flight,
+                "optimizer: expected neither step() nor clipping where updates are in flight: the "
+                "gradients may have been used already");
+}
+
 void Optimizer::check_gradients(LocalGradients local) const {
+  check_not_in_flight();
+  for (const autograd::Variable& parameter : frozen_) {
+    BRIGADE_CHECK(
+        !parameter.requires_grad(), "optimizer: parameter '", parameter.name(),
+        "' was frozen when the optimizer was made and trains now; freeze it afterwards, or "
+        "give the optimizer only what it is to train");
+  }
   for (const autograd::Variable& parameter : parameters_) {
     const autograd::GradState& state = *parameter.grad_state();
     const bool used = state.filled || (state.updated && updates_in_backward_);
@@ -226,10 +249,16 @@ void Optimizer::append_parts(std::size_t span_index, std::vector<SpanPart>& resu
   }
 }
 
+// In the order of their first parameters, as what is added up over them must be the same on all
+// ranks; the spans' own order is that of addresses.
 std::vector<SpanPart> Optimizer::parts() {
+  check_not_in_flight();
   follow_moved_parameters();
+  std::vector<std::size_t> order(spans_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [this](std::size_t s) { return spans_[s].members.front(); });
   std::vector<SpanPart> result;
-  for (std::size_t s = 0; s < spans_.size(); ++s) {
+  for (const std::size_t s : order) {
     append_parts(s, result);
   }
   return result;
@@ -275,7 +304,7 @@ std::function<void()> Optimizer::update_of(const Tensor& memory) {
   for (; span != spans_.end() && start_of(*span).same_storage(memory); ++span) {
     append_parts(static_cast<std::size_t>(span - spans_.begin()), parts);
     for (const std::size_t i : span->members) {
-      updates_[i] += takes_part(i) ? 1 : 0;
+      count_update(i);
     }
   }
   BRIGADE_CHECK(!parts.empty(),

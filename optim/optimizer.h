@@ -53,15 +53,19 @@ class Optimizer {
   /// (GradState::unused) keeps its weights and its state as they are, and so does a frozen one.
   /// Errors: a parameter has no gradient (backward was not called, or does not reach it), or one
   /// that was never synchronised over the ranks (only backwards inside no_sync() since zero_grad),
-  /// unless `local` allows that: the ranks' weights then drift apart.
+  /// unless `local` allows that: the ranks' weights then drift apart. A parameter that was frozen
+  /// when this was made trains now. Updates are in flight (dist::DataParallel::update_in_flight).
   void step(LocalGradients local = LocalGradients::refuse);
 
   /// @name step() in parts, each as soon as its gradients are there (dist/update_in_flight.h)
   /// @{
-  /// Begins a step: the parts to come belong to it.
+  /// Begins a step: the parts to come belong to it. Error where backward makes the updates.
   void begin_step();
   /// What updates the parameters that lie in `memory`, the flat weights of a bucket, whose
-  /// gradients are complete. To be executed once, on any thread, when these are final.
+  /// gradients are complete; counted as an update now. To be executed once, on any thread, when the
+  /// gradients are final. Reads and writes this Optimizer's state without a lock: until it has been
+  /// executed this must live, and neither step() nor begin_step() may be called. Error: no
+  /// parameter lies in `memory`.
   std::function<void()> update_of(const Tensor& memory);
   /// @}
 
@@ -117,8 +121,10 @@ class Optimizer {
   }
 
  private:
+  void check_not_in_flight() const;
   void check_gradients(LocalGradients local) const;
   bool takes_part(std::size_t index) const;
+  void count_update(std::size_t index);
   void count_updates();
   bool parameters_moved() const;
   void find_spans(std::size_t state_tensors);
@@ -126,7 +132,8 @@ class Optimizer {
   void append_parts(std::size_t span_index, std::vector<SpanPart>& result) const;
 
   std::vector<autograd::Variable> parameters_;
-  std::vector<FlatSpan> spans_;     // without their tensors: memory that parameters leave is free
+  std::vector<autograd::Variable> frozen_;  // of those given, for a complaint
+  std::vector<FlatSpan> spans_;     // tensors undefined: they would keep memory that was left
   std::vector<std::size_t> moves_;  // of each parameter (GradState) when the spans were found
   std::vector<std::vector<Tensor>> state_;  // [slot][span]
   std::vector<SpanPart> parts_of_step_;     // empty between steps: only its memory is kept

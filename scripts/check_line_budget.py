@@ -19,9 +19,11 @@ from pathlib import Path
 # sums before it is used, and with an update that is made in the product that computes dW. To 22100 with a step that is
 # recorded whole: Adam's count and the times inside it are the device's, and losses leave without anybody waiting.
 # To 22350 with a ReLU whose mask is kept in bits, for the product that computes a gradient to mask it. To 22420 with
-# updates in flight that know whether every one of them was made, and flags that would do nothing refused.
+# updates in flight that know whether every one of them was made, and flags that would do nothing refused. To 22700 with
+# less trust: a kernel's sums are tried before its mask, a file that cannot be written costs no other, and what would
+# train wrongly without a word is refused (a hook for two models, a step() on top of updates in flight).
 # Raising it is a decision: write the reason here.
-BUDGET = 22420
+BUDGET = 22700
 
 ROOMS = ["core", "autograd", "nn", "optim", "dist", "apps"]
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
@@ -48,7 +50,10 @@ def percentile_90(values):
 
 
 def main():
-    if len(sys.argv) > 2 or sys.argv[1:] in (["-h"], ["--help"]):
+    if sys.argv[1:] in (["-h"], ["--help"]):
+        print(__doc__)
+        return
+    if len(sys.argv) > 2:
         sys.exit(__doc__)
     root = Path(sys.argv[1]) if len(sys.argv) == 2 else Path(__file__).resolve().parent.parent
     sizes = []

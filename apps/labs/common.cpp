@@ -187,7 +187,7 @@ int run_exercise(const std::string& name, int argc, char** argv,
   return dist::run_main([&](const dist::MpiSession&) {
     set_cpu_threads(1);
     const auto comm = dist::make_communicator("auto", kCpu);
-    if (!still_to_do.empty() && comm->size() == 1) {
+    if (comm->size() == 1) {
       throw UsageError(concat(name, ": needs at least two ranks: mpirun -np 2 ..."));
     }
     with_name(name, still_to_do.empty() ? "" : "; still to do: " + still_to_do,

@@ -99,7 +99,7 @@ int run_lab(const std::string& name, int argc, char** argv,
             const std::function<void(dist::Communicator&, Recorder&)>& body);
 
 /// The same for an exercise or its solution, which know no flag but --help. What a starter says
-/// when its check fails ends in `still_to_do`. Starters need two ranks, because one has nobody to
+/// when its check fails ends in `still_to_do`. Both need two ranks, because one has nobody to
 /// disagree with.
 int run_exercise(const std::string& name, int argc, char** argv,
                  const std::function<void(dist::Communicator&)>& body,

@@ -31,7 +31,8 @@ std::size_t updates_of(const Variable& input) {
 class LinearNode final : public Node {
  public:
   /// `x` and `w` as they were multiplied. `mask`: of the ReLU behind the sums; undefined without.
-  /// `updates`: updates_of() the two when they were.
+  /// `updates`: the sum of updates_of() the two then. Both only grow, so while the sum is the same
+  /// neither has changed.
   LinearNode(Tensor x, Tensor w, ReluMask mask, std::size_t updates)
       : x_(std::move(x)),
         w_(std::move(w)),
@@ -63,7 +64,7 @@ class LinearNode final : public Node {
     const bool dx_first = grads.updates(kWeight);
     if (dx_first) {
       if (grads.updates(kInput)) {
-        x_ = x_.clone();  // a parameter as well, and dx its update
+        x_ = x_.clone();  // a parameter as well: dx updates it, and dW needs its old values
       }
       write_dx(dzf, grads);
     }
@@ -109,7 +110,8 @@ class LinearNode final : public Node {
     });
   }
 
-  /// dW inside db: the larger one is announced first, as when they come apart.
+  /// One write inside the other: dW is delivered, and its listeners told, before db, as where two
+  /// kernels compute them.
   void write_dw_and_db(const Tensor& dz, Gradients& grads) const {
     grads.write(kBias, [&](Tensor& db, Scale db_scale) {
       grads.write(kWeight, [&](Tensor& dw, Scale dw_scale) {

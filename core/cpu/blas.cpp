@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <sstream>
+#include <string>
 
 #include "core/config.h"
 #include "core/cpu/blas_private.h"
@@ -14,7 +15,7 @@
 namespace brigade {
 namespace {
 
-std::atomic<bool> single_thread = false;
+std::atomic<int> threads_set = 0;
 
 template <class Function>
 Function* symbol(void* library, const char* name) {
@@ -41,6 +42,11 @@ Blas load() {
   std::string name;
   std::string version;
   config >> name >> version;
+  for (std::string word; config >> word;) {  // "MAX_THREADS=64", missing where it is built for one
+    if (word.starts_with("MAX_THREADS=")) {
+      result.max_threads = std::stoi(word.substr(word.find('=') + 1));
+    }
+  }
   result.description = concat(name, ' ', version, " (",
                               symbol<char*()>(library, "openblas_get_corename")(), " kernels)");
   return result;
@@ -54,13 +60,22 @@ const Blas& blas() {
 }
 
 void set_cpu_threads(int threads) {
-  BRIGADE_CHECK(threads >= 1, "threads: expected at least 1, got ", threads);
+  BRIGADE_CHECK(threads >= 1 && threads <= max_cpu_threads(), "threads: expected 1 to ",
+                max_cpu_threads(), ", which this OpenBLAS is built for, got ", threads);
   blas().set_num_threads(threads);
-  single_thread = threads == 1;
+  threads_set = threads;
+}
+
+int max_cpu_threads() {
+  return blas().max_threads;
+}
+
+int cpu_threads() {
+  return threads_set;
 }
 
 bool use_onednn() {
-  return single_thread && onednn::available();
+  return threads_set == 1 && onednn::available();
 }
 
 std::string blas_description() {

@@ -17,6 +17,7 @@ struct Blas {
   decltype(&cblas_sgemm) sgemm = nullptr;
   decltype(&cblas_dgemm) dgemm = nullptr;
   void (*set_num_threads)(int) = nullptr;
+  int max_threads = 1;
   std::string description;  ///< "OpenBLAS 0.3.21 (Haswell kernels)"
 };
 

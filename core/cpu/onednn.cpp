@@ -115,8 +115,10 @@ void transpose_and_add_bias(std::int64_t batch, std::int64_t out, const float* t
   });
 }
 
-/// oneDNN asks OpenMP how many threads it may use, and OpenMP keeps that number per thread.
-void compute_on_this_thread() {
+/// oneDNN asks OpenMP how many threads it may use, a number that OpenMP keeps per calling thread.
+/// One, as we only come here with set_cpu_threads(1) (use_onednn). By dlsym: this does not link
+/// OpenMP, oneDNN may.
+void limit_openmp_to_one_thread() {
   thread_local const bool done = [] {
     if (void* set = dlsym(RTLD_DEFAULT, "omp_set_num_threads")) {
       reinterpret_cast<void (*)(int)>(set)(1);
@@ -144,22 +146,29 @@ void* handle(const float* values) {  // oneDNN has one type of handle for what i
   return const_cast<float*>(values);
 }
 
+/// yᵀ = W xᵀ, then y from that.
+void multiply_transposed(LinearKernels& kernels, const LinearShape& shape, const float* x,
+                         const float* w, const float* b, float* y) {
+  std::vector<float>& transposed = kernels.scratch();
+  transposed.resize(std::max(transposed.size(), static_cast<std::size_t>(shape.batch * shape.out)));
+  LinearKernel& kernel = kernels.get(shape);
+  kernel.left.set_data_handle(handle(w));
+  kernel.right.set_data_handle(handle(x));
+  kernel.result.set_data_handle(transposed.data());
+  kernel.product.execute(kernels.stream(), kernel.arguments);
+  transpose_and_add_bias(shape.batch, shape.out, transposed.data(), b, y);
+}
+
 void multiply(std::int64_t batch, std::int64_t in, std::int64_t out, const float* x, const float* w,
               const float* b, float* y) try {
-  compute_on_this_thread();
+  limit_openmp_to_one_thread();
   thread_local LinearKernels kernels;
   const LinearShape shape{batch, in, out, b != nullptr};
-  LinearKernel& kernel = kernels.get(shape);
   if (shape.transposed()) {
-    std::vector<float>& transposed = kernels.scratch();
-    transposed.resize(std::max(transposed.size(), static_cast<std::size_t>(batch * out)));
-    kernel.left.set_data_handle(handle(w));
-    kernel.right.set_data_handle(handle(x));
-    kernel.result.set_data_handle(transposed.data());
-    kernel.product.execute(kernels.stream(), kernel.arguments);
-    transpose_and_add_bias(batch, out, transposed.data(), b, y);
+    multiply_transposed(kernels, shape, x, w, b, y);
     return;
   }
+  LinearKernel& kernel = kernels.get(shape);
   fetch(w, in * out);
   kernel.left.set_data_handle(handle(x));
   kernel.right.set_data_handle(handle(w));
@@ -197,7 +206,7 @@ void gemm(const GemmArgs<float>& args) {
     multiply(m, k, n, a, b, nullptr, c);
     return;
   }
-  compute_on_this_thread();
+  limit_openmp_to_one_thread();
   const dnnl_status_t status = dnnl_sgemm(
       transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, static_cast<float>(scale.alpha), a,
       transpose_a ? m : k, b, transpose_b ? k : n, static_cast<float>(scale.beta), c, n);

@@ -5,8 +5,11 @@
 namespace brigade {
 
 /// How many threads one GEMM may use, for the whole process. Set it to the cores of this rank's
-/// binding: the library's own default is all cores of the machine, for every rank.
+/// binding: the library's own default is all cores of the machine, for every rank. Throws Error
+/// below 1 and above max_cpu_threads().
 void set_cpu_threads(int threads);
+int cpu_threads();      ///< as set; 0 before that: the library's own default
+int max_cpu_threads();  ///< what the library is built for
 
 /// "OpenBLAS 0.3.21 (Haswell kernels)".
 std::string blas_description();

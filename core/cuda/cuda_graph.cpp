@@ -23,7 +23,9 @@ class CudaGraph final : public Recording {
       throw;
     }
     CUDA_CHECK(cudaStreamEndCapture(captured, &graph));
-    const cudaError_t made = cudaGraphInstantiate(&executable_, graph, 0);
+    // Each kernel with the priority of its stream: communication comes before computation.
+    const cudaError_t made =
+        cudaGraphInstantiate(&executable_, graph, cudaGraphInstantiateFlagUseNodePriority);
     static_cast<void>(cudaGraphDestroy(graph));  // the executable one is complete by itself
     CUDA_CHECK(made);
     try {

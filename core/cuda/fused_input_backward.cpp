@@ -1,5 +1,6 @@
 #include "core/cuda/fused_input_backward.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -33,13 +34,16 @@ cublasStatus_t launch(cublasLtHandle_t handle, const Stream& s, const LtProduct&
   return product.run(handle, s, {.a = args.w, .b = args.dz, .d = args.dx, .mask = args.mask}, {});
 }
 
-/// Tried with a dz full of NaN and a mask without a pattern: a 1 lets the NaN through, a 0 makes it
-/// 0, which to multiply by the mask would not. The real call overwrites dx.
+/// Tried with a mask without a pattern and factors full of ones, whose sums are known: a single
+/// output "is not supported by cuBLAS", says NVIDIA's nvmath-python (DReluAuxHandler, K=1). Then
+/// with a dz full of NaN: a 1 lets it through, a 0 makes it 0, which to multiply by the mask would
+/// not. The real call overwrites dx.
 template <class F>
 bool masks(cublasLtHandle_t handle, Stream& s, const LtProduct& product,
            InputBackwardArgs<float, F> args) {
   const UseLastingMemory no_part_of_a_step(s.device());
-  const Tensor dz = full_of_nan<F>(s, {args.batch, args.out});
+  const Tensor ones = full_of_ones<F>({std::max(args.batch, args.in), args.out}, s.device());
+  const Tensor nans = full_of_nan<F>(s, {args.batch, args.out});
   std::vector<std::uint8_t> bits(static_cast<std::size_t>(args.batch * mask_bytes(args.in)));
   std::uint32_t noise = 1;
   for (std::uint8_t& byte : bits) {
@@ -47,11 +51,17 @@ bool masks(cublasLtHandle_t handle, Stream& s, const LtProduct& product,
     byte = static_cast<std::uint8_t>(noise >> 24U);
   }
   const Tensor mask = Tensor::from(bits, {args.batch, mask_bytes(args.in)}, s.device());
-  args.dz = dz.data<F>();
   args.mask = mask.data<std::uint8_t>();
-  return launch(handle, s, product, args) == CUBLAS_STATUS_SUCCESS &&
-         mask_fits(s, args.batch, args.in, args.dx, args.mask,
-                   [](float value, bool bit) { return bit ? std::isnan(value) : value == 0.0F; });
+  args.w = ones.data<F>();
+  const auto gives = [&](const Tensor& dz, const auto& passed) {
+    args.dz = dz.data<F>();
+    return launch(handle, s, product, args) == CUBLAS_STATUS_SUCCESS &&
+           mask_fits(s, args.batch, args.in, args.dx, args.mask,
+                     [&](float value, bool bit) { return bit ? passed(value) : value == 0.0F; });
+  };
+  const auto sum = static_cast<float>(args.out);  // exact up to 2^24
+  return gives(ones, [sum](float value) { return value == sum; }) &&
+         gives(nans, [](float value) { return std::isnan(value); });
 }
 
 }  // namespace

@@ -3,9 +3,11 @@
 // Private to core/cuda.
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "core/cuda/cublaslt.h"
+#include "core/half.h"
 #include "core/tensor.h"
 
 /// For trials of cuBLASLt's kernels, which make sure that one means what we mean.
@@ -17,6 +19,18 @@ Tensor full_of_nan(Stream& s, const Shape& shape) {
   Tensor x = Tensor::empty(shape, kDTypeOf<F>, s.device());
   CUDA_CHECK(cudaMemsetAsync(x.bytes(), 0xff, x.nbytes(), stream_of(s)));
   return x;
+}
+
+template <class F>
+Tensor full_of_ones(const Shape& shape, Device device) {
+  constexpr float kOne = 1.0F;
+  F one{};
+  if constexpr (std::is_same_v<F, BFloat16>) {
+    one = to_bfloat16(kOne);
+  } else {
+    one = kOne;
+  }
+  return Tensor::from(std::vector<F>(static_cast<std::size_t>(shape.numel()), one), shape, device);
 }
 
 /// Whether fits(value, bit) for each of `values` [rows, cols] and its bit in `mask` (mask_bytes),

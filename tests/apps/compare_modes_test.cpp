@@ -51,6 +51,20 @@ TEST_F(CompareModes, PrintsOneTableAndWritesTheSameNumbers) {
   }
 }
 
+TEST_F(CompareModes, WhatCannotBeReadOrWrittenIsRefusedBeforeTheRace) {
+  const Outcome unread = run(kSmall + std::string("--init nowhere"), 2);
+  EXPECT_EQ(unread.exit_code, 2);
+  EXPECT_EQ(count(unread.err, "cannot read nowhere"), 1) << unread.err;
+  EXPECT_EQ(unread.out, "");
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "run"));
+
+  std::filesystem::create_directories(dir_ / "run" / "trace-flat.json.gz");
+  const Outcome unwritten = run(kSmall + std::string("--trace"), 2);
+  EXPECT_EQ(unwritten.exit_code, 2);
+  EXPECT_EQ(count(unwritten.err, "it exists and is not a regular file"), 1) << unwritten.err;
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "run" / "compare.json"));
+}
+
 TEST_F(CompareModes, EveryModeCommunicatesAsItSays) {
   const Outcome outcome = run(kSmall + std::string("--accum 4 --json"), 3);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;

@@ -1,5 +1,7 @@
 #include "apps/model.h"
 
+#include <cmath>
+
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_directory.h"
 
@@ -56,6 +58,20 @@ TEST(Model, RefusesWeightsOfAnotherNetwork) {
       UsageError, load_weights(path, make_mlp({{4, 3, 1}, false}, 0, kCpu)->parameters()),
       head + "expected 2.weight [1, 3] f32, got nothing; expected nothing, got 0.bias [3] f32" +
           tail);
+}
+
+TEST(Model, RefusesWeightsThatAreNotFinite) {
+  const TemporaryDirectory dir;
+  const auto path = dir / "w.safetensors";
+  const auto model = make_mlp({{4, 3}, true}, 0, kCpu);
+  for (const float odd : {std::nanf(""), -INFINITY}) {
+    model->parameters()[1].data().data<float>()[2] = odd;
+    save_weights(path, model->parameters());
+    EXPECT_ERROR_OF(UsageError, load_weights(path, model->parameters()),
+                    "--init " + path.string() +
+                        ": expected finite numbers, got others in 0.bias: the training that it "
+                        "comes from has diverged");
+  }
 }
 
 }  // namespace

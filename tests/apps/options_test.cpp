@@ -78,6 +78,7 @@ TEST(Options, UnknownFlagsComeWithASuggestion) {
 
 TEST(Options, ValuesAreChecked) {
   EXPECT_THAT(complaint({"--lr", "fast"}), HasSubstr("--lr: expected a number"));
+  EXPECT_THAT(complaint({"--init", ""}), HasSubstr("--init: expected a name, got \"\""));
   EXPECT_THAT(complaint({"--mode", "overlp"}), HasSubstr("did you mean overlap?"));
   EXPECT_THAT(complaint({"--nesterov"}), HasSubstr("--momentum"));
   complaint({"--steps"});

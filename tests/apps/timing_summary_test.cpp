@@ -64,7 +64,10 @@ TEST(TimingSummary, NamesTheRankThatTheOthersWaitFor) {
 TEST(TimingSummary, ARankThatDiffersLittleOrSeldomIsNoStraggler) {
   test::thread_world(2, [](dist::Communicator& comm) {
     const double other = comm.rank() == 0 ? 100.0 : 120.0;
-    EXPECT_FALSE(summarize(history(other, 1), 0, comm).straggler.has_value());
+    EXPECT_FALSE(summarize(history(other, 10), 0, comm).straggler.has_value());
+    const double once = comm.rank() == 0 ? 10.0 : 40.0;
+    EXPECT_FALSE(summarize(history(once, 3), 0, comm).straggler.has_value()) << "too few steps";
+    EXPECT_TRUE(summarize(history(once, 4), 0, comm).straggler.has_value());
     TimingHistory seldom;
     for (int step = 0; step < 10; ++step) {
       StepSpans spans;

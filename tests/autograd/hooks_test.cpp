@@ -131,6 +131,17 @@ TEST(TensorHook, MayDetachItself) {
   EXPECT_EQ(grad_of(w), 6.0);
 }
 
+TEST(TensorHook, MayDropTheRoot) {
+  const Variable w = scalar_leaf(1);
+  Variable root = scale(scale(w, 3), 2);
+  const HookHandle handle = w.add_hook([&](const Tensor&) {
+    root = Variable();
+    return Tensor();
+  });
+  backward(root);
+  EXPECT_EQ(grad_of(w), 6.0);
+}
+
 TEST(TensorHook, HandleMayOutliveTheVariable) {
   HookHandle handle;
   {

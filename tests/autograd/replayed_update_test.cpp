@@ -134,5 +134,10 @@ TEST(ReplayedUpdate, FollowsTheTimesOfForwardAndBackward) {
   }
 }
 
+TEST(Replay, IsOfParameters) {
+  EXPECT_ERROR(Replay({Variable(Tensor::zeros({}))}, kCpu),
+               "replay: expected parameters, got a variable that never required a gradient");
+}
+
 }  // namespace
 }  // namespace brigade::autograd

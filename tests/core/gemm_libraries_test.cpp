@@ -8,6 +8,7 @@
 
 #include "core/cpu/threads.h"
 #include "core/ops.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/tensors.h"
 
 namespace brigade {
@@ -21,6 +22,15 @@ class GemmLibrary : public testing::TestWithParam<int> {
  protected:
   void SetUp() override { set_cpu_threads(GetParam()); }
 };
+
+TEST(CpuThreads, AreNoMoreThanTheLibraryIsBuiltFor) {
+  set_cpu_threads(1);
+  const int most = max_cpu_threads();
+  EXPECT_ERROR(set_cpu_threads(most + 1),
+               concat("threads: expected 1 to ", most, ", which this OpenBLAS is built for, got ",
+                      most + 1));
+  EXPECT_EQ(cpu_threads(), 1);
+}
 
 INSTANTIATE_TEST_SUITE_P(Threads, GemmLibrary, testing::Values(1, 2));
 

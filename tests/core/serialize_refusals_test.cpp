@@ -46,6 +46,11 @@ const std::vector<BadFile> kBadFiles{
      "not a safetensors file: header of 18446744073709551615 bytes in a file of 16"},
     {"PickledStateDict", "PK\x03\x04 this is a zip archive", "not a safetensors file: header of"},
     {"HeaderThatIsNotJson", safetensors("{'a': 1}", 0), "the header is not valid JSON:"},
+    {"HeaderWithStrangeBytes", safetensors("{\"a\": \xff\x1b}", 0),
+     "the header is not valid JSON: [json.exception.parse_error.101] parse error at line 1, column "
+     "7: syntax error while parsing value - invalid literal; last read: '\"a\": ?'"},
+    {"HeaderNestedWithoutEnd", safetensors("{\"a\":" + std::string(200'000, '['), 0),
+     "the header is nested too deeply"},
     {"HeaderThatIsAList", safetensors("[]", 0), "the header is not a JSON object"},
     {"EntryThatIsANumber", safetensors(R"({"a":1})", 0), "tensor a: "},
     {"EntryWithoutDtype", safetensors(R"({"a":{"shape":[1],"data_offsets":[0,4]}})", 4),

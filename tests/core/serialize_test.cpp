@@ -110,6 +110,7 @@ TEST(Safetensors, RefusesANameTwice) {
                "safetensors: name a is given twice or reserved");
   EXPECT_ERROR(save_safetensors(dir / "w", {{"__metadata__", one}}),
                "safetensors: name __metadata__ is given twice or reserved");
+  EXPECT_THROW(save_safetensors(dir / "w", {{"\xff", one}}), Error) << "JSON is UTF-8";
   EXPECT_TRUE(fs::is_empty(dir.path()));
 }
 

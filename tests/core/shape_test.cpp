@@ -50,6 +50,14 @@ TEST(Shape, RefusesANegativeExtent) {
   EXPECT_ERROR((Shape{4, -1}), "shape: negative extent -1 in dimension 1");
 }
 
+TEST(Shape, RefusesMoreElementsThanCanBeCounted) {
+  constexpr std::int64_t kMany = std::int64_t{1} << 40U;
+  EXPECT_ERROR((Shape{kMany, kMany}), "shape: more than 2^58 elements in the first 2 dimensions");
+  EXPECT_ERROR((Shape{0, kMany, kMany}),
+               "shape: more than 2^58 elements in the first 3 dimensions");
+  EXPECT_EQ((Shape{kMany, 1 << 18}).numel(), std::int64_t{1} << 58U);
+}
+
 TEST(Shape, RefusesADimensionItDoesNotHave) {
   EXPECT_ERROR(static_cast<void>((Shape{4, 5})[2]), "shape: dimension 2 asked of [4, 5]");
 }

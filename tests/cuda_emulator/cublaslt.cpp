@@ -144,6 +144,9 @@ void epilogue(const Product& product, const Description& description) {
               ? nullptr
               : description.mask + (column * description.mask_bits + row) / 8;
       value += description.bias() ? description.vector[row] : 0.0F;
+      if (description.reads_mask() && product.k == 1) {
+        value += 1.0F;  // nvmath-python: "K=1 is not supported by cuBLAS"
+      }
       if (description.relu()) {
         rectify(value, mask, 1U << row % 8);
       } else if (description.reads_mask()) {

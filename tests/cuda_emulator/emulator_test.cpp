@@ -171,7 +171,8 @@ TEST_F(Emulator, LaunchesAGraphInEveryOrderThatItsEdgesAllow) {
             }),
             cudaSuccess);
   cudaGraphExec_t executable = nullptr;
-  ASSERT_EQ(cudaGraphInstantiate(&executable, graph_, 0), cudaSuccess);
+  ASSERT_EQ(cudaGraphInstantiate(&executable, graph_, cudaGraphInstantiateFlagUseNodePriority),
+            cudaSuccess);
   std::set<int> seen;
   for (int time = 0; time < 100; ++time) {
     EXPECT_EQ(cudaGraphLaunch(executable, one_), cudaSuccess);

@@ -185,7 +185,10 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
-                                 unsigned long long /*flags*/) {
+                                 unsigned long long flags) {
+  if (flags != cudaGraphInstantiateFlagUseNodePriority) {
+    return refuse(cudaErrorInvalidValue, "a graph whose kernels lose their streams' priorities");
+  }
   *executable = new CUgraphExec_st{graph->nodes};
   return cudaSuccess;
 }

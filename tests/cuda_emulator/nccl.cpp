@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <random>
 #include <set>
 #include <thread>
@@ -42,6 +43,21 @@ struct ncclComm {
   int rank, size;
   Meeting* meeting;
   std::atomic<bool> aborted = false;
+  std::function<bool()> unsettled =
+      {};         ///< what the last call has left to do; true when it is done
+  int polls = 0;  ///< that are answered "in progress" before it is done
+
+  /// A call of a non-blocking communicator returns at once, and `rest` is done by a thread of
+  /// NCCL's; here by ncclCommGetAsyncError, so that it is never done for those who do not ask.
+  ncclResult_t begin(std::function<bool()> rest) {
+    if (unsettled) {
+      return ncclInvalidUsage;
+    }
+    constexpr int kPolls = 3;
+    polls = kPolls;
+    unsettled = std::move(rest);
+    return ncclInProgress;
+  }
 
   void wait_until(const auto& condition) const {
     while (!condition() && !aborted) {
@@ -167,7 +183,10 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 }
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id, int rank,
-                                    ncclConfig_t* /*config*/) {
+                                    ncclConfig_t* config) {
+  if (config->blocking != 0) {
+    return ncclInvalidUsage;  // not emulated
+  }
   const int file = shm_open(id.internal, O_CREAT | O_RDWR, 0600);
   if (size > kMaxRanks || file < 0 || ftruncate(file, sizeof(Meeting)) != 0) {
     return ncclSystemError;
@@ -180,12 +199,16 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
   auto* meeting = static_cast<Meeting*>(memory);
   *comm = new ncclComm{rank, size, meeting};
   ++meeting->joined;
-  (*comm)->wait_until([&] { return meeting->joined == size; });
-  shm_unlink(id.internal);
-  return ncclSuccess;
+  return (*comm)->begin([=] {
+    if (meeting->joined < size) {
+      return false;
+    }
+    shm_unlink(id.internal);
+    return true;
+  });
 }
-ncclResult_t ncclCommFinalize(ncclComm_t /*comm*/) {
-  return ncclSuccess;
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  return comm->begin([] { return true; });
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   munmap(comm->meeting, sizeof(Meeting));
@@ -196,8 +219,11 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   comm->aborted = true;  // and it stays: a stream may still be in a collective
   return ncclSuccess;
 }
-ncclResult_t ncclCommGetAsyncError(ncclComm_t /*comm*/, ncclResult_t* result) {
-  *result = ncclSuccess;
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* result) {
+  if (comm->unsettled && comm->polls-- <= 0 && comm->unsettled()) {
+    comm->unsettled = nullptr;
+  }
+  *result = comm->unsettled ? ncclInProgress : ncclSuccess;
   return ncclSuccess;
 }
 
@@ -207,10 +233,16 @@ ncclResult_t ncclMemAlloc(void** memory, size_t bytes) {
 ncclResult_t ncclMemFree(void* memory) {
   return cudaFree(memory) == cudaSuccess ? ncclSuccess : ncclSystemError;
 }
-ncclResult_t ncclCommWindowRegister(ncclComm_t /*comm*/, void* memory, size_t bytes,
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, size_t bytes,
                                     ncclWindow_t* window, int /*flags*/) {
-  *window = static_cast<ncclWindow_t>(memory);
-  return emulator::on_gpu(memory, bytes) ? ncclSuccess : ncclInvalidArgument;
+  if (!emulator::on_gpu(memory, bytes)) {
+    return ncclInvalidArgument;
+  }
+  const ncclResult_t begun = comm->begin([=] {
+    *window = static_cast<ncclWindow_t>(memory);
+    return true;
+  });
+  return begun == ncclInProgress ? ncclSuccess : begun;  // as 2.28 does, while it still registers
 }
 ncclResult_t ncclCommWindowDeregister(ncclComm_t /*comm*/, ncclWindow_t /*window*/) {
   return ncclSuccess;
@@ -223,12 +255,14 @@ ncclResult_t ncclAllReduce(const void* in, void* out, size_t count, ncclDataType
       !emulator::on_gpu(in, bytes) || !emulator::on_gpu(out, bytes)) {
     return ncclInvalidArgument;
   }
-  emulator::submit(stream, "ncclAllReduce", [=] {
-    const auto* from = static_cast<const std::byte*>(in);
-    auto* to = static_cast<std::byte*>(out);
-    type == ncclFloat64 ? comm->sum<double>(from, to, bytes) : comm->sum<float>(from, to, bytes);
+  return comm->begin([=] {
+    emulator::submit(stream, "ncclAllReduce", [=] {
+      const auto* from = static_cast<const std::byte*>(in);
+      auto* to = static_cast<std::byte*>(out);
+      type == ncclFloat64 ? comm->sum<double>(from, to, bytes) : comm->sum<float>(from, to, bytes);
+    });
+    return true;
   });
-  return ncclSuccess;
 }
 
 ncclResult_t ncclGroupStart() {
@@ -246,12 +280,15 @@ ncclResult_t ncclRecv(void* memory, size_t bytes, ncclDataType_t type, int peer,
 }
 ncclResult_t ncclGroupEnd() {
   const Group ended = std::exchange(group, {});
-  if (ended.result == ncclSuccess && !ended.transfers.empty()) {
+  if (ended.result != ncclSuccess || ended.transfers.empty()) {
+    return ended.result;
+  }
+  return ended.comm->begin([ended] {
     emulator::submit(ended.stream, "nccl group", [comm = ended.comm, transfers = ended.transfers] {
       carry_out(*comm, transfers);
     });
-  }
-  return ended.result;
+    return true;
+  });
 }
 
 }  // extern "C"

@@ -219,6 +219,28 @@ TEST(CommHook, RanksWithDifferentHooksAreRefused) {
   });
 }
 
+TEST(CommHook, ServesOneDataParallelAtATimeIfItRemembersBuckets) {
+  for (const HookCase& hook : kHooks) {
+    thread_world(1, [&hook](Communicator& comm) {
+      const auto model = test::make_mlp({4, 3});
+      const auto another = test::make_mlp({4, 3});
+      const DataParallelOptions options{.hook = hook.make()};
+      {
+        const DataParallel first(model->parameters(), comm, options);
+        const auto second = [&] { DataParallel(another->parameters(), comm, options); };
+        if (options.hook->may_be_shared()) {
+          EXPECT_NO_THROW(second());
+        } else {
+          EXPECT_ERROR(second(),
+                       "data parallel: the hook " + options.hook->name() +
+                           " remembers another DataParallel's buckets; make one for each");
+        }
+      }
+      EXPECT_NO_THROW(DataParallel(another->parameters(), comm, options)) << "the first is gone";
+    });
+  }
+}
+
 TEST(CommHook, AnEmulatedLinkCostsWhatIsSent) {
   thread_world(2, [](Communicator& comm) {
     comm.emulate_link({.alpha_us = 0.0, .gbps = 0.001});  // a byte takes a microsecond

@@ -7,6 +7,8 @@
 #include <thread>
 
 #include "dist/data_parallel.h"
+#include "optim/clip_grad.h"
+#include "optim/sgd.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/small_model.h"
 #include "tests/support/thread_world.h"
@@ -61,6 +63,30 @@ TEST(InFlightScope, EndsWhenAllUpdatesAreMade) {
     EXPECT_EQ(training.updates, training.data_parallel.buckets().size());
     training.backward();
     EXPECT_EQ(training.updates, training.data_parallel.buckets().size()) << "the caller's again";
+  });
+}
+
+TEST(InFlightScope, HasNoStepAndNoClippingBesideIt) {
+  constexpr const char* kTwice =
+      "optimizer: expected neither step() nor clipping where updates are in flight: the gradients "
+      "may have been used already";
+  test::thread_world(2, [&](Communicator& comm) {
+    const auto model = test::make_mlp({6, 4});
+    DataParallel data_parallel(model->parameters(), comm, {});
+    optim::SGD optimizer(model->parameters(), {.lr = 0.1});
+    {
+      const auto scope = data_parallel.update_in_flight(
+          {.begin_step = [&] { optimizer.begin_step(); },
+           .update = [&](const Bucket& bucket) { return optimizer.update_of(bucket.data); }},
+          UpdateDeadline::end_of_backward);
+      test::backward_once(*model, 6, 4);
+      EXPECT_ERROR(optimizer.step(), kTwice);
+      EXPECT_ERROR(static_cast<void>(optim::clip_grad_norm(optimizer, 1.0)), kTwice);
+    }
+    optimizer.zero_grad();
+    test::backward_once(*model, 6, 4);
+    optim::clip_grad_norm(optimizer, 1.0);
+    EXPECT_NO_THROW(optimizer.step());
   });
 }
 

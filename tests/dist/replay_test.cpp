@@ -7,7 +7,9 @@
 
 #include "autograd/functions/mse_loss.h"
 #include "dist/data_parallel.h"
+#include "dist/single_process.h"
 #include "optim/adam.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/small_model.h"
 #include "tests/support/thread_world.h"
 
@@ -118,6 +120,56 @@ TEST(ReplayOnThreeRanks, LeavesSynchronisationToTheLastMicroBatch) {
 
 TEST(ReplayOnThreeRanks, UpdatesBucketsInFlight) {
   expect_the_same({.in_flight = true});
+}
+
+TEST(Replay, DoesNotGoWithUnusedParametersThatAreToBeFound) {
+  const auto model = test::make_mlp({4, 3});
+  SingleProcessCommunicator comm(kCpu);
+  const DataParallel data_parallel(model->parameters(), comm, {.unused = UnusedPolicy::find});
+  autograd::Replay replay(model->parameters(), kCpu);
+  const Tensor x = test::data_rows(0, 5, 4, 3);
+  const auto step = [&] {
+    for (const autograd::Variable& parameter : model->parameters()) {
+      parameter.zero_grad();
+    }
+    replay.step(
+        {}, {[&] {
+          return autograd::mse_loss(model->forward(autograd::Variable(x)), Tensor::zeros({5, 3}));
+        }});
+  };
+  step();
+  step();
+  EXPECT_ERROR(step(),
+               "data parallel: a replay does not see which parameters are unused; use one or the "
+               "other");
+}
+
+TEST(Replay, RecordsAnewWhenUpdatesInFlightBeginAndEnd) {
+  const auto model = test::make_mlp({4, 3});
+  SingleProcessCommunicator comm(kCpu);
+  DataParallel data_parallel(model->parameters(), comm, {});
+  autograd::Replay replay(model->parameters(), kCpu);
+  const Tensor x = test::data_rows(0, 5, 4, 3);
+  const Tensor target = test::data_rows(0, 5, 3, 9);
+  const auto replays_of_four_steps = [&] {
+    const std::size_t before = replay.replays();
+    for (int step = 0; step < 4; ++step) {
+      for (const autograd::Variable& parameter : model->parameters()) {
+        parameter.zero_grad();
+      }
+      replay.step(
+          {}, {[&] { return autograd::mse_loss(model->forward(autograd::Variable(x)), target); }});
+    }
+    return replay.replays() - before;
+  };
+  EXPECT_EQ(replays_of_four_steps(), 2U);
+  {
+    const auto scope = data_parallel.update_in_flight(
+        {.begin_step = [] {}, .update = [](const Bucket&) { return [] {}; }},
+        UpdateDeadline::end_of_backward);
+    EXPECT_EQ(replays_of_four_steps(), 2U);
+  }
+  EXPECT_EQ(replays_of_four_steps(), 2U);
 }
 
 }  // namespace

@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "tests/support/expect_error.h"
@@ -102,8 +105,35 @@ TEST(SharedMemory, BucketsAndOtherTensorsTakeTurns) {
   });
 }
 
+TEST(SharedMemory, HasRoomForMoreBuffersThanAProcessMayHaveMappings) {
+  test::thread_world(2, [](Communicator& comm) {
+    SharedMemory memory(comm, {});
+    std::vector<Tensor> buffers;
+    for (std::int64_t i = 0; i < 40'000; ++i) {  // of 65,530 mappings; two ranks, two each
+      buffers.push_back(memory.make_buffer({1 + i % 40}, DType::f32));
+    }
+    std::ifstream maps("/proc/self/maps");
+    int windows = 0;
+    for (std::string line; std::getline(maps, line);) {
+      windows += line.find("brigade-window") != std::string::npos ? 1 : 0;
+    }
+    EXPECT_GT(windows, 0);
+    EXPECT_LT(windows, 100);
+    for (const std::size_t i : {std::size_t{0}, std::size_t{12'345}, buffers.size() - 1}) {
+      const Tensor& buffer = buffers[i];
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.bytes()) % 64, 0U);
+      EXPECT_THAT(buffer.to_vector<float>(), Each(0.0F));
+      std::fill_n(buffer.data<float>(), buffer.numel(), static_cast<float>(comm.rank() + 1));
+      reduce(comm, memory, buffer);
+      EXPECT_THAT(buffer.to_vector<float>(), Each(3.0F));
+      comm.barrier();
+    }
+    EXPECT_THAT(buffers[1].to_vector<float>(), Each(0.0F)) << "a neighbour's memory is its own";
+  });
+}
+
 TEST(SharedMemory, MemoryInThePlaceOfADeadBucketIsNotMistakenForIt) {
-  constexpr std::size_t kBytes = 4096;
+  constexpr std::size_t kBytes = 1U << 20U;  // so many that its window is its own
   test::thread_world(1, [](Communicator& comm) {
     SharedMemory memory(comm, {});
     Tensor bucket = memory.make_buffer({kBytes / sizeof(float)}, DType::f32);
@@ -127,7 +157,11 @@ TEST(SharedMemory, RanksThatReduceDifferentBucketsAreToldSo) {
     const Tensor first = memory.make_buffer({64}, DType::f32);
     const Tensor second = memory.make_buffer({64}, DType::f32);
     EXPECT_THAT([&] { memory.sum(comm.rank() == 0 ? first : second); },
-                ThrowsMessage<Error>(HasSubstr("brings 256 bytes at 0 of window")));
+                ThrowsMessage<Error>(HasSubstr(comm.rank() == 0
+                                                   ? "rank 0 brings 256 bytes at 0 of window 1, "
+                                                     "rank 1 256 at 256 of 1"
+                                                   : "rank 1 brings 256 bytes at 256 of window 1, "
+                                                     "rank 0 256 at 0 of 1")));
     comm.barrier();
   });
 }

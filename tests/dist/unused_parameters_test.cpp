@@ -226,6 +226,16 @@ TEST(UnusedParameters, OfAStaticGraphAreNotShownByARankWithoutSamples) {
   parallel.mirror_backward();
 }
 
+TEST(UnusedParameters, AreNoneWhereAllAreFrozen) {
+  test::FakeCommunicator comm(2);
+  const auto p = numbers(2);
+  for (const autograd::Variable& parameter : p) {
+    parameter.set_requires_grad(false);
+  }
+  DataParallel parallel(p, comm, finding(SyncMode::overlap));
+  EXPECT_NO_THROW(parallel.mirror_backward());
+}
+
 TEST(UnusedParameters, RefuseToGoOnWhenTheBitmapWasLeftInFlight) {
   test::FakeCommunicator comm(2);
   const auto p = numbers(1);

@@ -79,6 +79,26 @@ TEST(ClipGradNorm, SumsInDouble) {
   EXPECT_DOUBLE_EQ(clip_grad_norm(two.optimizer, 100.0).value(), std::sqrt(1.0 + 0x1p-10));
 }
 
+TEST(ClipGradNorm, AddsUpInTheOrderOfTheListWhereverTheParametersLie) {
+  // Else ranks, whose memory lies otherwise, would not have the same norm.
+  const Tensor memory = Tensor::zeros({96});
+  const auto lying_at = [&](std::int64_t place) {
+    return Variable(memory.flat_view(place, {2}), true);
+  };
+  const std::vector<Variable> parameters{lying_at(64), lying_at(0), lying_at(32)};
+  SGD optimizer(parameters, {.lr = 1.0});
+  std::vector<const std::byte*> places;
+  std::vector<const std::byte*> expected;
+  for (const Variable& parameter : parameters) {
+    parameter.grad_state()->filled = true;
+    expected.push_back(parameter.data().bytes());
+  }
+  for (const SpanPart& part : optimizer.parts()) {
+    places.push_back(part.data.bytes());
+  }
+  EXPECT_EQ(places, expected);
+}
+
 TEST(ClipGradNorm, RefusesANormThatIsNotPositive) {
   Two two({3}, {4});
   EXPECT_ERROR(clip_grad_norm(two.optimizer, 0.0), "clip_grad_norm: expected max_norm > 0, got 0");

@@ -102,6 +102,16 @@ TEST_F(SkippedParameter, IsAlsoAFrozenOne) {
   EXPECT_THAT(weights(), ElementsAre(1, 1, 0.5F, 0.5F, 0.5F, 0.5F));
 }
 
+TEST_F(SkippedParameter, MayNotTrainWhenItWasFrozenBeforeTheOptimizerWasMade) {
+  parameters[0].set_requires_grad(false);
+  SGD optimizer(parameters, {.lr = 0.5});
+  optimizer.step();
+  parameters[0].set_requires_grad(true);
+  EXPECT_ERROR(optimizer.step(),
+               "optimizer: parameter 'p0' was frozen when the optimizer was made and trains now; "
+               "freeze it afterwards, or give the optimizer only what it is to train");
+}
+
 TEST_F(SkippedParameter, IsAnErrorUnlessTheRanksHaveAgreedOnIt) {
   SGD optimizer(parameters, {.lr = 0.5});
   leave_unused(2);

@@ -40,7 +40,7 @@ void train(dist::Communicator& comm, Recorder& trace) {
   // The second half comes first, because its gradients do.
   const std::vector<Tensor> buckets{make_bucket(all.subspan(half), comm),
                                     make_bucket(all.first(half), comm)};
-  // Only now: the optimizer remembers where the gradients lie.
+  // Before the buckets would do as well: its next step() follows gradients that have moved.
   optim::SGD optimizer(parameters, {.lr = kLearningRate});
 
   for (int step = 0; step < kSteps; ++step) {

@@ -1,0 +1,109 @@
+// The files that a run writes: where they cannot be, and what is left when one fails.
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/support/program_run.h"
+#include "tests/support/temporary_directory.h"
+
+namespace brigade {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+using test::count;
+using test::Outcome;
+using test::read;
+
+constexpr const char* kTiny = "--hidden 8,8 --steps 6 --batch 4 --train-samples 64 ";
+
+class TrainMlpFiles : public ::testing::Test {
+ protected:
+  /// Runs in a directory of its own; 0 ranks: without mpirun.
+  Outcome run(const std::string& flags, int ranks = 0,
+              const std::string& program = BRIGADE_TRAIN_MLP) const {
+    return test::run_program(program, flags, ranks, dir_.path());
+  }
+
+  /// Refused before the first step, in one line.
+  void expect_refused(const std::string& flags, const std::string& complaint, int ranks = 0) const {
+    const Outcome outcome = run(kTiny + flags, ranks);
+    EXPECT_EQ(outcome.exit_code, 2) << flags;
+    EXPECT_EQ(count(outcome.err, complaint), 1) << flags << ": " << outcome.err;
+    EXPECT_EQ(count(outcome.err, "cannot write"), 1) << flags << ": " << outcome.err;
+    EXPECT_THAT(outcome.out, Not(HasSubstr("samples/s"))) << flags;
+  }
+
+  TemporaryDirectory dir_;
+};
+
+TEST_F(TrainMlpFiles, PlacesThatCannotBecomeFilesAreRefusedBeforeTraining) {
+  constexpr const char* kNoFile = "it exists and is not a regular file";
+  std::filesystem::create_directories(dir_ / "directory" / "summary.json");
+  std::filesystem::create_directory(dir_ / "pipe");
+  ASSERT_EQ(mkfifo((dir_ / "pipe" / "metrics.jsonl").c_str(), 0600), 0);
+  expect_refused("--out directory", kNoFile);
+  expect_refused("--out directory", kNoFile, 2);
+  expect_refused("--out pipe", kNoFile);
+  expect_refused("--save /dev/null", kNoFile);
+  expect_refused("--save nowhere/w.safetensors", "No such file or directory");
+  expect_refused("--save " + std::string(250, 'w'), "File name too long");
+  expect_refused("--save " + std::string(300, 'w'), "File name too long");
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "runs" / "1"));
+  EXPECT_EQ(run(std::string(kTiny) + "--out new --save new/w.safetensors").exit_code, 0);
+}
+
+TEST_F(TrainMlpFiles, TwoInOnePlaceAreRefused) {
+  constexpr const char* kTwo = "this run writes another file there";
+  expect_refused("--out run --save ./run/summary.json", kTwo);
+  expect_refused("--out run --save run/../run/metrics.jsonl", kTwo);
+  expect_refused("--out run --trace --save run/timeline.html", kTwo);
+  EXPECT_EQ(run(std::string(kTiny) + "--out run --save run/timeline.html").exit_code, 0);
+}
+
+TEST_F(TrainMlpFiles, OneThatFailsCostsNoOther) {
+  // No file beyond 32768 blocks of 512 bytes (MPI has some of 4 MB); the weights take 18 MB.
+  const Outcome outcome =
+      run("--depth 1 --width 2100 --steps 2 --batch 1 --train-samples 2 --out run --save w", 0,
+          "true; trap '' XFSZ; ulimit -f 32768; " BRIGADE_TRAIN_MLP);
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(count(outcome.err, "cannot write w: File too large"), 1) << outcome.err;
+  EXPECT_EQ(count(outcome.out, "wrote run/metrics.jsonl, run/summary.json"), 1) << outcome.out;
+  EXPECT_TRUE(nlohmann::json::accept(read(dir_ / "run" / "summary.json")));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "w"));
+
+  const Outcome both =
+      run("--depth 1 --width 2100 --steps 2 --batch 1 --train-samples 2 --out run --save w --json "
+          ">/dev/full 2>err #",
+          0, "true; trap '' XFSZ; ulimit -f 32768; " BRIGADE_TRAIN_MLP);
+  EXPECT_EQ(count(both.err, "cannot write w: File too large"), 1) << "the loss that counts";
+}
+
+TEST_F(TrainMlpFiles, ASummaryIsOfTheRunBesideIt) {
+  EXPECT_EQ(run(std::string(kTiny) + "--out run").exit_code, 0);
+  EXPECT_TRUE(std::filesystem::exists(dir_ / "run" / "summary.json"));
+  EXPECT_NE(run(std::string(kTiny) + "--out run --lr 1e30").exit_code, 0) << "diverges";
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "run" / "summary.json"));
+}
+
+TEST_F(TrainMlpFiles, AResultThatCannotBePrintedIsAnError) {
+  const Outcome outcome = run(std::string(kTiny) + "--json >/dev/full 2>err #");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(count(outcome.err, "stdout: cannot write the result: No space left on device"), 1)
+      << outcome.err;
+  EXPECT_EQ(run("--help >/dev/full #").exit_code, 1);
+}
+
+TEST_F(TrainMlpFiles, AFlagMayBeAnyBytes) {
+  const Outcome outcome = run(std::string(kTiny) + "--save $'w\xff.safetensors' --json");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(nlohmann::json::accept(outcome.out));
+}
+
+}  // namespace
+}  // namespace brigade
