@@ -4,6 +4,7 @@
 #include "autograd/engine.h"
 #include "autograd/functions/add.h"
 #include "autograd/functions/scale.h"
+#include "autograd/replay.h"
 #include "tests/autograd/probe.h"
 #include "tests/support/expect_error.h"
 
@@ -32,6 +33,27 @@ TEST(Freeze, AThawedLeafTrainsAgainAndStillTellsItsListeners) {
   backward(scale(w, 5));
   EXPECT_EQ(grad_of(w), 5.0);
   EXPECT_THAT(log, testing::ElementsAre("begin", "ready 7", "end"));
+}
+
+TEST(Freeze, OfWhatAReplayHasRecordedIsSeenByTheNextStep) {
+  const Variable w = scalar_leaf(2, "w");
+  const Variable x = scalar_leaf(3, "x");
+  Replay replay({w, x}, kCpu);
+  const auto step = [&] {
+    w.zero_grad();
+    x.zero_grad();
+    replay.step({}, {[&] { return add(scale(w, 5), scale(x, 7)); }});
+  };
+  step();
+  step();
+  step();
+  EXPECT_EQ(replay.replays(), 1U);
+  w.grad_state()->grad.copy_from(Tensor::zeros({}));
+  w.set_requires_grad(false);
+  step();
+  EXPECT_EQ(replay.replays(), 1U);
+  EXPECT_EQ(w.grad_state()->grad.item(), 0.0) << "nobody writes the gradient of a frozen leaf";
+  EXPECT_EQ(grad_of(x), 7.0);
 }
 
 TEST(Freeze, ATensorThatNeverTrainedCanBeMadeToTrain) {

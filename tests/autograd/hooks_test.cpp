@@ -131,6 +131,23 @@ TEST(TensorHook, MayDetachItself) {
   EXPECT_EQ(grad_of(w), 6.0);
 }
 
+TEST(TensorHook, SeesNothingOfABackwardThatFailedHalfWay) {
+  const Variable w = scalar_leaf(1);
+  std::vector<double> seen;
+  const HookHandle handle = w.add_hook(note(seen));
+  {
+    const Variable first = scale(w, 3);  // nodes run from the newest: it fails after `second` has
+    const Variable second = scale(w, 5);
+    const HookHandle failing =
+        first.add_hook([](const Tensor&) -> Tensor { throw Error("hook failed"); });
+    EXPECT_ERROR(backward(add(first, second)), "hook failed");
+  }
+  w.zero_grad();
+  backward(scale(w, 2));
+  EXPECT_THAT(seen, ElementsAre(2));
+  EXPECT_EQ(grad_of(w), 2.0);
+}
+
 TEST(TensorHook, MayDropTheRoot) {
   const Variable w = scalar_leaf(1);
   Variable root = scale(scale(w, 3), 2);

@@ -41,11 +41,11 @@ TEST(MseBackward, IsTwiceTheDifferenceOverTheNumberOfElements) {
   EXPECT_THAT(values(dx), ElementsAre(2, -0.5F));
 }
 
-TEST(MseBackward, AddsToItsDestination) {
+TEST(MseBackward, AddsToItsDestinationTimesBeta) {
   Tensor dx = f32({10, 20}, {2});
-  ops::mse_backward(f32({5, 1}, {2}), f32({1, 2}, {2}), f32({1}, {}), {.alpha = 0.5, .beta = 1.0},
+  ops::mse_backward(f32({5, 1}, {2}), f32({1, 2}, {2}), f32({1}, {}), {.alpha = 0.5, .beta = 0.5},
                     dx);
-  EXPECT_THAT(values(dx), ElementsAre(12, 19.5F));
+  EXPECT_THAT(values(dx), ElementsAre(7, 9.5F));
 }
 
 TEST(CrossEntropy, IsTheMeanNegativeLogProbabilityOfTheLabels) {
@@ -181,11 +181,11 @@ TEST(CrossEntropyBackward, RefusesALabelThatIsNoClass) {
       "labels: expected 0 to 1, got 2 in row 0");
 }
 
-TEST(CrossEntropyBackward, AddsToItsDestination) {
+TEST(CrossEntropyBackward, AddsToItsDestinationTimesBeta) {
   Tensor dx = f32({1, 1}, {1, 2});
   ops::cross_entropy_backward(f32({0.25F, 0.75F}, {1, 2}), labels({1}), f32({1}, {}),
-                              {.alpha = 2.0, .beta = 1.0}, dx);
-  EXPECT_THAT(values(dx), ElementsAre(1.5F, 0.5F));
+                              {.alpha = 2.0, .beta = 3.0}, dx);
+  EXPECT_THAT(values(dx), ElementsAre(3.5F, 2.5F));
 }
 
 TEST(OneHot, SetsOneColumnPerRow) {

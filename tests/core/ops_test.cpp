@@ -66,11 +66,11 @@ TEST(Gemm, ReadsTransposedOperands) {
   EXPECT_THAT(values(c), ElementsAre(7, -1, 16, -1));
 }
 
-TEST(Gemm, AddsToItsDestinationWithBetaOne) {
+TEST(Gemm, AddsToItsDestinationTimesBeta) {
   Tensor c = f32({100, 200}, {1, 2});
   ops::gemm(f32({1, 2}, {1, 2}), Trans::no, f32({1, 2, 3, 4}, {2, 2}), Trans::no,
-            {.alpha = 0.5, .beta = 1.0}, c);
-  EXPECT_THAT(values(c), ElementsAre(103.5F, 205));
+            {.alpha = 0.5, .beta = 0.25}, c);
+  EXPECT_THAT(values(c), ElementsAre(28.5F, 55));
 }
 
 TEST(Gemm, OverwritesWithAnEmptySum) {

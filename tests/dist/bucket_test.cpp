@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/context.h"
 #include "core/ops.h"
 #include "tests/support/small_model.h"
 
@@ -55,6 +56,22 @@ TEST(MakeBuckets, KeepsValuesAndMakesGradientsSlices) {
     expected_offset += slice_bytes(parameters[i].data());
   }
   EXPECT_EQ(buckets[0].grads.nbytes(), expected_offset);
+}
+
+TEST(MakeBuckets, GiveTheMemoryBackThatWeightsAndGradientsHaveLeft) {
+  const auto model = test::make_mlp({256, 256});
+  test::backward_once(*model, 256, 256);  // the gradients have memory of their own, too
+  const std::size_t one = model->parameters()[0].data().nbytes();
+  const auto kept = [] {
+    const MemoryStats stats = Context::current().memory_stats(kCpu);
+    return stats.reserved - stats.in_use;
+  };
+  const auto elsewhere = [&](const Shape& shape, DType dtype, Device device) {
+    EXPECT_LT(kept(), one) << "the old weights, while the gradients get their new place";
+    return Tensor::zeros(shape, dtype, device);
+  };
+  const std::vector<Bucket> buckets = make_buckets(model->parameters(), {{1, 0}}, {}, elsewhere);
+  EXPECT_LT(kept(), one);
 }
 
 TEST(MakeBuckets, TravelInOnePieceUnlessSplit) {

@@ -332,12 +332,18 @@ TEST(DataParallel, RefusesToWrapAParameterTwice) {
               ThrowsMessage<Error>(HasSubstr("already wrapped")));
 }
 
-TEST(DataParallel, LeavesNoHooksBehind) {
-  SingleProcessCommunicator comm(kCpu);
-  const auto model = test::make_mlp({2, 2});
-  { const DataParallel wrapped(model->parameters(), comm, {}); }
-  test::backward_once(*model, 2, 2);
-  EXPECT_EQ(comm.collectives(), 0U);
+TEST(DataParallel, LeavesTheModelAsItWas) {
+  thread_world(2, [](Communicator& comm) {
+    const auto model = test::make_mlp({2, 2});
+    test::backward_once(*model, 2, 2);
+    const std::vector<float> alone = model->parameters()[0].grad().to_vector<float>();
+    { const DataParallel wrapped(model->parameters(), comm, {}); }
+    model->parameters()[0].zero_grad();
+    test::backward_once(*model, 2, 2);
+    EXPECT_EQ(comm.collectives(), 0U);
+    EXPECT_EQ(model->parameters()[0].grad().to_vector<float>(), alone)
+        << "not divided by the ranks";
+  });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <chrono>
+#include <thread>
 
 #include "core/ops.h"
 #include "dist/data_parallel.h"
@@ -47,6 +48,18 @@ TEST(EmulatedLink, DelaysTheCollectiveAndLeavesTheCallerFree) {
     comm.wait(work, kCpu);
     EXPECT_GE(ms_since(begin), 20.0);
     EXPECT_THAT(values.to_vector<float>(), Each(2.0F));
+  });
+}
+
+TEST(EmulatedLink, BeginsToCostWhenTheLastRankHasCome) {
+  thread_world(2, [](Communicator& comm) {
+    comm.emulate_link({.alpha_us = 10'000.0, .gbps = 1.0});  // 20 ms
+    Tensor values = Tensor::zeros({100});
+    comm.barrier();
+    const auto begin = Clock::now();
+    std::this_thread::sleep_for(std::chrono::milliseconds(comm.rank() == 1 ? 50 : 0));
+    comm.wait(comm.all_reduce(values), kCpu);
+    EXPECT_GE(ms_since(begin), 70.0) << "rank " << comm.rank();
   });
 }
 

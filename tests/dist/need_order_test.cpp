@@ -30,13 +30,16 @@ class Watched {
  public:
   explicit Watched(Communicator& comm) : comm_(comm) {
     comm.emulate_link({.alpha_us = 3000, .gbps = 1});  // 6 ms each
-    for (const char* name : {"0.weight", "1.weight", "2.weight"}) {
-      parameters_.emplace_back(Tensor::zeros({256}), true, name);
-    }
     lay_out({{2}, {1}, {0}});
   }
 
   void lay_out(const BucketPlan& plan) {
+    parameters_.clear();
+    for (const std::vector<std::size_t>& members : plan) {
+      for (std::size_t i = 0; i < members.size(); ++i) {
+        parameters_.emplace_back(Tensor::zeros({256}), true, concat(parameters_.size(), ".weight"));
+      }
+    }
     buckets_ = make_buckets(parameters_, plan);
     order = in_bucket_order(std::vector<std::size_t>(buckets_.size(), 1));
   }
@@ -76,6 +79,15 @@ class Watched {
 TEST(NeedOrder, IsPlannedOnceFromWhatRankZeroSaw) {
   test::thread_world(2, [](Communicator& comm) {
     Watched watched(comm);
+    watched.expect_plan_after(5);
+    EXPECT_THAT(watched.order, ElementsAre(Send{0, 0}, Send{2, 0}, Send{1, 0}));
+  });
+}
+
+TEST(NeedOrder, ABucketIsNeededWhenTheFirstOfItsParametersIs) {
+  test::thread_world(2, [](Communicator& comm) {
+    Watched watched(comm);
+    watched.lay_out({{4}, {2, 1}, {0, 3}});
     watched.expect_plan_after(5);
     EXPECT_THAT(watched.order, ElementsAre(Send{0, 0}, Send{2, 0}, Send{1, 0}));
   });

@@ -126,6 +126,24 @@ TEST(FailedBackward, BeforeACollectiveLeavesTheNextOneAsIfItHadNotBeen) {
   }
 }
 
+TEST(FailedBackward, IsForgottenByWhatWatchesTheOrderOfGradients) {
+  thread_world(2, [](Communicator& comm) {
+    const auto p = numbers(3);
+    const DataParallel parallel(p, comm, {});
+    {
+      const autograd::HookHandle failing =
+          p[1].add_hook([](const Tensor&) -> Tensor { throw Error("hook failed"); });
+      EXPECT_ERROR(backward_of({{p[0], 1}, {p[1], 1}, {p[2], 1}}), "hook failed");
+    }
+    for (const autograd::Variable& parameter : p) {
+      parameter.zero_grad();
+    }
+    backward_of({{p[0], 1}, {p[1], 2}, {p[2], 3}});
+    EXPECT_EQ(gradient_of(p[0]), 1.0);
+    EXPECT_EQ(gradient_of(p[2]), 3.0);
+  });
+}
+
 TEST(FailedBackward, IsNoneWhereWhatFailsIsTheUpdateBehindIt) {
   for (const SyncMode mode : test::kAllModes) {
     thread_world(2, [mode](Communicator& comm) {

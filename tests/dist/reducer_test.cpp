@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 
 #include "core/ops.h"
+#include "dist/data_parallel.h"
 #include "dist/flat_sync.h"
+#include "dist/single_process.h"
 #include "tests/support/fake_communicator.h"
 #include "tests/support/small_model.h"
 #include "tests/support/thread_world.h"
@@ -147,6 +149,19 @@ TEST(SplitBuckets, LeavePieceByPieceAndAreWaitedForAsAWhole) {
               ElementsAre(buckets[0].pieces[0].grads.bytes(), buckets[0].pieces[1].grads.bytes(),
                           buckets[1].grads.bytes()));
   EXPECT_THAT(buckets[0].grads.to_vector<float>(), testing::Each(2.0F)) << "all of it, once";
+}
+
+TEST(SplitBuckets, HavePiecesAsLargeAsDataParallelIsTold) {
+  SingleProcessCommunicator comm(kCpu);
+  const auto model = test::make_mlp({16, 16});  // 1024 bytes of weight
+  const auto pieces = [&](const DataParallelOptions& options) {
+    return DataParallel(model->parameters(), comm, options).buckets().back().pieces.size();
+  };
+  const BucketPlan plan{{1}, {0}};
+  EXPECT_EQ(pieces({.bucket_bytes = 512, .plan = plan}), 1U);
+  EXPECT_EQ(pieces({.bucket_bytes = 512, .plan = plan, .split_tensors = true}), 2U);
+  EXPECT_EQ(pieces({.bucket_bytes = 512, .plan = plan, .split_tensors = true, .piece_bytes = 256}),
+            4U);
 }
 
 TEST(SplitBuckets, LeaveInTheGivenOrderAndNotBeforeTheirBucketIsFull) {

@@ -19,8 +19,8 @@ namespace {
 struct Training {
   SyncMode mode = SyncMode::overlap;
   int accum = 1;
-  bool no_sync = false;    // all micro-batches but the last
-  bool in_flight = false;  // buckets are updated as they arrive
+  bool no_sync = false;                         // all micro-batches but the last
+  std::optional<UpdateDeadline> deadline = {};  // of buckets that are updated as they arrive
 };
 
 struct Outcome {
@@ -39,11 +39,12 @@ Outcome train(const Training& how, bool replays) {
     DataParallel data_parallel(parameters, comm, {.mode = how.mode, .bucket_bytes = 512});
     optim::Adam optimizer(parameters, {});
     std::optional<DataParallel::InFlightScope> in_flight;
-    if (how.in_flight) {
+    if (how.deadline) {
       in_flight.emplace(data_parallel.update_in_flight(
           {.begin_step = [&] { optimizer.begin_step(); },
            .update = [&](const Bucket& bucket) { return optimizer.update_of(bucket.data); }},
-          UpdateDeadline::end_of_backward));
+          *how.deadline));
+      comm.emulate_link({.alpha_us = 500, .gbps = 1});  // slower than a forward
     }
     std::optional<autograd::Replay> replay;
     if (replays) {
@@ -80,7 +81,7 @@ Outcome train(const Training& how, bool replays) {
         const auto scope = deferred ? std::make_optional(data_parallel.no_sync()) : std::nullopt;
         run(micro, !deferred);
       }
-      if (!how.in_flight) {
+      if (!how.deadline) {
         optimizer.step();
       }
     }
@@ -119,7 +120,11 @@ TEST(ReplayOnThreeRanks, LeavesSynchronisationToTheLastMicroBatch) {
 }
 
 TEST(ReplayOnThreeRanks, UpdatesBucketsInFlight) {
-  expect_the_same({.in_flight = true});
+  expect_the_same({.deadline = UpdateDeadline::end_of_backward});
+}
+
+TEST(ReplayOnThreeRanks, WaitsForUpdatesThatReachIntoTheNextForward) {
+  expect_the_same({.deadline = UpdateDeadline::next_read});
 }
 
 TEST(Replay, DoesNotGoWithUnusedParametersThatAreToBeFound) {

@@ -102,6 +102,24 @@ TEST_P(UnusedParametersTest, OneThatNoRankUsesKeepsAnEarlierGradientBitForBit) {
   });
 }
 
+TEST_P(UnusedParametersTest, AMicroBatchThatZeroGradHasThrownAwayDoesNot) {
+  thread_world(2, [](Communicator& comm) {
+    const auto p = numbers(3);
+    DataParallel parallel(p, comm, options());
+    optim::SGD optimizer(p, {.lr = 0.5});
+    {
+      const auto scope = parallel.no_sync();
+      backward_of({{p[2], 8}});
+    }
+    optimizer.zero_grad();
+    backward_of({{p[0], 2}});
+    EXPECT_TRUE(std::isnan(gradient_of(p[2])));
+    optimizer.step();
+    EXPECT_EQ(p[0].data().item(), 0.0);
+    EXPECT_EQ(p[2].data().item(), 1.0);
+  });
+}
+
 TEST_P(UnusedParametersTest, AMicroBatchInsideNoSyncCountsAsUse) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(3);
