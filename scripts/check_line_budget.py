@@ -19,11 +19,12 @@ from pathlib import Path
 # sums before it is used, and with an update that is made in the product that computes dW. To 22100 with a step that is
 # recorded whole: Adam's count and the times inside it are the device's, and losses leave without anybody waiting.
 # To 22350 with a ReLU whose mask is kept in bits, for the product that computes a gradient to mask it. To 22420 with
-# updates in flight that know whether every one of them was made, and flags that would do nothing refused. To 22700 with
+# updates in flight that know whether every one of them was made, and flags that would do nothing refused. To 22730 with
 # less trust: a kernel's sums are tried before its mask, a file that cannot be written costs no other, and what would
-# train wrongly without a word is refused (a hook for two models, a step() on top of updates in flight).
+# train wrongly without a word is refused (a hook for two models, a step() on top of updates in flight); and a GPU's
+# epilogues say what is wrong with them and can be left out.
 # Raising it is a decision: write the reason here.
-BUDGET = 22700
+BUDGET = 22730
 
 ROOMS = ["core", "autograd", "nn", "optim", "dist", "apps"]
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# gpu_check.sh [--tests | --speed] [RESULT.json]: everything that needs a GPU, in under 9 minutes, as one JSON.
+# gpu_check.sh [--tests | --speed | --large] [RESULT.json]: everything that needs a GPU, in under 9 minutes, as one JSON.
 #
 # Builds preset cuda-release for this machine's GPU; runs the tests of label gpu; trains with every mode on 2 ranks that
 # share one GPU; runs compute-sanitizer; times training, as it is, with CUDA graphs and with the update fused into these,
 # against PyTorch eager, torch.compile and PyTorch's CUDA graphs where python3 has torch. What there is no time left for
-# is said. --tests leaves out the timing, --speed all but the modes and the timing: two runs of 9 minutes instead of one.
-# RESULT.json is tests/gpu_results/<date>-<gpu>.json by default. Exit codes: 0 all passed, 1 something failed, 77 no GPU.
+# is said; three runs of 9 minutes have it: --tests does all but the timing, --speed times a memory-bound and a
+# narrow network, --large other batches and precisions.
+# RESULT.json is tests/gpu_results/<date>-<gpu>[-speed].json by default, all output lies beside it in RESULT.logs.tar.gz.
+# Exit codes: 0 all passed, 1 something failed, 77 no GPU.
 #
 # Environment: BRIGADE_DEBS=DIR   .deb files of scripts/ompi-prefix.sh, for a machine without mpirun and apt
 #              BRIGADE_LIMIT=540  seconds for everything
@@ -16,7 +18,7 @@ set -euo pipefail
 only=""
 case ${1:-} in
   -h | --help) print_help && exit ;;
-  --tests | --speed) only=${1#--} && shift ;;
+  --tests | --speed | --large) only=${1#--} && shift ;;
   -*) echo "gpu_check: unknown flag $1 (see --help)" >&2 && exit 2 ;;
 esac
 
@@ -94,9 +96,11 @@ check_build() {
 }
 
 check_tests() {
-  part tests 240 ctest --preset "$preset" -L gpu --output-on-failure --parallel 4
+  local of_gpu=(ctest --preset "$preset" -L gpu --output-on-failure)
+  part tests-ranks 120 "${of_gpu[@]}" -R data_parallel # alone and first: what everything else is for
+  part tests 240 "${of_gpu[@]}" -E data_parallel --parallel 4
   # Tests skip themselves where CUDA does not work. Here nvidia-smi sees a GPU, so that would be a failure in disguise.
-  if grep -q '(Skipped)' "$work/tests.out"; then
+  if cat "$work"/tests*.out | grep -q '(Skipped)'; then
     echo "gpu_check: tests were skipped although there is a GPU; run build/$preset/bin/brigade_gpu_tests to see why"
     failed=yes
   fi
@@ -123,10 +127,16 @@ check_modes() {
 }
 
 check_sanitizer() {
-  local tool
+  local tool lack=""
   if ! tool=$(command -v compute-sanitizer || command -v "$(dirname "$CUDACXX")/compute-sanitizer"); then
-    skip_part memcheck "no compute-sanitizer"
-    skip_part racecheck "no compute-sanitizer"
+    lack="no compute-sanitizer"
+  elif timeout 60 "$tool" "$bin/brigade_gpu_tests" --gtest_filter='ElementwiseOnGpu/0.FillWrites*' 2>&1 |
+    grep -q 'Device not supported'; then
+    lack="compute-sanitizer does not support this machine"
+  fi
+  if [ -n "$lack" ]; then
+    skip_part memcheck "$lack"
+    skip_part racecheck "$lack"
     return
   fi
   # The out-of-memory test provokes an error of the CUDA runtime on purpose; what calls return is checked by ourselves,
@@ -134,14 +144,14 @@ check_sanitizer() {
   part memcheck 120 "$tool" --tool memcheck --report-api-errors no --error-exitcode 9 "$bin/brigade_gpu_tests" \
     --gtest_filter='ElementwiseOnGpu/0.*:GemmOnGpu/0.*:LossesOnGpu/0.*:OptimizersOnGpu/0.*:TrainingOnGpu.Gradients*'
   # Kernels with shared memory.
-  part racecheck 60 "$tool" --tool racecheck --error-exitcode 9 "$bin/brigade_gpu_tests" \
+  part racecheck 150 "$tool" --tool racecheck --error-exitcode 9 "$bin/brigade_gpu_tests" \
     --gtest_filter='GemmOnGpu/0.ColumnSum*:LossesOnGpu/0.Mse*:LossesOnGpu/0.CrossEntropyEquals*'
 }
 
 # bench NAME BATCH DEPTH WIDTH [flags of both]: alternately ours and PyTorch's, in ROUNDS (2) rounds, so that both see the
-# same clocks. Ours as it is, as CUDA graphs, and as these with the update in the product that computes dW. torch.compile
-# has one turn, where COMPILE is yes: it compiles for longer than all else takes. One more run of ours measures what the
-# GPU's memory can do.
+# same clocks. Ours as it is, as CUDA graphs, and as these with the update in the product that computes dW, or without
+# cuBLASLt's epilogues: whether they gain anything is cuBLAS's secret. torch.compile has one turn, where COMPILE is yes:
+# it compiles for longer than all else takes. One more run of ours measures what the GPU's memory can do.
 bench() {
   local name=$1 batch=$2 depth=$3 width=$4 widths round
   shift 4
@@ -156,6 +166,8 @@ bench() {
     part "bench-$name-brigade-graph-$round" 60 "${ours[@]}" --cuda-graph --out "$work/bench-$name-graph-$round"
     part "bench-$name-brigade-fused-$round" 60 "${ours[@]}" --cuda-graph --fused-update \
       --out "$work/bench-$name-fused-$round"
+    part "bench-$name-brigade-plain-$round" 60 env BRIGADE_EPILOGUES=0 "${ours[@]}" --cuda-graph \
+      --out "$work/bench-$name-plain-$round"
     if [ "$has_torch" = yes ]; then
       part "bench-$name-torch-$round" 60 "${theirs[@]}"
       part "bench-$name-torch-graph-$round" 60 "${theirs[@]}" --cuda-graph
@@ -166,15 +178,21 @@ bench() {
   fi
 }
 
-check_speed() {
+find_torch() {
   has_torch=no
   if python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
     has_torch=yes
   else
     skip_part bench-torch "python3 has no torch with CUDA"
   fi
+}
+
+check_speed() {
   ROUNDS=5 COMPILE=yes bench 40x4096x64-tf32 64 40 4096 --no-bias --tf32
   ROUNDS=5 COMPILE=yes bench 40x256x64 64 40 256
+}
+
+check_large() {
   bench 40x4096x64 64 40 4096 --no-bias
   bench 40x4096x1024-tf32 1024 40 4096 --tf32
   bench 40x4096x4096-tf32 4096 40 4096 --tf32
@@ -213,8 +231,8 @@ for line in (work / "parts.tsv").read_text().splitlines():
     summary = parsed(part)
     if summary is not None:
         entry["result"] = summary
-    elif part in ("tests", "memcheck", "racecheck") or rc != "0":
-        entry["output_tail"] = (text(part, ".out") + text(part, ".err"))[-3000:]
+    elif part.startswith("tests") or part in ("memcheck", "racecheck") or rc != "0":
+        entry["output_tail"] = (text(part, ".out") + text(part, ".err"))[-3000:]  # the whole is in the archive
     parts[part] = entry
 
 modes = {m: parts.get(f"mode-{m}", {}).get("result")
@@ -222,8 +240,9 @@ modes = {m: parts.get(f"mode-{m}", {}).get("result")
 comms = {m: (r or {}).get("comm") for m, r in modes.items()}
 # no_sync adds its micro-batches up in another order and rounds differently: it is not among those compared.
 hashes = {m: (r or {}).get("params_hash") for m, r in modes.items() if m != "no_sync"}
-same_weights = None not in hashes.values() and len(set(hashes.values())) == 1
-all_nccl = all("NCCL" in (comm or "") for comm in comms.values())
+modes_ran = any(part.startswith("mode-") for part in parts)
+same_weights = None not in hashes.values() and len(set(hashes.values())) == 1 if modes_ran else None
+all_nccl = all("NCCL" in (comm or "") for comm in comms.values()) if modes_ran else None
 
 
 def steps(bench, who):
@@ -242,7 +261,7 @@ def memory_floor(bench):
 
 speed = {}
 for bench in sorted({part.split("-brigade")[0].removeprefix("bench-") for part in parts if "-brigade" in part}):
-    who = ("brigade", "brigade-graph", "brigade-fused", "torch", "torch-graph", "torch-compile")
+    who = ("brigade", "brigade-graph", "brigade-fused", "brigade-plain", "torch", "torch-graph", "torch-compile")
     every = {one: steps(bench, one) for one in who}
     speed[bench] = {f"{one}_step_ms": statistics.median(every[one]) if every[one] else None for one in who}
     speed[bench]["spread_ms"] = {one: [min(some), max(some)] for one, some in every.items() if some}
@@ -252,7 +271,8 @@ for bench in sorted({part.split("-brigade")[0].removeprefix("bench-") for part i
     speed[bench].update({"memory_floor_ms": floor, "of_memory_floor": best / floor if best and floor else None,
                          "fused_of_its_floor": fused / (floor * 2 / 3) if fused and floor else None})
     for ours, theirs in (("brigade", "torch"), ("brigade-graph", "torch-graph"), ("brigade-graph", "torch-compile"),
-                         ("brigade-graph", "torch"), ("brigade-fused", "torch"), ("brigade-fused", "torch-compile")):
+                         ("brigade-graph", "torch"), ("brigade-fused", "torch"), ("brigade-fused", "torch-compile"),
+                         ("brigade-graph", "brigade-plain")):
         a, b = speed[bench][f"{ours}_step_ms"], speed[bench][f"{theirs}_step_ms"]
         speed[bench][f"{ours}_over_{theirs}"] = a / b if a and b else None
 
@@ -261,7 +281,7 @@ report = {
     "nvcc": env["cuda"],
     "commit": env["commit"],
     "seconds": int(env["seconds"]),
-    "passed": env["failed"] == "no" and same_weights and all_nccl,
+    "passed": env["failed"] == "no" and same_weights is not False and all_nccl is not False,
     "params_hash_by_mode": hashes,
     "comm_by_mode": comms,
     "nccl_in_all_modes": all_nccl,
@@ -273,16 +293,16 @@ path = pathlib.Path(env["result"])
 path.parent.mkdir(parents=True, exist_ok=True)
 path.write_text(json.dumps(report, indent=1) + "\n")
 print(f"gpu_check: wrote {path}")
-if not report["same_weights_in_all_modes"]:
+if same_weights is False:
     raise SystemExit("gpu_check: the modes do not end with the same weights")
-if not report["nccl_in_all_modes"]:
+if all_nccl is False:
     raise SystemExit("gpu_check: not every mode was reduced by NCCL; the rest went through the host")
 PYTHON
 }
 
 require_gpu
 command -v python3 >/dev/null || die "needs python3"
-result=${1:-$root/tests/gpu_results/$(date +%F)-$(gpu_query name | tr ' /' '--').json}
+result=${1:-$root/tests/gpu_results/$(date +%F)-$(gpu_query name | tr ' /' '--')${only:+-$only}.json}
 result=$(realpath -m "$result")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -294,10 +314,18 @@ find_pip_nccl
 allow_mpi_anywhere
 check_build
 if [ -x "$bin/train_mlp" ] && [ -x "$bin/brigade_gpu_tests" ]; then
-  [ "$only" = speed ] || check_tests
-  check_modes
-  [ "$only" = speed ] || check_sanitizer
-  [ "$only" = tests ] || check_speed
+  case $only in
+    "" | tests)
+      check_tests
+      check_modes
+      check_sanitizer
+      ;;
+  esac
+  [ "$only" = tests ] || find_torch
+  case $only in "" | speed) check_speed ;; esac
+  case $only in "" | large) check_large ;; esac
 fi
+mkdir -p "$(dirname "$result")"
+tar -czf "${result%.json}.logs.tar.gz" -C "$work" --exclude='run-*' --wildcards --exclude='bench-*/*' .
 write_result
 [ "$failed" = no ]

@@ -1,6 +1,8 @@
 #include "core/cuda/cublaslt.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 
 #include "core/cuda/blas_workspace.h"
 
@@ -37,6 +39,11 @@ bool lt_aligned(std::initializer_list<const void*> memory) {
   return std::all_of(memory.begin(), memory.end(), [](const void* each) {
     return reinterpret_cast<std::uintptr_t>(each) % kLtAlignment == 0;
   });
+}
+
+bool epilogues_wanted() {
+  const char* setting = std::getenv("BRIGADE_EPILOGUES");
+  return setting == nullptr || std::string_view(setting) != "0";
 }
 
 LtHandle make_lt_handle() {

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -29,6 +30,9 @@ bool lt_aligned(std::initializer_list<const void*> memory);
 
 template <class F>
 inline constexpr cudaDataType_t kLtType = std::is_same_v<F, BFloat16> ? CUDA_R_16BF : CUDA_R_32F;
+
+/// Not with BRIGADE_EPILOGUES=0 in the environment, which is for measuring what they gain.
+bool epilogues_wanted();
 
 /// Destroys a cuBLASLt object of any kind.
 template <class Handle, cublasStatus_t (*Destroy)(Handle)>
@@ -98,11 +102,11 @@ class LtPlans {
  public:
   cublasLtHandle_t handle() const { return handle_.get(); }
 
-  /// Nothing where cuBLASLt has no such kernel, or one for which trial(product) gives nothing or
-  /// finds no memory: the GPU may be full of activations. All is asked the first time a kind comes,
-  /// and Context::note_choice tells what came out, of what name() says: "linear f32 64x256x256: a
-  /// pass over y, because cuBLASLt has no such kernel". Error if that time is in a recording of
-  /// `s`: a trial waits for the GPU.
+  /// Nothing where cuBLASLt has no such kernel, or one for which trial(product, fault) gives nothing
+  /// or finds no memory: the GPU may be full of activations. All is asked the first time a kind
+  /// comes, and Context::note_choice tells what came out, of what name() says: "linear f32
+  /// 64x256x256: a pass over y, because cuBLASLt has no such kernel". Error if that time is in a
+  /// recording of `s`: a trial waits for the GPU.
   template <class Name, class Trial>
   const std::optional<Plan>& of(const Stream& s, const LtProduct::Kind& kind, const Name& name,
                                 const char* otherwise, const Trial& trial) {
@@ -113,11 +117,14 @@ class LtPlans {
                     "recorded; execute the same work once without recording it");
       LtProduct product(handle(), kind);
       std::optional<Plan> plan;
-      const char* lack = "cuBLASLt has no such kernel";
-      if (product.exists()) {
-        lack = "cuBLASLt's kernel failed a trial";
+      std::string lack = "cuBLASLt has no such kernel";
+      if (!epilogues_wanted()) {
+        lack = "BRIGADE_EPILOGUES is 0";
+      } else if (product.exists()) {
+        const char* fault = "does not run";  // unless the trial comes to know better
         try {
-          plan = trial(std::move(product));
+          plan = trial(std::move(product), fault);
+          lack = concat("cuBLASLt's kernel failed a trial: it ", fault);
         } catch (const OutOfMemoryError&) {
           lack = "there was no memory to try cuBLASLt's kernel";
         }

@@ -34,13 +34,12 @@ cublasStatus_t launch(cublasLtHandle_t handle, const Stream& s, const LtProduct&
   return product.run(handle, s, {.a = args.w, .b = args.dz, .d = args.dx, .mask = args.mask}, {});
 }
 
-/// Tried with a mask without a pattern and factors full of ones, whose sums are known: a single
-/// output "is not supported by cuBLAS", says NVIDIA's nvmath-python (DReluAuxHandler, K=1). Then
-/// with a dz full of NaN: a 1 lets it through, a 0 makes it 0, which to multiply by the mask would
-/// not. The real call overwrites dx.
+/// Tried with a mask without a pattern and factors full of ones, whose sums are known, and with a dz
+/// full of NaN: a 1 lets it through, a 0 makes it 0, which to multiply by the mask would not. The
+/// real call overwrites dx.
 template <class F>
 bool masks(cublasLtHandle_t handle, Stream& s, const LtProduct& product,
-           InputBackwardArgs<float, F> args) {
+           InputBackwardArgs<float, F> args, const char*& fault) {
   const UseLastingMemory no_part_of_a_step(s.device());
   const Tensor ones = full_of_ones<F>({std::max(args.batch, args.in), args.out}, s.device());
   const Tensor nans = full_of_nan<F>(s, {args.batch, args.out});
@@ -55,8 +54,12 @@ bool masks(cublasLtHandle_t handle, Stream& s, const LtProduct& product,
   args.w = ones.data<F>();
   const auto gives = [&](const Tensor& dz, const auto& passed) {
     args.dz = dz.data<F>();
-    return launch(handle, s, product, args) == CUBLAS_STATUS_SUCCESS &&
-           mask_fits(s, args.batch, args.in, args.dx, args.mask,
+    fault = "does not run";
+    if (launch(handle, s, product, args) != CUBLAS_STATUS_SUCCESS) {
+      return false;
+    }
+    fault = "masks or adds up wrong";
+    return mask_fits(s, args.batch, args.in, args.dx, args.mask,
                      [&](float value, bool bit) { return bit ? passed(value) : value == 0.0F; });
   };
   const auto sum = static_cast<float>(args.out);  // exact up to 2^24
@@ -68,7 +71,9 @@ bool masks(cublasLtHandle_t handle, Stream& s, const LtProduct& product,
 
 template <class F>
 bool fused_input_backward(Stream& s, const InputBackwardArgs<float, F>& args) {
-  if (args.mask == nullptr || args.batch == 0 || args.in == 0 || args.out == 0 ||
+  // With one output DRELU may read what is not its own, which no trial survives (release notes of
+  // CUDA 12.4: "illegal memory access" at K = 1).
+  if (args.mask == nullptr || args.batch == 0 || args.in == 0 || args.out <= 1 ||
       !lt_aligned({args.dz, args.w, args.mask, args.dx})) {
     return false;
   }
@@ -78,10 +83,10 @@ bool fused_input_backward(Stream& s, const InputBackwardArgs<float, F>& args) {
     return concat("input gradient ", kind.precision(), " ", args.batch, "x", args.in, "x",
                   args.out);
   };
-  const std::optional<LtProduct>& plan =
-      plans.of(s, kind, name, "cuBLAS and a pass over dx", [&](LtProduct product) {
-        return masks(plans.handle(), s, product, args) ? std::optional(std::move(product))
-                                                       : std::nullopt;
+  const std::optional<LtProduct>& plan = plans.of(
+      s, kind, name, "cuBLAS and a pass over dx", [&](LtProduct product, const char*& fault) {
+        return masks(plans.handle(), s, product, args, fault) ? std::optional(std::move(product))
+                                                              : std::nullopt;
       });
   if (plan) {
     CUBLAS_CHECK(launch(plans.handle(), s, *plan, args));

@@ -44,21 +44,27 @@ cublasStatus_t launch(cublasLtHandle_t handle, const Stream& s, const LtProduct&
 /// with sums that are NaN, that are 0 and with those of this x; the real call overwrites y.
 template <class F>
 bool rectifies(cublasLtHandle_t handle, Stream& s, const LtProduct& product,
-               const LinearArgs<float, F>& args) {
+               const LinearArgs<float, F>& args, const char*& fault) {
   const UseLastingMemory no_part_of_a_step(s.device());
   const Tensor x = full_of_nan<F>(s, {args.batch, args.in});
   LinearArgs<float, F> tried = args;
   tried.x = x.data<F>();
-  const auto runs = [&] { return launch(handle, s, product, tried) == CUBLAS_STATUS_SUCCESS; };
+  const auto runs = [&] {
+    fault = "does not run";
+    return launch(handle, s, product, tried) == CUBLAS_STATUS_SUCCESS;
+  };
   const auto masks = [&] {
+    fault = "has another mask";
     return args.mask == nullptr ||
            mask_fits(s, args.batch, args.out, args.y, args.mask,
                      [](float value, bool bit) { return bit == (value > 0.0F); });
   };
-  float first = 0.0F;
-  if (runs()) {
-    CudaKernels::copy_to_host(s, &first, args.y, sizeof first);
+  if (!runs()) {
+    return false;
   }
+  float first = 0.0F;
+  CudaKernels::copy_to_host(s, &first, args.y, sizeof first);
+  fault = "loses NaN";
   if (!std::isnan(first) || !masks()) {
     return false;
   }
@@ -88,8 +94,10 @@ bool fused_linear(Stream& s, const LinearArgs<float, F>& args) {
                   kind.vector ? ", bias" : "", relu ? ", ReLU" : "", kind.mask ? ", mask" : "");
   };
   const std::optional<LtProduct>& plan =
-      plans.of(s, kind, name, "a pass over y", [&](LtProduct product) {
-        const bool usable = !relu || rectifies(plans.handle(), s, product, args);
+      plans.of(s, kind, name, "a pass over y", [&](LtProduct product, const char*& fault) {
+        const bool usable = relu
+                                ? rectifies(plans.handle(), s, product, args, fault)
+                                : launch(plans.handle(), s, product, args) == CUBLAS_STATUS_SUCCESS;
         return usable ? std::optional(std::move(product)) : std::nullopt;
       });
   if (plan) {

@@ -46,13 +46,17 @@ class Trial {
         dw_(Tensor::empty({shape.out, shape.in}, DType::f32, s.device())),
         db_(Tensor::empty({shape.out}, DType::f32, s.device())) {}
 
-  /// Nothing if a sum is wrong.
-  std::optional<Sums> of(cublasLtHandle_t handle, const LtProduct& product) {
+  /// Nothing if a sum is wrong, or there is none.
+  std::optional<Sums> of(cublasLtHandle_t handle, const LtProduct& product, const char*& fault) {
     // All ones: dw = alpha N, and db tells what it has of alpha. Exact, in f32, up to N = 2^24.
     const auto batch = static_cast<float>(shape_.batch);
     CudaKernels::fill(s_, x_.numel(), 1.0F, x_.data<float>());
     CudaKernels::fill(s_, dz_.numel(), 1.0F, dz_.data<float>());
-    if (!runs(handle, product, 0.0) || !dw_is(kAlpha * batch)) {
+    if (!runs(handle, product, 0.0)) {
+      return std::nullopt;
+    }
+    fault = "adds up wrong";
+    if (!dw_is(kAlpha * batch)) {
       return std::nullopt;
     }
     const bool scaled = db_is(kAlpha * batch);
@@ -131,9 +135,9 @@ bool fused_weight_backward(Stream& s, const WeightBackwardArgs<float>& args) {
                   args.out);
   };
   // The plan comes first: a step that is captured with other scales than its rehearsal finds it.
-  const std::optional<Plan>& plan =
-      plans.of(s, kind, name, "cuBLAS and a column sum", [&](LtProduct product) {
-        const std::optional<Sums> sums = Trial(s, args).of(plans.handle(), product);
+  const std::optional<Plan>& plan = plans.of(
+      s, kind, name, "cuBLAS and a column sum", [&](LtProduct product, const char*& fault) {
+        const std::optional<Sums> sums = Trial(s, args).of(plans.handle(), product, fault);
         return sums ? std::optional(Plan{.product = std::move(product), .sums = *sums})
                     : std::nullopt;
       });

@@ -43,14 +43,31 @@ TEST_F(CublasLtChoice, IsWhatThisOneHasAndWhatPassesItsTrial) {
   use_all(8);
   const bool none = lt() == "none";
   const std::string one = "one cuBLASLt kernel";
-  const std::string why =
-      none ? ", because cuBLASLt has no such kernel" : ", because cuBLASLt's kernel failed a trial";
+  const auto why = [&](const std::string& fault) {
+    return none ? ", because cuBLASLt has no such kernel"
+                : ", because cuBLASLt's kernel failed a trial: it " + fault;
+  };
   const bool tried = !none && lt() != "wrong";
-  EXPECT_EQ(told("linear f32 8x24x40, bias: "), none ? "a pass over y" + why : one);
+  EXPECT_EQ(told("linear f32 8x24x40, bias: "), none ? "a pass over y" + why("") : one);
   EXPECT_EQ(told("linear f32 8x24x40, bias, ReLU, mask: "),
-            lt() == "keeps_nan" ? one : "a pass over y" + why);
-  EXPECT_EQ(told("input gradient f32 8x40x16: "), tried ? one : "cuBLAS and a pass over dx" + why);
-  EXPECT_EQ(told("weight gradient f32 8x40x16: "), tried ? one : "cuBLAS and a column sum" + why);
+            lt() == "keeps_nan"
+                ? one
+                : "a pass over y" + why(lt() == "wrong" ? "has another mask" : "loses NaN"));
+  EXPECT_EQ(told("input gradient f32 8x40x16: "),
+            tried ? one : "cuBLAS and a pass over dx" + why("masks or adds up wrong"));
+  EXPECT_EQ(told("weight gradient f32 8x40x16: "),
+            tried ? one : "cuBLAS and a column sum" + why("adds up wrong"));
+}
+
+TEST_F(CublasLtChoice, IsNoneWhereTheEnvironmentForbidsEpilogues) {
+  setenv("BRIGADE_EPILOGUES", "0", 1);
+  use_all(12);
+  unsetenv("BRIGADE_EPILOGUES");
+  const std::string why = ", because BRIGADE_EPILOGUES is 0";
+  EXPECT_EQ(told("linear f32 12x24x40, bias: "), "a pass over y" + why);
+  EXPECT_EQ(told("linear f32 12x24x40, bias, ReLU, mask: "), "a pass over y" + why);
+  EXPECT_EQ(told("input gradient f32 12x40x16: "), "cuBLAS and a pass over dx" + why);
+  EXPECT_EQ(told("weight gradient f32 12x40x16: "), "cuBLAS and a column sum" + why);
 }
 
 TEST_F(CublasLtChoice, IsAnotherWhereThereIsNoMemoryForATrial) {

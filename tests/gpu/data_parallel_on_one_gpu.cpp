@@ -180,7 +180,7 @@ void check_hooks(dist::Communicator& comm, Device device, const std::vector<doub
   };
   check([] { return std::make_shared<dist::HalfHook>(DType::f16); }, 1e-3);
   check([] { return std::make_shared<dist::HalfHook>(DType::bf16); }, 1e-2);
-  check([] { return std::make_shared<dist::PowerSgd>(4); }, 0.3);
+  check([] { return std::make_shared<dist::PowerSgd>(4); }, 0.02);
   try {
     train_together(comm, device,
                    {.mode = dist::SyncMode::flat, .hook = std::make_shared<dist::TopK>(0.1)});

@@ -83,7 +83,8 @@ TEST_F(KernelChoice, IsNotMadeInARecordingOnlyUsedThere) {
 using Tf32OnGpu = GpuTest;
 
 TEST_F(Tf32OnGpu, RoundsFactorsOnlyWhereItIsAllowed) {
-  constexpr std::int64_t kSize = 256;  // cuBLAS may, but need not, take a TF32 kernel; here it does
+  // cuBLAS may, but need not, take a TF32 kernel; for a product as large as this it should.
+  constexpr std::int64_t kSize = 512;
   constexpr auto kNumbers = static_cast<std::size_t>(kSize * kSize);
   // 1 + 2^-12 is a float but no TF32 number: its product with 1 shows what was rounded.
   const Tensor a =
@@ -96,9 +97,9 @@ TEST_F(Tf32OnGpu, RoundsFactorsOnlyWhereItIsAllowed) {
     Context::current().set_tf32(false);
     return c.to_vector<float>()[0];
   };
-  EXPECT_FLOAT_EQ(product(false), 256.0F + 0x1p-4F);
-  EXPECT_EQ(product(true), 256.0F);
-  EXPECT_FLOAT_EQ(product(false), 256.0F + 0x1p-4F) << "and not for ever";
+  EXPECT_FLOAT_EQ(product(false), 512.0F + 0x1p-3F);
+  EXPECT_EQ(product(true), 512.0F);
+  EXPECT_FLOAT_EQ(product(false), 512.0F + 0x1p-3F) << "and not for ever";
 }
 
 using MixedPrecisionOnGpu = KernelTest<float>;

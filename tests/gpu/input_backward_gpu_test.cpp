@@ -173,6 +173,15 @@ TEST_F(InputBackwardChoice, IsTriedAndToldOncePerShape) {
   }
 }
 
+TEST_F(InputBackwardChoice, IsNotAskedForWithOneOutput) {
+  Tensor dx = Tensor::empty({24, 40}, DType::f32, kGpu);
+  const Tensor mask = ops::empty_relu_mask(dx);
+  mask.zero();
+  ops::linear_input_backward(Tensor::zeros({24, 1}, DType::f32, kGpu),
+                             Tensor::zeros({1, 40}, DType::f32, kGpu), dx, mask, dx);
+  EXPECT_EQ(times_told("input gradient f32 24x40x1: "), 0);
+}
+
 /// y = the sum of x. Takes a mask if there is one, and leaves the gradient as it is: who masks it
 /// once more shows.
 class TakingNode final : public autograd::Node {

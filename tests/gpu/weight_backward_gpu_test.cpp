@@ -120,7 +120,7 @@ TEST_F(WeightBackwardChoice, IsNotAnEpilogueThatAddsUpWrong) {
   Tensor db = Tensor::empty({128}, DType::f32, kGpu);
   ops::linear_weight_backward(dz, x, {}, dw, {}, db);
   EXPECT_EQ(times_told("weight gradient f32 64x128x128: cuBLAS and a column sum, because "
-                       "cuBLASLt's kernel failed a trial"),
+                       "cuBLASLt's kernel failed a trial: it adds up wrong"),
             0)
       << "it exists and adds up wrong: more likely our operands are";
 }
