@@ -102,9 +102,9 @@ class LtPlans {
  public:
   cublasLtHandle_t handle() const { return handle_.get(); }
 
-  /// Nothing where cuBLASLt has no such kernel, or one for which trial(product, fault) gives nothing
-  /// or finds no memory: the GPU may be full of activations. All is asked the first time a kind
-  /// comes, and Context::note_choice tells what came out, of what name() says: "linear f32
+  /// Nothing where cuBLASLt has no such kernel, or one for which trial(product, fault) gives
+  /// nothing or finds no memory: the GPU may be full of activations. All is asked the first time a
+  /// kind comes, and Context::note_choice tells what came out, of what name() says: "linear f32
   /// 64x256x256: a pass over y, because cuBLASLt has no such kernel". Error if that time is in a
   /// recording of `s`: a trial waits for the GPU.
   template <class Name, class Trial>

@@ -34,9 +34,9 @@ cublasStatus_t launch(cublasLtHandle_t handle, const Stream& s, const LtProduct&
   return product.run(handle, s, {.a = args.w, .b = args.dz, .d = args.dx, .mask = args.mask}, {});
 }
 
-/// Tried with a mask without a pattern and factors full of ones, whose sums are known, and with a dz
-/// full of NaN: a 1 lets it through, a 0 makes it 0, which to multiply by the mask would not. The
-/// real call overwrites dx.
+/// Tried with a mask without a pattern and factors full of ones, whose sums are known, and with a
+/// dz full of NaN: a 1 lets it through, a 0 makes it 0, which to multiply by the mask would not.
+/// The real call overwrites dx.
 template <class F>
 bool masks(cublasLtHandle_t handle, Stream& s, const LtProduct& product,
            InputBackwardArgs<float, F> args, const char*& fault) {
