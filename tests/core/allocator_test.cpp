@@ -72,6 +72,21 @@ TEST(CachingAllocator, AllocatesNothingForARepeatedSequenceOfTensors) {
   EXPECT_EQ(after.in_use, before.in_use);
 }
 
+TEST(MemoryStats, CountWhatLiesInReservedMemoryToo) {
+  const auto memory = Context::current().make_reserved_memory(kCpu);
+  const MemoryStats before = Context::current().memory_stats(kCpu);
+  {
+    const UseReservedMemory reserved(memory);
+    const Tensor step = Tensor::empty({1 << 18});
+    EXPECT_EQ(Context::current().memory_stats(kCpu).in_use, before.in_use + (1U << 20U));
+  }
+  const MemoryStats after = Context::current().memory_stats(kCpu);
+  EXPECT_EQ(after.in_use, before.in_use);
+  EXPECT_EQ(after.peak_in_use, before.peak_in_use + (1U << 20U));
+  EXPECT_EQ(after.reserved, before.reserved + (1U << 20U));
+  EXPECT_EQ(after.system_allocations, before.system_allocations + 1);
+}
+
 TEST(CachingAllocator, BelongsToOneThread) {
   const auto* here = Context::current().allocator(kCpu).get();
   const CachingAllocator* there = nullptr;
