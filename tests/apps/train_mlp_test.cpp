@@ -307,6 +307,14 @@ TEST_F(TrainMlp, ALastBatchSmallerThanTheNumberOfRanksIsMirroredDroppedOrPadded)
   EXPECT_EQ(steps("pad"), 6);
 }
 
+TEST_F(TrainMlp, WithoutSynchronisationARankWithoutSamplesSitsTheStepOut) {
+  // As above; the ranks that have no sample of the third step have no gradient to step on either.
+  const Outcome outcome =
+      run("--hidden 8 --epochs 2 --batch 4 --train-samples 25 --sync never --json", 3);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(nlohmann::json::parse(outcome.out)["steps"], 6);
+}
+
 TEST_F(TrainMlp, ClippedGradientsMakeShortSteps) {
   // The step is at most lr · norm, so the loss can hardly move.
   const std::string flags = std::string(kTiny) + "--json --lr 1 --clip-norm ";

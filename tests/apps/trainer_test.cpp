@@ -10,6 +10,7 @@
 #include "apps/synthetic.h"
 #include "core/context.h"
 #include "core/error.h"
+#include "dist/single_process.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/support/thread_world.h"
@@ -118,6 +119,78 @@ TEST(Trainer, ClipsTheAverageNotEachRanksShare) {
   expect_near(train({.ranks = 3, .batch = 4, .clip_norm = 0.1}), alone);
   expect_near(train({.ranks = 2, .batch = 2, .accum = 3, .deferred_sync = true, .clip_norm = 0.1}),
               alone);
+}
+
+/// Some samples of another data set, in the order given.
+class Chosen final : public Dataset {
+ public:
+  Chosen(const Dataset& all, std::vector<std::int64_t> samples)
+      : all_(all), samples_(std::move(samples)) {}
+
+  std::int64_t size() const override { return static_cast<std::int64_t>(samples_.size()); }
+  std::int64_t input_width() const override { return all_.input_width(); }
+  std::int64_t output_width() const override { return all_.output_width(); }
+  std::size_t nbytes() const override { return all_.nbytes(); }
+  bool classes() const override { return all_.classes(); }
+  void read(std::span<const std::int64_t> samples, const Batch& batch) const override {
+    std::vector<std::int64_t> mine;
+    for (const std::int64_t sample : samples) {
+      mine.push_back(samples_[static_cast<std::size_t>(sample)]);
+    }
+    all_.read(mine, batch);
+  }
+
+ private:
+  const Dataset& all_;
+  std::vector<std::int64_t> samples_;
+};
+
+/// An epoch in the order of the file; a step has `accum` micro-batches of `batch` samples per rank.
+std::vector<float> weights_after_an_epoch(const Dataset& data, std::int64_t batch,
+                                          std::int64_t accum, bool never_sync,
+                                          dist::Communicator& comm) {
+  const auto model = make_mlp({{5, 8, 3}, true}, 0, kCpu);
+  const auto loss = make_loss("mse");
+  dist::DataParallel data_parallel(model->parameters(), comm, {});
+  optim::SGD optimizer(data_parallel.parameters(), {.lr = 0.1, .momentum = 0.9});
+  dist::DistributedSampler sampler(data.size(), {batch, accum, comm.size(), comm.rank()}, 0, false);
+  Trainer trainer({.model = *model,
+                   .loss = *loss,
+                   .optimizer = optimizer,
+                   .data_parallel = data_parallel,
+                   .sampler = sampler,
+                   .data = data,
+                   .device = kCpu,
+                   .never_sync = never_sync});
+  for (std::int64_t step = 0; step < sampler.steps_per_epoch(); ++step) {
+    trainer.step(step);
+  }
+  return autograd::values_of(model->parameters());
+}
+
+TEST(Trainer, WithoutSynchronisationEachRankTrainsAsIfItWereAlone) {
+  const DataSplits data = make_synthetic({.in = 5, .out = 3}, 41);
+  test::thread_world(2, [&](dist::Communicator& comm) {
+    // 2 ranks of 2 x 3 samples: steps of 12, 12, 12 and 5, of which rank 0 has 2 and rank 1 has 3.
+    dist::DistributedSampler sampler(41, {3, 2, comm.size(), comm.rank()}, 0, false);
+    sampler.set_epoch(0);
+    std::vector<std::int64_t> mine;
+    for (std::int64_t step = 0; step < sampler.steps_per_epoch(); ++step) {
+      for (const std::int64_t micro : {0, 1}) {
+        const auto samples = sampler.micro_batch(step, micro);
+        mine.insert(mine.end(), samples.begin(), samples.end());
+      }
+    }
+    ASSERT_EQ(mine.size(), comm.rank() == 0 ? 20U : 21U);
+    const std::vector<float> beside = weights_after_an_epoch(*data.train, 3, 2, true, comm);
+    dist::SingleProcessCommunicator nobody(kCpu);
+    const std::vector<float> alone =
+        weights_after_an_epoch(Chosen(*data.train, mine), 6, 1, false, nobody);
+    ASSERT_EQ(beside.size(), alone.size());
+    for (std::size_t i = 0; i < alone.size(); ++i) {
+      EXPECT_NEAR(beside[i], alone[i], 1e-6) << "rank " << comm.rank() << ", weight " << i;
+    }
+  });
 }
 
 // More steps than a device keeps losses of.
