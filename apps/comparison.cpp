@@ -198,9 +198,7 @@ class Race {
       const std::vector<float> weights = contestant->weights();
       checked.against_first = relative_difference(weights, first);
       checked.against_one_rank = relative_difference(weights, one_rank);
-      const double tolerance = rounding_tolerance(options_);
-      const bool good = checked.ranks_equal && checked.against_first <= tolerance &&
-                        checked.against_one_rank <= tolerance;
+      const bool good = passes(checked, rounding_tolerance(options_));
       const std::vector<int> all_good = dist::all_gather_values(world(), good ? 1 : 0);
       comparison_.equal = comparison_.equal && std::count(all_good.begin(), all_good.end(), 0) == 0;
       comparison_.modes.push_back(checked);
@@ -298,6 +296,11 @@ double rounding_tolerance(const Options& options) {
   // A sum that differs in its last bit may be rounded to the neighbour of what it was, 2⁻⁸ away.
   const bool rounds = options.dtype == "bf16" || options.tf32;
   return options.optimizer == "sgd" && !rounds ? 1e-6 : 1e-2;
+}
+
+bool passes(const ModeResult& checked, double tolerance) {
+  return checked.ranks_equal && checked.against_first <= tolerance &&
+         checked.against_one_rank <= tolerance;
 }
 
 const ModeResult* Comparison::find(const std::string& mode) const {

@@ -47,6 +47,9 @@ struct Comparison {
 /// With a communication hook gradients are approximations, and any finite difference is allowed.
 double rounding_tolerance(const Options& options);
 
+/// Whether its weights are those of the other ranks, of the first mode and of one rank; NaN is not.
+bool passes(const ModeResult& checked, double tolerance);
+
 /// Runs it. Every mode has its own model and optimizer, from the same seed. In each of
 /// options.rounds rounds every mode has a turn of options.steps steps, and the round starts with
 /// another mode than the last one, so that a machine that gets slower with time does so for all.

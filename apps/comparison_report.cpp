@@ -43,8 +43,9 @@ std::string check_text(const Comparison& result) {
   double between = 0.0;
   double one_rank = 0.0;
   for (const ModeResult& mode : result.modes) {
-    between = std::max(between, mode.against_first);
-    one_rank = std::max(one_rank, mode.against_one_rank);
+    // NaN is no less than any number; once there, it stays.
+    between = std::isnan(between) ? between : std::max(mode.against_first, between);
+    one_rank = std::isnan(one_rank) ? one_rank : std::max(mode.against_one_rank, one_rank);
   }
   return fmt::format(
       "after {} steps: ranks {}; modes {}; all ranks together and one rank alone {}",

@@ -168,6 +168,22 @@ TEST_F(CompareModes, ComparesAdamWithoutCryingWolf) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
 }
 
+TEST_F(CompareModes, WeightsThatAreNotEqualAreSaidToBeAndEndTheJobWithCodeThree) {
+  // The decay multiplies the weights by -1e24 in the first step, which leaves the second one's loss
+  // finite, and in the second once more, which is too much for a float. inf less inf is NaN, and
+  // so no difference between the modes is small.
+  const Outcome outcome =
+      run("--hidden none --loss cross_entropy --weight-decay 1e25 --batch 8 --rounds 1 --steps 2 "
+          "--threads 1 --out run",
+          2);
+  EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("- NOT EQUAL: after 2 steps: ranks bit-equal; "
+                                                  "modes differ by -?nan "));
+  EXPECT_EQ(count(outcome.err, "compare_modes: the weights are not equal"), 1) << outcome.err;
+  const auto json = nlohmann::json::parse(test::read(dir_ / "run" / "compare.json"));
+  EXPECT_EQ(json["equal"], false);
+}
+
 TEST_F(CompareModes, OfOneRankHasNothingToCompareAndSaysSo) {
   const Outcome outcome = run(kSmall, 0);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;

@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include <limits>
+
 #include "apps/comparison_report.h"
 
 namespace brigade::apps {
@@ -61,6 +63,24 @@ ComparisonInfo two_ranks() {
   return info;
 }
 
+TEST(Check, PassesOnlyWeightsThatAreThoseOfAllTheOthers) {
+  constexpr double kTolerance = 1e-6;
+  ModeResult good;
+  good.against_first = good.against_one_rank = kTolerance;
+  EXPECT_TRUE(passes(good, kTolerance));
+  ModeResult bad = good;
+  bad.ranks_equal = false;
+  EXPECT_FALSE(passes(bad, kTolerance));
+  for (double ModeResult::*difference :
+       {&ModeResult::against_first, &ModeResult::against_one_rank}) {
+    for (const double value : {2 * kTolerance, std::numeric_limits<double>::quiet_NaN()}) {
+      bad = good;
+      bad.*difference = value;
+      EXPECT_FALSE(passes(bad, kTolerance)) << value;
+    }
+  }
+}
+
 TEST(Bound, StartsABucketWhenItIsReadyAndTheOneBeforeHasArrived) {
   // start_0 = 20, end_0 = 32; start_1 = max(30, 32), end_1 = 44; + optimizer 1
   EXPECT_DOUBLE_EQ(bound_ms(two_ranks(), two_buckets()), 45.0);
@@ -110,6 +130,19 @@ TEST(Notes, SayHowMuchOfTheStepComputes) {
   EXPECT_THAT(comparison_notes(two_ranks(), comparison),
               Contains(HasSubstr("naive 60 %, flat 100 %, overlap 100 %; peak memory of rank 0, "
                                  "all modes side by side: 1.5 MiB")));
+}
+
+TEST(Notes, NameTheLargestDifferenceEvenIfItIsNotANumber) {
+  Comparison comparison = two_buckets();
+  comparison.modes[1].against_first = 2e-6;
+  comparison.modes[2].against_first = 1e-6;
+  comparison.modes[1].against_one_rank = std::numeric_limits<double>::quiet_NaN();
+  comparison.modes[2].against_one_rank = 1e-6;
+  comparison.equal = false;
+  EXPECT_THAT(comparison_notes(two_ranks(), comparison),
+              Contains(HasSubstr("NOT EQUAL: after 0 steps: ranks bit-equal; modes differ by "
+                                 "2.0e-06 (relative L2); all ranks together and one rank alone "
+                                 "differ by nan")));
 }
 
 TEST(Reading, AdvisesSmallerBucketsWhereTheLinkHasRoom) {
