@@ -125,6 +125,21 @@ BenchRow medians(const Samples& samples, std::size_t bytes, dist::Communicator& 
 
 }  // namespace
 
+std::int64_t count_wrong_sums(const Tensor& sums, int ranks) {
+  return dispatch_float(sums.dtype(), [&]<class T>() {
+    const std::vector<T> values = sums.to_vector<T>();
+    std::int64_t wrong = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      double expected = 0.0;
+      for (int rank = 0; rank < ranks; ++rank) {
+        expected += known_number(static_cast<std::int64_t>(i), rank);
+      }
+      wrong += static_cast<double>(values[i]) == expected ? 0 : 1;  // NaN is wrong too
+    }
+    return wrong;
+  });
+}
+
 Contestant::Contestant(const std::string& comm, const std::string& reduce,
                        const BenchOptions& options, Device device)
     : name_(reduce == "fast" ? comm : comm + " " + reduce),
@@ -205,28 +220,13 @@ Tensor Contestant::known_numbers(std::size_t bytes) const {
   });
 }
 
-std::int64_t Contestant::count_wrong(const Tensor& sums) const {
-  return dispatch_float(sums.dtype(), [&]<class T>() {
-    const std::vector<T> values = sums.to_vector<T>();
-    std::int64_t wrong = 0;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      double expected = 0.0;
-      for (int rank = 0; rank < comm_->size(); ++rank) {
-        expected += known_number(static_cast<std::int64_t>(i), rank);
-      }
-      wrong += static_cast<double>(values[i]) == expected ? 0 : 1;  // NaN is wrong too
-    }
-    return wrong;
-  });
-}
-
 std::int64_t Contestant::count_wrong_out_of_place(std::size_t bytes) {
   const Tensor from = view(source_, bytes);
   const Tensor to = view(result_, bytes);
   from.copy_from(known_numbers(bytes));
   to.copy_from(from);
   comm_->blocking_all_reduce(to);
-  const std::int64_t wrong = count_wrong(to);
+  const std::int64_t wrong = count_wrong_sums(to, comm_->size());
   from.zero();
   return wrong;
 }
@@ -235,7 +235,7 @@ std::int64_t Contestant::count_wrong_in_place(std::size_t bytes) {
   const Tensor tensor = view(result_, bytes);
   tensor.copy_from(known_numbers(bytes));
   comm_->blocking_all_reduce(tensor);
-  return count_wrong(tensor);
+  return count_wrong_sums(tensor, comm_->size());
 }
 
 std::vector<std::unique_ptr<Contestant>> make_contestants(const BenchOptions& options,

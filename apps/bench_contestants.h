@@ -44,7 +44,6 @@ class Contestant {
   double timed(Work work);
   Tensor view(const Tensor& tensor, std::size_t bytes) const;
   Tensor known_numbers(std::size_t bytes) const;
-  std::int64_t count_wrong(const Tensor& sums) const;
 
   std::string name_;
   std::unique_ptr<dist::Communicator> comm_;
@@ -53,6 +52,9 @@ class Contestant {
   Tensor result_;  // where the sum ends up
   std::optional<clockid_t> thread_clock_;
 };
+
+/// Elements of `sums` that are not what the known numbers of `ranks` ranks add up to.
+std::int64_t count_wrong_sums(const Tensor& sums, int ranks);
 
 /// Those asked for, or all that work on this device and these hosts. Collective.
 std::vector<std::unique_ptr<Contestant>> make_contestants(const BenchOptions& options,
