@@ -37,6 +37,7 @@ TEST(BucketFlags, ReachDataParallel) {
   EXPECT_FALSE(usual.first_bucket_bytes.has_value());
   EXPECT_FALSE(usual.last_bucket_bytes.has_value());
   EXPECT_FALSE(usual.split_tensors);
+  EXPECT_FALSE(usual.piece_bytes.has_value());
   EXPECT_TRUE(usual.rebuild_buckets);
 
   const dist::DataParallelOptions caps =
@@ -48,6 +49,10 @@ TEST(BucketFlags, ReachDataParallel) {
   EXPECT_EQ(caps.last_bucket_bytes, 0U);
   EXPECT_TRUE(caps.split_tensors);
   EXPECT_FALSE(caps.rebuild_buckets);
+
+  const dist::DataParallelOptions pieces = parsed({"--piece-mb", "0.5"}).data_parallel();
+  EXPECT_EQ(pieces.piece_bytes, 512U << 10U);
+  EXPECT_TRUE(pieces.split_tensors);
 }
 
 TEST(BucketFlags, ChooseAGrouping) {
