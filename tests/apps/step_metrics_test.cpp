@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <future>
+
 #include "dist/single_process.h"
 
 namespace brigade::apps {
@@ -65,6 +68,59 @@ TEST(StepClock, KnowsHowExactlyItKnowsItsEpoch) {
   EXPECT_GT(clock.epoch_error_ms(), 0.0);
   const std::chrono::duration<double, std::milli> taken = after - before;
   EXPECT_LE(clock.epoch_error_ms(), taken.count() / 2) << "the fastest of several attempts";
+}
+
+double ms_between(Event::Time begin, Event::Time end) {
+  return std::chrono::duration<double, std::milli>(end - begin).count();
+}
+
+// ms:      step 1                    | step 2             | step 3
+// comm          [late ------------------------][next]
+TEST(StepClock, ACollectiveInFlightAtAStepsEndIsSharedOutBetweenTheSteps) {
+  using Clock = std::chrono::steady_clock;
+  dist::SingleProcessCommunicator comm(kCpu);
+  StepClock clock(kCpu, comm);
+  const Tensor payload = Tensor::zeros({25});
+  std::promise<Event::Time> began;
+  std::promise<void> may_end;
+  Event::Time ended;
+
+  clock.start(StepClock::Border::none);
+  clock.forward_done();
+  const Event::Time before = Clock::now();
+  comm.enqueue(payload, "late", [&](dist::Collectives& /*unused*/) {
+    began.set_value(Clock::now());
+    may_end.get_future().wait();
+    ended = Clock::now();
+  });
+  const dist::Work next = comm.all_reduce(payload, "next");
+  const Event::Time begin = began.get_future().get();
+  clock.backward_done();
+  const StepSpans first = clock.finish();
+  ASSERT_EQ(first.labels, (std::vector<std::string>{"late"})) << "the next one has not begun";
+  EXPECT_GT(first.collectives[0].begin, 0.0);
+  EXPECT_EQ(first.collectives[0].end, first.optimizer.end);
+
+  clock.start(StepClock::Border::none);
+  clock.forward_done();
+  may_end.set_value();
+  comm.wait(next, kCpu);
+  const Event::Time after = Clock::now();
+  clock.backward_done();
+  const StepSpans second = clock.finish();
+  ASSERT_EQ(second.labels, (std::vector<std::string>{"late (goes on)", "next"}));
+  EXPECT_EQ(second.collectives[0].begin, 0.0);
+  EXPECT_LT(second.collectives[0].end, second.optimizer.end);
+  EXPECT_GE(second.collectives[1].begin, second.collectives[0].end);
+  const double length = first.collectives[0].end - first.collectives[0].begin +
+                        second.collectives[0].end - second.collectives[0].begin;
+  EXPECT_GE(length, ms_between(begin, ended));
+  EXPECT_LE(length, ms_between(before, after));
+
+  clock.start(StepClock::Border::none);
+  clock.forward_done();
+  clock.backward_done();
+  EXPECT_TRUE(clock.finish().collectives.empty()) << "each is over once";
 }
 
 TEST(StepMetrics, PartsOfAllMicroBatchesAddUpToTheStep) {
