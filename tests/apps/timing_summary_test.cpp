@@ -37,7 +37,10 @@ TEST(TimingSummary, TakesTheSlowestRankAndLeavesOutWarmUp) {
     const TimingSummary summary = summarize(mine, 1, comm);
     EXPECT_EQ(summary.measured_steps, 19U);
     EXPECT_EQ(summary.slowest_rank, 1);
-    EXPECT_DOUBLE_EQ(summary.step, 30.0);            // median of 21 ... 39
+    EXPECT_DOUBLE_EQ(summary.step, 30.0);  // median of 21 ... 39
+    EXPECT_DOUBLE_EQ(summary.step_p10, 22.8);
+    EXPECT_DOUBLE_EQ(summary.step_p90, 37.2);
+    EXPECT_DOUBLE_EQ(summary.step_p95, 38.1);
     EXPECT_DOUBLE_EQ(summary.median.forward, 19.0);  // without the millisecond of waiting
     EXPECT_DOUBLE_EQ(summary.median.comm, 4.0);
     EXPECT_TRUE(summary.communicates);

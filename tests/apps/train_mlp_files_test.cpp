@@ -1,4 +1,5 @@
-// The files that a run writes: where they cannot be, and what is left when one fails.
+// The files that a run writes: where they cannot be, what is left when one fails, and which tests
+// are in them.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
@@ -103,6 +104,24 @@ TEST_F(TrainMlpFiles, AFlagMayBeAnyBytes) {
   const Outcome outcome = run(std::string(kTiny) + "--save $'w\xff.safetensors' --json");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_TRUE(nlohmann::json::accept(outcome.out));
+}
+
+TEST_F(TrainMlpFiles, MetricsHaveATestOfEverySecondEpochAndOfTheLast) {
+  const Outcome outcome = run(
+      "--hidden 8 --batch 4 --train-samples 16 --epochs 5 --eval-every 2 --log-every 4 --out run");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  std::ifstream metrics(dir_ / "run" / "metrics.jsonl");
+  std::vector<double> logged;
+  std::vector<double> tested;
+  for (std::string line; std::getline(metrics, line);) {
+    const auto json = nlohmann::json::parse(line);
+    logged.push_back(json["epoch"]);
+    if (json.contains("test_loss")) {
+      tested.push_back(json["epoch"]);
+    }
+  }
+  EXPECT_EQ(logged, (std::vector<double>{0.25, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(tested, (std::vector<double>{2, 4, 5}));
 }
 
 }  // namespace

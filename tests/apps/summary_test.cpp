@@ -1,0 +1,85 @@
+#include "apps/summary.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace brigade::apps {
+namespace {
+
+// No two of these numbers are alike, so that none can stand in another one's place.
+TEST(Summary, EveryTimeStandsUnderItsName) {
+  RunResult result;
+  result.timing = {.measured_steps = 3,
+                   .slowest_rank = 2,
+                   .step = 101,
+                   .step_p10 = 102,
+                   .step_p90 = 103,
+                   .step_p95 = 104,
+                   .samples_per_second = 105,
+                   .median = {.step = 106,
+                              .wait = 107,
+                              .forward = 108,
+                              .backward = 109,
+                              .optimizer = 110,
+                              .comm = 111,
+                              .hidden = 112,
+                              .exposed = 113},
+                   .rank_compute = {114, 115, 116},
+                   .straggler = {},
+                   .communicates = true,
+                   .hidden_fraction = 0.25,
+                   .collectives = {}};
+  result.samples_per_second_overall = 117;
+  result.seconds = 118;
+  const auto json = nlohmann::json::parse(summary_json({}, result));
+  const nlohmann::json expected{{"measured_steps", 3},
+                                {"slowest_rank", 2},
+                                {"step_ms", 101},
+                                {"step_ms_p10", 102},
+                                {"step_ms_p90", 103},
+                                {"step_ms_p95", 104},
+                                {"samples_per_second", 105},
+                                {"wait_ms", 107},
+                                {"forward_ms", 108},
+                                {"backward_ms", 109},
+                                {"optimizer_ms", 110},
+                                {"comm_ms", 111},
+                                {"hidden_ms", 112},
+                                {"exposed_ms", 113},
+                                {"rank_compute_ms", {114, 115, 116}},
+                                {"hidden_fraction", 0.25},
+                                {"samples_per_second_overall", 117},
+                                {"seconds", 118}};
+  for (const auto& [name, value] : expected.items()) {
+    EXPECT_EQ(json[name], value) << name;
+  }
+}
+
+TEST(Summary, EveryResultStandsUnderItsName) {
+  RunResult result;
+  result.loss_first = 1.5;
+  result.loss_last = 2.5;
+  result.test = {.loss = 3.5, .accuracy = 0.5};
+  result.best_accuracy = 0.75;
+  result.collectives_per_step = 4;
+  result.bytes_reduced_per_step = 5;
+  result.bytes_sent_per_step = 6;
+  result.replays = 7;
+  const auto json = nlohmann::json::parse(summary_json({}, result));
+  const nlohmann::json expected{{"loss_first", 1.5},
+                                {"loss_last", 2.5},
+                                {"test_loss", 3.5},
+                                {"accuracy", 0.5},
+                                {"accuracy_best", 0.75},
+                                {"collectives_per_step", 4},
+                                {"bytes_reduced_per_step", 5},
+                                {"bytes_sent_per_step", 6},
+                                {"replayed_micro_batches", 7}};
+  for (const auto& [name, value] : expected.items()) {
+    EXPECT_EQ(json[name], value) << name;
+  }
+}
+
+}  // namespace
+}  // namespace brigade::apps
