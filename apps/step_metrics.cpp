@@ -187,15 +187,18 @@ void StepClock::add_updates(StepSpans& spans) {
   const auto ms = [this](const Event& event) { return elapsed_ms(marks_.front(), event); };
   std::vector<dist::UpdateRecord> unfinished;
   for (dist::UpdateRecord& record : updates_) {
-    if (!record.end.done() || ms(record.end) > step_end) {
-      unfinished.push_back(std::move(record));
-      continue;
+    const bool over = record.end.done() && ms(record.end) <= step_end;
+    if (record.begin.done() && ms(record.begin) < step_end) {
+      const double begin = ms(record.begin);
+      const Interval part{std::max(begin, 0.0), over ? ms(record.end) : step_end};
+      spans.updates.push_back(part);
+      if (recording_) {
+        const std::string name = "optimizer " + record.label + (begin < 0.0 ? kGoesOn : "");
+        spans.scopes.push_back({name, Lane::optimizer, 0, part.begin, part.end});
+      }
     }
-    const Interval interval{std::max(ms(record.begin), 0.0), ms(record.end)};
-    spans.updates.push_back(interval);
-    if (recording_) {
-      spans.scopes.push_back(
-          {"optimizer " + record.label, Lane::optimizer, 0, interval.begin, interval.end});
+    if (!over) {
+      unfinished.push_back(std::move(record));
     }
   }
   updates_ = std::move(unfinished);

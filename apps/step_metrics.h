@@ -60,7 +60,8 @@ struct MemorySample {
   std::size_t bytes = 0;
 };
 
-/// What is added to the label of a collective in the steps after the one in which it began.
+/// What is added to the label of a collective or update in the steps after the one in which it
+/// began.
 inline constexpr const char* kGoesOn = " (goes on)";
 
 /// The raw times of a step, all in ms after its start.

@@ -70,7 +70,7 @@ std::vector<OperationTime> operation_times(const std::vector<StepTrace>& steps) 
           open.empty() ? phase_of(scope.name) : phase_of(open.front()) + " " + kind_of(scope.name);
       const double length = scope.end - scope.begin;
       totals[name] += length;
-      calls[name] += 1.0;
+      calls[name] += scope.name.ends_with(kGoesOn) ? 0.0 : 1.0;
       if (!open.empty()) {
         totals[open.back()] -= length;  // only what is not inside an inner scope is its own
       }

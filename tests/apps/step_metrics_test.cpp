@@ -5,6 +5,7 @@
 #include <chrono>
 #include <future>
 
+#include "apps/step_recorder.h"
 #include "dist/single_process.h"
 
 namespace brigade::apps {
@@ -121,6 +122,50 @@ TEST(StepClock, ACollectiveInFlightAtAStepsEndIsSharedOutBetweenTheSteps) {
   clock.forward_done();
   clock.backward_done();
   EXPECT_TRUE(clock.finish().collectives.empty()) << "each is over once";
+}
+
+TEST(StepClock, AnUpdateInFlightAtAStepsEndIsSharedOutBetweenTheSteps) {
+  dist::SingleProcessCommunicator comm(kCpu);
+  StepClock clock(kCpu, comm);
+  clock.set_recording(true);
+  const auto stream = make_comm_stream(kCpu);
+  std::promise<void> may_end;
+
+  clock.start(StepClock::Border::none);
+  clock.forward_done();
+  const Event begin = stream->record(Timing::on);
+  stream->run([&] { may_end.get_future().wait(); });
+  const Event end = stream->record(Timing::on);
+  begin.synchronize();
+  clock.backward_done();
+  const StepSpans first = clock.finish({{.label = "bucket_0", .begin = begin, .end = end}});
+  ASSERT_EQ(first.updates.size(), 1U);
+  EXPECT_GT(first.updates[0].begin, 0.0);
+  EXPECT_EQ(first.updates[0].end, first.optimizer.end);
+
+  clock.start(StepClock::Border::none);
+  clock.forward_done();
+  may_end.set_value();
+  end.synchronize();
+  clock.backward_done();
+  const StepSpans second = clock.finish();
+  ASSERT_EQ(second.updates.size(), 1U);
+  EXPECT_EQ(second.updates[0].begin, 0.0);
+  EXPECT_LT(second.updates[0].end, second.optimizer.end);
+  EXPECT_NEAR(total_length(first.updates) + total_length(second.updates), elapsed_ms(begin, end),
+              1e-6);
+  ASSERT_EQ(first.scopes.size(), 1U);
+  ASSERT_EQ(second.scopes.size(), 1U);
+  EXPECT_EQ(first.scopes[0].name, "optimizer bucket_0");
+  EXPECT_EQ(second.scopes[0].name, "optimizer bucket_0 (goes on)");
+  const std::vector<OperationTime> operations = operation_times({{0, first}, {1, second}});
+  ASSERT_EQ(operations.size(), 1U);
+  EXPECT_EQ(operations[0].calls, 0.5) << "one in two steps";
+
+  clock.start(StepClock::Border::none);
+  clock.forward_done();
+  clock.backward_done();
+  EXPECT_TRUE(clock.finish().updates.empty()) << "it is over once";
 }
 
 TEST(StepMetrics, PartsOfAllMicroBatchesAddUpToTheStep) {
