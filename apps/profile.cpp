@@ -61,10 +61,11 @@ MachineLimits measure_limits(Device device, DType factors) {
   const std::int64_t length = device.is_cuda() ? std::int64_t{1} << 26 : std::int64_t{1} << 24;
   MachineLimits limits{.gflops = measure_gemm_gflops(device, factors)};
   {
-    const Tensor x = Tensor::zeros({length}, DType::f32, device);
-    Tensor y = Tensor::zeros({length}, DType::f32, device);
+    const Tensor g = Tensor::zeros({length}, DType::f32, device);
+    Tensor w = Tensor::zeros({length}, DType::f32, device);
+    Tensor no_velocity;
     const double seconds =
-        fastest_seconds(device, [&] { ops::axpby(x, {.alpha = 2.0, .beta = 1.0}, y); });
+        fastest_seconds(device, [&] { ops::sgd({.lr = 0.5}, g, w, no_velocity); });
     limits.gbps = 3e-9 * kNumber * static_cast<double>(length) / seconds;
   }
   Context::current().allocator(device)->trim();

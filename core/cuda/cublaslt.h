@@ -31,7 +31,8 @@ bool lt_aligned(std::initializer_list<const void*> memory);
 template <class F>
 inline constexpr cudaDataType_t kLtType = std::is_same_v<F, BFloat16> ? CUDA_R_16BF : CUDA_R_32F;
 
-/// Not with BRIGADE_EPILOGUES=0 in the environment, which is for measuring what they gain.
+/// Not with BRIGADE_EPILOGUES=0 in the environment, which is for measuring what they gain. Asked
+/// once per kind of product.
 bool epilogues_wanted();
 
 /// Destroys a cuBLASLt object of any kind.

@@ -9,7 +9,6 @@ namespace {
 using cuda::first_index;
 using cuda::index_stride;
 using cuda::launch;
-using cuda::launch_packed;
 using cuda::put;
 using cuda::TypedScale;
 
@@ -21,10 +20,11 @@ __global__ void fill_kernel(std::int64_t n, T value, T* x) {
 }
 
 template <class T>
-struct Axpby {
-  TypedScale<T> scale;
-  __device__ void operator()(const T& x, T& y) const { put(x, scale, &y); }
-};
+__global__ void axpby_kernel(std::int64_t n, const T* x, TypedScale<T> scale, T* y) {
+  for (std::int64_t i = first_index(); i < n; i += index_stride()) {
+    put(x[i], scale, &y[i]);
+  }
+}
 
 template <class T>
 __global__ void add_kernel(std::int64_t n, const T* a, const T* b, T* y) {
@@ -85,7 +85,7 @@ void CudaKernels::fill(Stream& s, std::int64_t n, T value, T* x) {
 
 template <class T>
 void CudaKernels::axpby(Stream& s, std::int64_t n, const T* x, Scale scale, T* y) {
-  launch_packed(s, n, Axpby<T>{TypedScale<T>(scale)}, x, y);
+  launch(s, axpby_kernel<T>, n, x, TypedScale<T>(scale), y);
 }
 
 template <class T>

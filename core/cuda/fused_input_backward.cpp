@@ -71,8 +71,8 @@ bool masks(cublasLtHandle_t handle, Stream& s, const LtProduct& product,
 
 template <class F>
 bool fused_input_backward(Stream& s, const InputBackwardArgs<float, F>& args) {
-  // With one output DRELU may read what is not its own, which no trial survives (release notes of
-  // CUDA 12.4: "illegal memory access" at K = 1).
+  // One output "is not supported by cuBLAS" (NVIDIA's nvmath-python, DReluAuxHandler, K=1), and
+  // without a workspace it has read what was not its own (release notes): not worth a trial.
   if (args.mask == nullptr || args.batch == 0 || args.in == 0 || args.out <= 1 ||
       !lt_aligned({args.dz, args.w, args.mask, args.dx})) {
     return false;

@@ -37,9 +37,10 @@ LtProduct::Kind product_of(const WeightBackwardArgs<float>& args) {
 /// db, nor whether TF32 rounds what is only summed and not multiplied.
 class Trial {
  public:
-  Trial(Stream& s, const WeightBackwardArgs<float>& shape)
+  Trial(Stream& s, const WeightBackwardArgs<float>& shape, const char*& fault)
       : s_(s),
         shape_(shape),
+        fault_(fault),
         no_part_of_a_step_(s.device()),
         dz_(Tensor::empty({shape.batch, shape.out}, DType::f32, s.device())),
         x_(Tensor::empty({shape.batch, shape.in}, DType::f32, s.device())),
@@ -47,16 +48,12 @@ class Trial {
         db_(Tensor::empty({shape.out}, DType::f32, s.device())) {}
 
   /// Nothing if a sum is wrong, or there is none.
-  std::optional<Sums> of(cublasLtHandle_t handle, const LtProduct& product, const char*& fault) {
+  std::optional<Sums> of(cublasLtHandle_t handle, const LtProduct& product) {
     // All ones: dw = alpha N, and db tells what it has of alpha. Exact, in f32, up to N = 2^24.
     const auto batch = static_cast<float>(shape_.batch);
     CudaKernels::fill(s_, x_.numel(), 1.0F, x_.data<float>());
     CudaKernels::fill(s_, dz_.numel(), 1.0F, dz_.data<float>());
-    if (!runs(handle, product, 0.0)) {
-      return std::nullopt;
-    }
-    fault = "adds up wrong";
-    if (!dw_is(kAlpha * batch)) {
+    if (!runs(handle, product, 0.0) || !dw_is(kAlpha * batch)) {
       return std::nullopt;
     }
     const bool scaled = db_is(kAlpha * batch);
@@ -78,9 +75,11 @@ class Trial {
   static constexpr float kFine = 1.0F + 0x1p-12F;
 
   bool runs(cublasLtHandle_t handle, const LtProduct& product, double beta) {
-    return product.run(handle, s_,
-                       {.a = x_.bytes(), .b = dz_.bytes(), .d = dw_.bytes(), .vector = db_.bytes()},
-                       {.alpha = kAlpha, .beta = beta}) == CUBLAS_STATUS_SUCCESS;
+    const cublasStatus_t status = product.run(
+        handle, s_, {.a = x_.bytes(), .b = dz_.bytes(), .d = dw_.bytes(), .vector = db_.bytes()},
+        {.alpha = kAlpha, .beta = beta});
+    fault_ = status == CUBLAS_STATUS_SUCCESS ? "adds up wrong" : "does not run";
+    return status == CUBLAS_STATUS_SUCCESS;
   }
 
   /// Its first and its last element; kFine may have been rounded.
@@ -100,6 +99,7 @@ class Trial {
 
   Stream& s_;
   const WeightBackwardArgs<float>& shape_;
+  const char*& fault_;
   UseLastingMemory no_part_of_a_step_;
   Tensor dz_, x_, dw_, db_;
 };
@@ -137,7 +137,7 @@ bool fused_weight_backward(Stream& s, const WeightBackwardArgs<float>& args) {
   // The plan comes first: a step that is captured with other scales than its rehearsal finds it.
   const std::optional<Plan>& plan = plans.of(
       s, kind, name, "cuBLAS and a column sum", [&](LtProduct product, const char*& fault) {
-        const std::optional<Sums> sums = Trial(s, args).of(plans.handle(), product, fault);
+        const std::optional<Sums> sums = Trial(s, args, fault).of(plans.handle(), product);
         return sums ? std::optional(Plan{.product = std::move(product), .sums = *sums})
                     : std::nullopt;
       });

@@ -52,8 +52,8 @@ TEST_F(TrainMlpInFlight, EndsWithTheBitsOfPlainSteps) {
 }
 
 TEST_F(TrainMlpInFlight, EndsWithTheBitsOfPlainStepsWhereShardsAreUneven) {
-  for (const std::string samples :
-       {"103", "66"}) {  // 39 and 2 in the last step: two ranks have none
+  // 39 and 2 samples are left for the last step: two ranks have none then.
+  for (const std::string samples : {"103", "66"}) {
     const std::string flags =
         "--train-samples " + samples + " --uneven join --reduce deterministic ";
     EXPECT_EQ(summary(flags + "--cross-step", 4)["params_hash"], summary(flags, 4)["params_hash"]);

@@ -33,7 +33,8 @@ struct HookCase {
   MakeHook make;
   /// Loss after training, as a multiple of what uncompressed gradients reach.
   double tolerance;
-  /// How far from the weights of uncompressed gradients a short training may end, |a - b| / |b|.
+  /// How far from the weights of uncompressed gradients a short training may end, |a - b| / |b|:
+  /// at least three times what was seen (7e-9, 2e-5, 1.5e-4, 0.002, 0.0045).
   double distance;
 };
 
@@ -45,8 +46,8 @@ const std::vector<HookCase> kHooks{
     {"bf16", [] { return std::shared_ptr<CommHook>(std::make_shared<HalfHook>(DType::bf16)); },
      1.01, 1e-3},
     {"powersgd", [] { return std::shared_ptr<CommHook>(std::make_shared<PowerSgd>(2)); }, 1.1,
-     0.005},
-    {"topk", [] { return std::shared_ptr<CommHook>(std::make_shared<TopK>(0.1)); }, 1.1, 0.01}};
+     0.006},
+    {"topk", [] { return std::shared_ptr<CommHook>(std::make_shared<TopK>(0.1)); }, 1.1, 0.015}};
 
 class CommHooks : public testing::TestWithParam<std::tuple<int, HookCase>> {
  protected:
@@ -66,7 +67,7 @@ TEST_P(CommHooks, FlatAndOverlapGiveTheSameBitsOnAllRanks) {
 TEST_P(CommHooks, RunPerParameterAndWithMicroBatchesToo) {
   thread_world(ranks(), [&](Communicator& comm) {
     const std::vector<float> expected = train(comm, {});
-    EXPECT_GT(test::relative_l2(train(comm, {.steps = 0}), expected), 3 * hook().distance);
+    EXPECT_GT(test::relative_l2(train(comm, {.steps = 0}), expected), 2 * hook().distance);
     const auto close = [&](const std::vector<float>& weights) {
       EXPECT_LT(test::relative_l2(weights, expected), hook().distance);
     };

@@ -55,8 +55,8 @@ TEST(EmulatedLink, BeginsToCostWhenTheLastRankHasCome) {
   thread_world(2, [](Communicator& comm) {
     comm.emulate_link({.alpha_us = 10'000.0, .gbps = 1.0});  // 20 ms
     Tensor values = Tensor::zeros({100});
-    comm.barrier();
     const auto begin = Clock::now();
+    comm.barrier();
     std::this_thread::sleep_for(std::chrono::milliseconds(comm.rank() == 1 ? 50 : 0));
     comm.wait(comm.all_reduce(values), kCpu);
     EXPECT_GE(ms_since(begin), 70.0) << "rank " << comm.rank();

@@ -24,7 +24,7 @@ class Silent final : public BucketSink {
   Work last_;
 };
 
-/// Three layers over a slow link. To rank 0 they are ready at once and pile up; on rank 1 each
+/// Layers over a slow link. To rank 0 they are ready at once and pile up; on rank 1 each
 /// comes long after the one before has arrived, so that its own plan would change nothing.
 class Watched {
  public:
@@ -85,12 +85,15 @@ TEST(NeedOrder, IsPlannedOnceFromWhatRankZeroSaw) {
 }
 
 TEST(NeedOrder, ABucketIsNeededWhenTheFirstOfItsParametersIs) {
-  test::thread_world(2, [](Communicator& comm) {
-    Watched watched(comm);
-    watched.lay_out({{4}, {2, 1}, {0, 3}});
-    watched.expect_plan_after(5);
-    EXPECT_THAT(watched.order, ElementsAre(Send{0, 0}, Send{2, 0}, Send{1, 0}));
-  });
+  for (const BucketPlan& plan :
+       {BucketPlan{{4}, {2, 1}, {0, 3}}, BucketPlan{{4}, {1, 2}, {3, 0}}}) {
+    test::thread_world(2, [&](Communicator& comm) {
+      Watched watched(comm);
+      watched.lay_out(plan);
+      watched.expect_plan_after(5);
+      EXPECT_THAT(watched.order, ElementsAre(Send{0, 0}, Send{2, 0}, Send{1, 0}));
+    });
+  }
 }
 
 TEST(NeedOrder, ABackwardThatFailsAloneInsideNoSyncLeavesTheRanksInStep) {

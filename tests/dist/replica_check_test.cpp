@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdint>
+
+#include "core/error.h"
 #include "core/ops.h"
 #include "dist/data_parallel.h"
 #include "tests/support/slopes.h"
