@@ -13,9 +13,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 using test::count;
+using test::kTiny;
 using test::Outcome;
-
-constexpr const char* kTiny = "--hidden 8,8 --steps 6 --batch 4 --train-samples 64 ";
 
 /// What the failure lab promises; without it most of these would wait for ever.
 constexpr double kSeconds = 20.0;

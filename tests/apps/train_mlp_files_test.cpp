@@ -18,10 +18,9 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 using test::count;
+using test::kTiny;
 using test::Outcome;
 using test::read;
-
-constexpr const char* kTiny = "--hidden 8,8 --steps 6 --batch 4 --train-samples 64 ";
 
 class TrainMlpFiles : public ::testing::Test {
  protected:

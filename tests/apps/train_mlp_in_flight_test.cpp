@@ -56,7 +56,9 @@ TEST_F(TrainMlpInFlight, EndsWithTheBitsOfPlainStepsWhereShardsAreUneven) {
   for (const std::string samples : {"103", "66"}) {
     const std::string flags =
         "--train-samples " + samples + " --uneven join --reduce deterministic ";
-    EXPECT_EQ(summary(flags + "--cross-step", 4)["params_hash"], summary(flags, 4)["params_hash"]);
+    // Over a slow link updates are still to come when a rank without samples begins its backward.
+    EXPECT_EQ(summary(flags + "--cross-step --emulate-link 2000,1", 4)["params_hash"],
+              summary(flags, 4)["params_hash"]);
   }
 }
 

@@ -21,6 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 using test::count;
+using test::kTiny;
 using test::Outcome;
 using test::read;
 
@@ -33,8 +34,6 @@ class TrainMlp : public ::testing::Test {
 
   TemporaryDirectory dir_;
 };
-
-constexpr const char* kTiny = "--hidden 8,8 --steps 6 --batch 4 --train-samples 64 ";
 
 TEST_F(TrainMlp, HelpIsShortAndGoesToStdout) {
   const Outcome help = run("--help");

@@ -17,6 +17,9 @@ struct Outcome {
 Outcome run_program(const std::string& program, const std::string& flags, int ranks,
                     const std::filesystem::path& directory);
 
+/// Flags with which train_mlp trains in next to no time.
+inline constexpr const char* kTiny = "--hidden 8,8 --steps 6 --batch 4 --train-samples 64 ";
+
 /// The whole file.
 std::string read(const std::filesystem::path& path);
 
