@@ -97,8 +97,8 @@ check_build() {
 
 check_tests() {
   local of_gpu=(ctest --preset "$preset" -L gpu --output-on-failure)
-  # Alone and first: what everything else is for. ctest ends a rank that hangs in time to print what it said.
-  part tests-ranks 220 "${of_gpu[@]}" -R data_parallel --timeout 50
+  # Alone and first: what everything else is for. --verbose, as of ranks that hang nothing is printed at their end.
+  part tests-ranks 180 "${of_gpu[@]}" -R data_parallel --verbose
   part tests 240 "${of_gpu[@]}" -E data_parallel --parallel 4
   # Tests skip themselves where CUDA does not work. Here nvidia-smi sees a GPU, so that would be a failure in disguise.
   if grep -q '(Skipped)' "$work"/tests*.out; then
