@@ -29,14 +29,23 @@ class Widened {
   Storage floats_;
 };
 
-/// A product of short rows that is added to a large matrix, as a weight's gradient from a small
-/// batch is to what is there: here OpenBLAS takes 0.65 to 0.85 of oneDNN's time
-/// (tests/bench/GEMMS.md).
+/// Where OpenBLAS takes less time than oneDNN, all by measurement (tests/bench/GEMMS.md).
 template <class T>
 bool is_for_openblas(const GemmArgs<T>& args) {
-  constexpr std::int64_t kShort = 128;
-  constexpr std::int64_t kLarge = 1024;
-  return args.scale.beta != 0.0 && args.k < kShort && args.m >= kLarge && args.n >= kLarge;
+  const auto& [transpose_a, transpose_b, m, n, k, a, b, c, scale] = args;
+  // Short rows, added to a large matrix, as a weight's gradient from a small batch is.
+  if (scale.beta != 0.0 && k < 128 && m >= 1024 && n >= 1024) {
+    return true;
+  }
+  // With AVX2 oneDNN is slow where rows are a power of two apart, as if these competed for the same
+  // places in the first-level cache.
+  if (onednn::has_avx512() || transpose_b) {
+    return false;
+  }
+  const bool weight_gradient = transpose_a;  // dyᵀ x; else dy W
+  return weight_gradient
+             ? m <= 512 && n <= 512 && m % 256 == 0 && n % 256 == 0 && k * n >= 128 * 256
+             : n % 512 == 0;
 }
 
 template <class T>

@@ -8,6 +8,10 @@ bool available() {
   return false;
 }
 
+bool has_avx512() {
+  return false;
+}
+
 std::string description() {
   return {};
 }

@@ -32,9 +32,11 @@ struct LinearShape {
 
   /// Whether yᵀ = W xᵀ is computed instead of y = x Wᵀ, and transposed afterwards. Before it
   /// multiplies, the library copies the right factor into the order in which it reads it. A small
-  /// batch hardly uses a copy of all of W, while transposing y is next to nothing
-  /// (tests/bench/GEMMS.md).
-  bool transposed() const { return batch >= 32 && out >= 16 * batch; }
+  /// batch hardly uses a copy of all of W, while transposing y is next to nothing; for which
+  /// batches, is measured (tests/bench/GEMMS.md).
+  bool transposed() const {
+    return out >= 16 * batch && (has_avx512() ? batch >= 32 : batch <= 32);
+  }
 };
 
 /// The kernels of one thread. oneDNN's own scratch memory belongs to the thread that made a kernel,
@@ -182,14 +184,21 @@ void multiply(std::int64_t batch, std::int64_t in, std::int64_t out, const float
                      "]: ", error.what()));
 }
 
+/// Whether the library generates code for that instruction set; each includes those before it.
+bool has(dnnl::cpu_isa wanted) {
+  static const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  const auto bits = static_cast<unsigned>(wanted);
+  return (isa & bits) == bits;
+}
+
 }  // namespace
 
 bool available() {
-  static const bool avx512 = [] {
-    constexpr auto kWanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
-    return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kWanted) == kWanted;
-  }();
-  return avx512;
+  return has(dnnl::cpu_isa::avx2);
+}
+
+bool has_avx512() {
+  return has(dnnl::cpu_isa::avx512_core);
 }
 
 std::string description() {

@@ -7,10 +7,13 @@
 
 namespace brigade::onednn {
 
-/// Whether float products belong to oneDNN: this build has it and the CPU has AVX-512, for which it
-/// generates code. Its products of a layer then take 0.76 to 1.0 of OpenBLAS's time, the small ones
-/// gaining most (tests/bench/GEMMS.md); with AVX2 alone neither wins.
+/// Whether float products belong to oneDNN: this build has it and the CPU has AVX2, for which it
+/// generates code. Most products of a layer then take 0.7 to 1.0 of OpenBLAS's time, the small ones
+/// gaining most (tests/bench/GEMMS.md).
 bool available();
+
+/// Whether its code is for AVX-512. For AVX2 it has other kernels, which win elsewhere.
+bool has_avx512();
 
 /// "oneDNN 2.6.3"; empty when not available.
 std::string description();

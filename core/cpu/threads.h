@@ -11,7 +11,7 @@ void set_cpu_threads(int threads);
 int cpu_threads();      ///< as set; 0 before that: the library's own default
 int max_cpu_threads();  ///< what the library is built for
 
-/// "OpenBLAS 0.3.21 (Haswell kernels)".
+/// "OpenBLAS 0.3.21 (Haswell kernels)", with one thread maybe "oneDNN 2.6.3 and OpenBLAS ...".
 std::string blas_description();
 
 }  // namespace brigade

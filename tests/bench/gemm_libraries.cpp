@@ -105,7 +105,7 @@ int main(int argc, char** argv) {
   };
   brigade::set_cpu_threads(1);
   if (brigade::onednn::description().empty()) {
-    std::fprintf(stderr, "gemm_libraries: nothing to compare: no oneDNN, or no AVX-512\n");
+    std::fprintf(stderr, "gemm_libraries: nothing to compare: no oneDNN, or no AVX2\n");
     return 1;
   }
   brigade::measure(argument(1, 8), argument(2, 1024), argument(3, 128), argument(4, 25));

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/cpu/onednn_private.h"
 #include "core/cpu/threads.h"
 #include "core/ops.h"
 #include "tests/support/expect_error.h"
@@ -30,6 +31,16 @@ TEST(CpuThreads, AreNoMoreThanTheLibraryIsBuiltFor) {
                concat("threads: expected 1 to ", most, ", which this OpenBLAS is built for, got ",
                       most + 1));
   EXPECT_EQ(cpu_threads(), 1);
+}
+
+TEST(CpuThreads, OneLetsOneDnnIn) {
+  if (!onednn::available()) {
+    GTEST_SKIP() << "built without oneDNN, or no AVX2: here OpenBLAS computes with one thread, too";
+  }
+  set_cpu_threads(1);
+  EXPECT_THAT(blas_description(), testing::StartsWith("oneDNN "));
+  set_cpu_threads(2);
+  EXPECT_THAT(blas_description(), testing::StartsWith("OpenBLAS "));
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, GemmLibrary, testing::Values(1, 2));
@@ -97,7 +108,7 @@ TEST_P(GemmLibrary, MultipliesAllTranspositionsAndEdgeSizes) {
 }
 
 TEST_P(GemmLibrary, MultipliesASmallBatchByAWideLayer) {
-  for (const std::int64_t batch : {31, 32, 33, 47, 64}) {
+  for (const std::int64_t batch : {3, 16, 31, 32, 33, 47, 64}) {
     expect_right({Trans::no, Trans::yes, batch, 16 * batch, 19, {}});
     expect_right({Trans::no, Trans::yes, batch, 16 * batch + 5, 33, {}});
   }
@@ -109,12 +120,20 @@ TEST_P(GemmLibrary, AddsASmallBatchsGradientToALargeMatrix) {
   }
 }
 
+TEST_P(GemmLibrary, MultipliesMatricesWhoseRowsAreAPowerOfTwoApart) {
+  expect_right({Trans::no, Trans::no, 3, 512, 17, {}});
+  for (const std::int64_t width : {256, 512}) {
+    expect_right({Trans::yes, Trans::no, width, width, 128, {}});
+    expect_right({Trans::yes, Trans::no, width, width, 128, {.alpha = -0.5, .beta = 1.0}});
+  }
+}
+
 TEST_P(GemmLibrary, AddsTheBiasOfALinearLayer) {
   struct Layer {
     std::int64_t batch, out;
   };
-  for (const auto [batch, out] :
-       {Layer{5, 1}, Layer{5, 7}, Layer{5, 8}, Layer{5, 9}, Layer{5, 64}, Layer{35, 577}}) {
+  for (const auto [batch, out] : {Layer{5, 1}, Layer{5, 7}, Layer{5, 8}, Layer{5, 9}, Layer{5, 64},
+                                  Layer{5, 83}, Layer{35, 577}}) {
     const Tensor x = random({batch, 33}, 4);
     const Tensor w = random({out, 33}, 5);
     const Tensor b = random({out}, 6);
