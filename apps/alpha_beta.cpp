@@ -55,6 +55,9 @@ std::optional<AlphaBeta> fit_alpha_beta(std::span<const MeasuredTime> times, int
     sums.add(cost.messages / time.us, cost.bytes / time.us);
   }
   const double determinant = sums.xx * sums.yy - sums.xy * sums.xy;
+  if (determinant <= 1e-12 * sums.xx * sums.yy) {
+    return std::nullopt;
+  }
   double alpha = (sums.x * sums.yy - sums.y * sums.xy) / determinant;
   double beta = (sums.y * sums.xx - sums.x * sums.xy) / determinant;  // us per byte
   if (alpha < 0.0) {

@@ -39,8 +39,8 @@ Cost cost_of(std::string_view algorithm, double bytes, int ranks);
 ///
 /// by linear least squares of the relative errors: times span five orders of magnitude, and
 /// absolute errors would let the largest sizes decide alone, so that α meant nothing. A term that
-/// would come out negative is 0 and the other one is fitted alone. Nothing with one rank or with
-/// fewer than two different sizes.
+/// would come out negative is 0 and the other one is fitted alone. Nothing with one rank, one size,
+/// or where bytes grow as messages do (whole segments of a tree).
 std::optional<AlphaBeta> fit_alpha_beta(std::span<const MeasuredTime> times, int ranks,
                                         std::string_view algorithm = "ring");
 

@@ -32,8 +32,8 @@ void declare(FlagTable& flags, BenchOptions& o) {
   flags.toggle("--no-check", "do not check the sums", [&o] { o.check = false; });
   flags.group("What");
   flags.list("--comm", o.comms, kComms,
-             "auto, mpi, mpi_blocking, shared, hierarchical, ring, halving, tree, nccl (all that "
-             "work here); they take turns");
+             "auto, mpi, mpi_blocking, shared, hierarchical, ring, halving, tree, nccl (all for "
+             "these ranks and this device); they take turns");
   flags.list("--reduce", o.reduce, {"fast", "deterministic"}, "fast, deterministic (fast)");
   flags.choice("--memory", o.memory, {"bucket", "plain"},
                "bucket: as gradients are held | plain: any other (bucket)");

@@ -267,7 +267,7 @@ class Race {
   RunTrace trace_of(const Contestant& contestant, const std::string& title) const {
     return {
         .title = title,
-        .device = place_.device.is_cuda() ? "cuda" : "cpu",
+        .device = place_.device.is_cuda() ? gpu_identity(place_.device.index).name : "cpu",
         .comm = world().description(),
         .caption = concat(shape_of(options_, *data_.train).description(), ", batch ",
                           options_.batch, " per rank",

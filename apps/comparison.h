@@ -42,7 +42,7 @@ struct Comparison {
 };
 
 /// Differences that rounding alone explains: the ranks' sums are added in another order than one
-/// rank adds them (DESIGN: 6e-9 after one step, 1e-7 after 500).
+/// rank adds them (6e-9 after one step, 1e-7 after 500).
 /// Adam divides each gradient by its size: where that is almost 0, rounding alone decides a step.
 /// With a communication hook gradients are approximations, and any finite difference is allowed.
 double rounding_tolerance(const Options& options);

@@ -45,7 +45,7 @@ void declare_sync(FlagTable& flags, Options& o, Program program) {
   flags.number("--accum", o.accum, std::int64_t{1}, kLargeBatch, "micro-batches per step (1)");
   declare_bucket_flags(flags, o);
   flags.choice("--reduce", o.reduce, {"fast", "deterministic"},
-               "fast | deterministic: bits as in any mode (fast)");
+               "fast | deterministic: the same bits in every mode but no_sync (fast)");
   declare_hook_flag(flags, o);
   if (program == Program::train_mlp) {
     flags.choice("--init-sync", o.init_sync, {"verify", "broadcast"},
@@ -148,7 +148,7 @@ void declare_machine(FlagTable& flags, Options& o, Program program) {
 void declare_logging(FlagTable& flags, Options& o) {
   flags.group("Output");
   flags.count("--log-every", o.log_every, 1,
-              "steps between progress lines (some 20 lines; --sync never: 1)");
+              "steps between progress lines (some 20 lines, at least every 200; --sync never: 1)");
   flags.count("--eval-every", o.eval_every, 0, "epochs between tests (1); 0: at the end only");
   flags.count("--warmup", o.warmup, 0, "first steps left out of the medians (5, <= 1/4)");
   flags.toggle("--profile", "each operation's time, GFLOP/s, GB/s and multiple of its floor",

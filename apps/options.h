@@ -80,7 +80,7 @@ struct Options {
   std::optional<dist::LinkModel> emulated_link;
   std::optional<Fault> inject;
 
-  std::int64_t log_every = 0;   // 0: about 20 lines
+  std::int64_t log_every = 0;   // 0: about 20 lines, at least every 200 steps
   std::int64_t eval_every = 1;  // epochs; 0: only at the end
   std::int64_t warmup = 5;
   bool trace = false;
@@ -92,7 +92,6 @@ struct Options {
 
   std::string command_line;  // as typed, for summary.json
 
-  bool classification() const { return loss == "cross_entropy" || data == "fashion-mnist"; }
   /// With --mode no_sync the first K-1 micro-batches run inside DataParallel::no_sync().
   bool deferred_sync() const { return mode == "no_sync"; }
   /// With --sync never all of them do, and the optimizer uses what each rank has by itself.

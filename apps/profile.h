@@ -17,7 +17,7 @@ struct MachineLimits {
   /// Matrix product, n x n x n, so large that memory does not matter; of f32, with --tf32 of TF32,
   /// with --dtype bf16 of bf16.
   double gflops = 0.0;
-  double gbps = 0.0;  ///< y += a x over far more than the caches hold; three numbers per element
+  double gbps = 0.0;  ///< w -= lr g over far more than the caches hold; three numbers per element
 };
 
 /// MachineLimits::gflops, best of several, on `device` and this thread's number of CPU threads;

@@ -213,8 +213,7 @@ RunInfo describe_run(const Options& options, const dist::RankInfo& ranks, const 
                      const dist::DataParallel& data_parallel,
                      const dist::DistributedSampler& sampler, const Workplace& place) {
   constexpr std::int64_t kProgressLines = 20;
-  constexpr std::int64_t kLongestSilence =
-      200;  // steps; a loss that is not a number is seen by then
+  constexpr std::int64_t kLongestSilence = 200;  // steps
   RunInfo info;
   info.options = options;
   info.ranks = ranks;

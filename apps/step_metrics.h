@@ -14,7 +14,8 @@ namespace brigade::apps {
 
 /// Where the time of one step went on this rank, in ms. The definitions:
 ///
-///   step      from the start of the first forward to the end of the optimizer
+///   step      from the start of the first forward to the end of the optimizer; with --cross-step
+///             from the end of the step before
 ///   wait      the compute stream had nothing left to do but wait for a collective
 ///   forward, backward, optimizer   the parts of the step, without wait
 ///             (updates in flight: the optimizer is the union of these, beside the rest)

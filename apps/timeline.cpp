@@ -204,7 +204,8 @@ std::string timeline_key() {
 std::string timeline_reading() {
   return R"(<section class="reading"><h2>How to read it</h2><dl>
 <dt>step</dt><dd>From the begin of the first forward to the end of the optimizer; data is there and
-all ranks have met before it begins. Figures are medians over the recorded steps, in ms.</dd>
+all ranks have met before it begins (with --cross-step it begins where the last one ended). Figures
+are medians over the recorded steps, in ms.</dd>
 <dt>compute, idle</dt><dd>A rank is idle while it has nothing left to do but wait for a collective;
 the rest of its step is compute. Forward, backward and optimizer are given without idle.</dd>
 <dt>comm, hidden, exposed</dt><dd>comm is the length of the union of a rank's collectives in flight;

@@ -40,8 +40,8 @@ struct Straggler {
 };
 
 /// What a run's steps took. A step takes as long as its slowest rank: `step` is the median over the
-/// steps of the maximum over the ranks. All other figures are medians of one rank, the one whose
-/// own median step is longest, so that they belong together.
+/// steps of the maximum over the ranks, and so are its percentiles. `median` and what belongs to it
+/// are medians of one rank, the one whose own median step is longest, so that they fit together.
 struct TimingSummary {
   std::size_t measured_steps = 0;  ///< without warm-up
   int slowest_rank = 0;

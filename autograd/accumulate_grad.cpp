@@ -109,7 +109,8 @@ void apply_hooks(const GradState& state, Tensor& grad) {
     BRIGADE_CHECK(replacement.shape() == state.shape && replacement.dtype() == state.dtype &&
                       replacement.device() == state.device,
                   "hook of '", state.name, "': expected a gradient ", state.dtype, " ", state.shape,
-                  ", got ", replacement.dtype(), " ", replacement.shape());
+                  " on ", state.device, ", got ", replacement.dtype(), " ", replacement.shape(),
+                  " on ", replacement.device());
     grad = replacement;
   }
 }

@@ -31,8 +31,8 @@ class GradListener {
   /// All nodes have run.
   virtual void on_backward_end() {}
 
-  /// The backward ended with an exception, which is rethrown after this. May come without a begin,
-  /// when another listener's begin threw.
+  /// The backward, or an update or replay with it, ended with an exception, which is rethrown after
+  /// this. May come without a begin, when another listener's begin threw.
   virtual void on_backward_abort() noexcept {}
 
   /// Grows each time this listener begins to do something else in a backward than before: what was

@@ -70,8 +70,8 @@ Replay::Entry& Replay::entry_of(const Key& key, bool updates) {
   return entry;
 }
 
-// The rehearsal takes from the system whatever the step needs, memory and library handles, which on
-// a GPU may not happen while a graph is captured.
+// The rehearsal takes from the system whatever the step needs, memory and library handles. On a GPU
+// most of that may not happen while a graph is captured.
 Replay::Outcome Replay::step(const Key& key, const Work& work) {
   look_at_parameters();
   Entry& entry = entry_of(key, static_cast<bool>(work.update));

@@ -102,7 +102,8 @@ void Variable::move_grad_to(const Tensor& place) const {
   BRIGADE_CHECK(place.shape() == state.shape && place.dtype() == state.dtype &&
                     place.device() == state.device,
                 "variable '", name(), "': expected a gradient place ", state.dtype, " ",
-                state.shape, ", got ", place.dtype(), " ", place.shape());
+                state.shape, " on ", state.device, ", got ", place.dtype(), " ", place.shape(),
+                " on ", place.device());
   if (state.filled) {  // accumulated so far; it must not be lost when buckets are made in between
     wait_until_readable();
     place.copy_from(state.grad);

@@ -24,9 +24,9 @@ struct MemoryStats {
 ///
 /// A training step asks for the same sizes in the same order again and again, so blocks are kept in
 /// one free list per rounded size and a block is only ever reused whole. On a GPU a freed block may
-/// still be read by kernels in flight: reuse is safe because all tensors are written by the one
-/// compute stream of this rank, in order; what a communication stream reads (gradient buckets)
-/// is only freed after the compute stream was ordered behind the collective. Thread-safe.
+/// still be in use by kernels in flight: reuse is safe because tensors are written by the one
+/// compute stream of this rank, in order; what another stream uses (gradient buckets, operators
+/// under a UseStream) is only freed after the compute stream was ordered behind it. Thread-safe.
 class CachingAllocator {
  public:
   static constexpr std::size_t kAlignment = 256;

@@ -5,8 +5,8 @@
 
 namespace brigade {
 
-/// Numbers in 16 bits, for storage, for the wire, and as factors of matrix products that are summed
-/// in float (--dtype bf16). Everything else widens them to float, computes, and narrows again.
+/// Numbers in 16 bits, for storage, for the wire, and bf16 as factors of matrix products summed in
+/// float (--dtype bf16). Everything else widens them to float, computes, and narrows again.
 ///
 ///              sign, exponent, fraction    largest     least above 0   precision
 ///   Half            1, 5, 10               65504       2^-24           11 bits

@@ -29,7 +29,7 @@ struct GemmArgs {
   Scale scale;
 };
 
-/// What linear does to its sums in the pass that adds the bias. relu: max(y, 0), NaN stays NaN.
+/// What linear does to its sums behind the bias. relu: max(y, 0), NaN stays NaN.
 enum class Activation { none, relu };
 
 /// One bit per element of a ReLU's output, 1 where it is positive, the first in a byte's lowest

@@ -85,6 +85,8 @@ void mse(const Tensor& x, const Tensor& target, Tensor& loss) {
 void mse_backward(const Tensor& x, const Tensor& target, const Tensor& dloss, Scale scale,
                   Tensor& dx) {
   check_alike("mse_loss", {{"x", x}, {"target", target}, {"dloss", dloss}, {"dx", dx}});
+  check_shape("mse_loss", "target", target, x.shape());
+  check_shape("mse_loss", "dloss", dloss, {});
   check_shape("mse_loss", "dx", dx, x.shape());
   launch(x, [&]<class K, class T>(Stream& s) {
     call(s, K::template mse_backward<T>, x.numel(), x.data<T>(), target.data<T>(), dloss.data<T>(),
@@ -107,6 +109,9 @@ void cross_entropy(const Tensor& x, const Tensor& labels, Tensor& softmax, Tenso
 void cross_entropy_backward(const Tensor& softmax, const Tensor& labels, const Tensor& dloss,
                             Scale scale, Tensor& dx) {
   check_alike("cross_entropy", {{"softmax", softmax}, {"dloss", dloss}, {"dx", dx}});
+  check_matrix("cross_entropy", "softmax", softmax);
+  check_labels("cross_entropy", softmax, labels);
+  check_shape("cross_entropy", "dloss", dloss, {});
   check_shape("cross_entropy", "dx", dx, softmax.shape());
   launch(softmax, [&]<class K, class T>(Stream& s) {
     call(s, K::template cross_entropy_backward<T>, softmax.shape()[0], softmax.shape()[1],
@@ -126,6 +131,7 @@ void one_hot(const Tensor& labels, Tensor& y) {
 void count_correct(const Tensor& x, const Tensor& labels, Tensor& correct) {
   check_matrix("count_correct", "x", x);
   check_labels("count_correct", x, labels);
+  check_alike("count_correct", {{"labels", labels}, {"correct", correct}});
   check_shape("count_correct", "correct", correct, {});
   launch(x, [&]<class K, class T>(Stream& s) {
     call(s, K::template count_correct<T>, x.shape()[0], x.shape()[1], x.data<T>(),

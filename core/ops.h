@@ -34,8 +34,8 @@ void gemm(const Tensor& a, Trans trans_a, const Tensor& b, Trans trans_b, Scale 
 /// empty_relu_mask(y) has made, and is filled with y's.
 void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y,
             Activation activation = Activation::none, const Tensor& mask = {});
-/// Memory for the mask of a ReLU's output y [N, out] (mask_bytes), u8. Undefined where nothing
-/// would read it: the device of y does not mask a gradient in the product that computes it.
+/// Memory for the mask of a ReLU's output y [N, out] (mask_bytes), u8. Undefined where it is of no
+/// use: y is not f32, or its device does not mask a gradient in the product that computes it.
 Tensor empty_relu_mask(const Tensor& y);
 /// The gradient of linear's input, where that is the output of a ReLU: dx = dz w where x > 0, else
 /// 0. What gemm and relu_backward compute, on a GPU in one kernel where cuBLASLt has it, which

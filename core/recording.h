@@ -28,7 +28,7 @@ class Recording {
 /// Executes `work` and keeps what it gives this thread's compute stream of `device`: kernels
 /// through call(), other host code through repeatable(). On a GPU also what streams are given that
 /// are ordered behind the compute stream meanwhile and before whose end it waits, and nothing in
-/// `work` may wait for the GPU, allocate from the system, or be the first product of its kind and
+/// `work` may wait for the GPU, ask for pinned memory, or be the first product of its kind and
 /// shape, whose kernel is still to be chosen. Error there if something did.
 std::unique_ptr<Recording> record(Device device, const std::function<void()>& work);
 

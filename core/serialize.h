@@ -14,8 +14,8 @@ using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
 /// Writes a .safetensors file (8-byte little-endian header length, JSON header, raw data), readable
 /// by PyTorch. Atomic: written to a temporary file beside `path`, fsynced, renamed, so a reader or
-/// a crash never sees half a file. GPU tensors are copied to the host first. Errors: cannot write
-/// (UsageError, with the system's reason), a name twice.
+/// a crash never sees half a file. GPU tensors are copied to the host first. Error: cannot write
+/// (UsageError where the file cannot be made), with the system's reason; a name twice.
 void save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
                       const std::vector<std::pair<std::string, std::string>>& metadata = {});
 
@@ -25,8 +25,8 @@ void save_safetensors(const std::filesystem::path& path, const NamedTensors& ten
 /// shape.
 NamedTensors load_safetensors(const std::filesystem::path& path);
 
-/// Writes `content` to `path` atomically (temporary file, fsync, rename). UsageError with the
-/// system's reason.
+/// Writes `content` to `path` atomically (temporary file, fsync, rename). Error with the system's
+/// reason, UsageError where the file cannot be made.
 void write_file_atomically(const std::filesystem::path& path, const std::string& content);
 
 }  // namespace brigade

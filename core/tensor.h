@@ -70,8 +70,8 @@ class Tensor {
   /// A copy on `device`; this tensor itself when it is there already.
   Tensor to(Device device) const;
   Tensor clone() const;
-  /// Overwrites the values; shapes and dtypes must agree, devices may differ. From a GPU to the
-  /// host it waits, unless this memory is pinned (core/pinned.h).
+  /// Overwrites the values; shapes and dtypes must agree, and devices, unless one is the CPU. From
+  /// a GPU to the host it waits, unless this memory is pinned (core/pinned.h).
   void copy_from(const Tensor& source) const;
   void zero() const;
 

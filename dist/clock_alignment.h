@@ -13,7 +13,7 @@ struct ClockOffset {
   double error_ms = 0.0;  ///< the true value lies within ms ± error_ms
 };
 
-/// Measures it. Collective; takes `rounds` all-gathers of one time stamp.
+/// Measures it. Collective; takes two all-gathers of one time stamp per round.
 ///
 /// Nobody leaves an all-gather before everybody has entered it. So when rank r enters at a_r and
 /// leaves at b_r, each on its own clock, the clock of r is ahead of rank 0's by at least a_r - b_0

@@ -73,7 +73,7 @@ class Communicator : protected Collectives {
   std::string description() const;
 
   /// From now on every all-reduce takes at least the time that a ring would take over `link`,
-  /// counted from the moment this rank's begins; the communication stream sleeps until then and
+  /// counted from the moment the last rank's begins; the communication stream sleeps until then and
   /// leaves the cores to the computation. A collective that really takes longer stays as it is.
   /// Every rank gets the same link, before the first all_reduce. UsageError on a GPU, where the
   /// host does not see collectives begin and end.

@@ -43,8 +43,8 @@ class MpiSession {
   int exceptions_at_start_;
 };
 
-/// The rank as the launcher's environment gives it, before MPI is up: only the launcher's rank 0
-/// prints usage errors.
+/// The rank as the launcher's environment gives it, before MPI is up: usage errors are printed by
+/// rank 0, by another rank only if it is alone with them (apps/program.cpp).
 int launcher_rank();
 
 /// `cpu`, `cuda` or `auto`. For cuda: GPU number local_rank modulo the GPUs of this host. `auto`
@@ -56,9 +56,9 @@ Device choose_device(const std::string& request, const RankInfo& info, Communica
 /// A communicator for tensors on `device`. `mpi`; `nccl`; CPU only: `shared` memory of one host;
 /// `hierarchical`, that within each host and the ring over sockets between them; `ring`, `halving`
 /// or `tree`, that algorithm over sockets. `auto` takes NCCL on GPUs, or `mpi` with a warning
-/// where NCCL fails on a rank; else the ring on several hosts and shared memory on one; one rank
-/// needs none and gets SingleProcessCommunicator. Prints one warning line on rank 0 when ranks
-/// share a GPU. `nccl` only matters where NCCL is taken.
+/// where NCCL fails on a rank; else the ring on several hosts, shared memory on one or `mpi` where
+/// that is forbidden; one rank gets SingleProcessCommunicator. Prints one warning line on rank 0
+/// when ranks share a GPU. `nccl` only matters where NCCL is taken.
 /// UsageError for combinations that cannot work.
 std::unique_ptr<Communicator> make_communicator(const std::string& request, Device device,
                                                 const NcclOptions& nccl = {});

@@ -23,8 +23,8 @@ struct NcclOptions {
 /// the same ranks: it introduces them to each other and serves barrier, all_gather and broadcast
 /// from then on.
 ///
-/// `shared_gpu`: at least two ranks use one GPU, which NCCL refuses unless told otherwise. Then
-/// each rank pretends to be a host of its own and gradients travel through local sockets: right
+/// `shared_gpu`: at least two ranks use one GPU, which NCCL refuses unless told otherwise: before
+/// 2.30 each rank then pretends to be a host of its own and gradients travel through sockets. Right
 /// results, slow, good for tests and teaching. Must be the same on all ranks, and known before this
 /// process makes its first NCCL call.
 ///

@@ -116,8 +116,9 @@ Socket call(const Hello& mine, int peer, const sockaddr_in& where, Clock::time_p
   Hello theirs;
   if (code != 0) {
     why = reason(code);
-  } else if (!send_hello(socket, mine) || !receive_hello(socket, theirs, deadline) ||
-             theirs.job != mine.job || theirs.rank != peer) {
+  } else if (!send_hello(socket, mine) || !receive_hello(socket, theirs, deadline)) {
+    why = "no answer";
+  } else if (theirs.job != mine.job || theirs.rank != peer) {
     why = "somebody else answers";
   } else {
     return socket;

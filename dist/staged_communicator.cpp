@@ -120,8 +120,8 @@ class StagedCommunicator final : public Communicator {
 
  private:
   /// Host memory. One buffer serves all tensors, for the stream takes them one after the other;
-  /// only to replace it by a larger one must the stream be idle. After the first step it never is
-  /// replaced.
+  /// only to replace it must the stream be idle: by a larger one in the first step, and where
+  /// buckets and bitmaps take turns (--find-unused) by one of another dtype.
   Tensor reserve(std::int64_t count, DType dtype) {
     rethrow_failure();
     Tensor& staging = host_->staging;

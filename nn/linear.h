@@ -26,7 +26,7 @@ class Linear final : public Module {
   explicit Linear(const Options& options);
 
   Variable forward(const Variable& x) override;
-  /// What a ReLU after this layer would give, bit by bit, in fewer passes over memory.
+  /// What a ReLU after this layer would give (on a CPU bit by bit), in fewer passes over memory.
   Variable forward_relu(const Variable& x) const;
   void collect_parameters(const std::string& prefix,
                           std::vector<Variable>& parameters) const override;

@@ -65,15 +65,15 @@ class Optimizer {
   /// gradients are complete; counted as an update now. To be executed once, on any thread, when the
   /// gradients are final. Reads and writes this Optimizer's state without a lock: until it has been
   /// executed this must live, and neither step() nor begin_step() may be called. Error: no
-  /// parameter lies in `memory`.
+  /// parameter that learns lies in `memory`.
   std::function<void()> update_of(const Tensor& memory);
   /// @}
 
   /// As long as this lives, backward itself makes the step: the kernel that computes a gradient
-  /// adds it to the weights (Variable::update_in_backward), so gradients take no pass and, on a
-  /// CPU, no memory. To be called between two steps, for one rank without accumulation. step() is
-  /// still to be called: it updates what backward could not. The sums are the same in another order
-  /// of rounding. Error unless a step is linear in the gradient: SGD without momentum.
+  /// adds it to the weights (Variable::update_in_backward): gradients take no pass and, in buckets
+  /// on a CPU, no memory. To be called between two steps, for one rank without accumulation. step()
+  /// is still to be called: it updates what backward could not. The sums are the same, rounded in
+  /// another order. Error unless a step is linear in the gradient: SGD without momentum.
   void update_in_backward();
   bool updates_in_backward() const { return updates_in_backward_; }
 

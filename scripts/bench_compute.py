@@ -8,7 +8,8 @@ A cell is depth x width x batch; `grid` is 8x1024, 12x2048, 40x256 and 4x4096 at
 train_mlp with one rank, torch_baseline.py and gemm_share (tests/bench) take turns on one core with one thread each.
 Both train Linear and ReLU layers with MSE and plain SGD. A step is timed from the start of forward to the end of the
 optimizer, PyTorch's to the end of zero_grad(), without which its next step would be wrong; Brigade's zero_grad() marks
-gradients as empty and does nothing else. A round has at least 5 steps, so 5 rounds have 25.
+gradients as empty and does nothing else. A round has at least 5 steps behind those that warm up: 5 of PyTorch's; of
+train_mlp's at most a quarter of its steps.
 --fused also times Brigade with --fused-update, which PyTorch's optimizer has no counterpart of: its step, ratio to
 PyTorch, share of its own products (with dW added to W) and memory follow behind the rest.
 PYTHON is one that can import torch (default: the first python3); --compile also times torch.compile, --jax a jitted
@@ -34,7 +35,7 @@ then that of gemm_share, which trains the same layers without train_mlp around t
 to Brigade without, and nothing else takes part, gemm_share neither.
 
 The last lines name every bar that is missed: ratio <= 1, of 40x256 <= 0.6, in the median <= 0.9; GEMMs >= 92 % from
-width 1024 on; floor <= 1.1; memory <= 1. With --check that is exit code 3. --json FILE keeps every number."""
+width 1024 on; floor <= 1.1; memory <= 1; with --fused its ratios of cells and its GEMMs, too. With --check that is exit code 3. --json FILE keeps every number."""
 import argparse
 import json
 import os

@@ -22,9 +22,10 @@ from pathlib import Path
 # updates in flight that know whether every one of them was made, and flags that would do nothing refused. To 22730 with
 # less trust: a kernel's sums are tried before its mask, a file that cannot be written costs no other, and what would
 # train wrongly without a word is refused (a hook for two models, a step() on top of updates in flight); and a GPU's
-# epilogues say what is wrong with them and can be left out. To 22745 with oneDNN on CPUs that have AVX2 alone.
+# epilogues say what is wrong with them and can be left out. To 22756 with oneDNN on CPUs that have AVX2 alone
+# and checks that backward lacked.
 # Raising it is a decision: write the reason here.
-BUDGET = 22745
+BUDGET = 22756
 
 ROOMS = ["core", "autograd", "nn", "optim", "dist", "apps"]
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}

@@ -22,8 +22,8 @@ enum class Precision : bool { full, bf16 };
 Variable linear(const Variable& x, const Variable& w, const Variable& b,
                 Precision precision = Precision::full);
 
-/// relu(linear(x, w, b)) as one node, on the CPU with the same bits: bias and ReLU are one pass
-/// over y. On the CPU backward masks dy and sums db in one pass, with y for the mask; on a GPU
+/// relu(linear(x, w, b)) as one node, on the CPU with the same bits: bias and ReLU are at most one
+/// pass over y. On the CPU backward masks dy and sums db in one pass, with y for the mask; on a GPU
 /// forward keeps the mask in bits (f32), for another layer to mask dy in the product that computes
 /// it, if no one else has a part in dy (Gradients::take_mask).
 Variable linear_relu(const Variable& x, const Variable& w, const Variable& b,

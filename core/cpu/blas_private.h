@@ -24,7 +24,7 @@ struct Blas {
 /// Loaded once per process; immutable afterwards. Throws Error when the library is missing.
 const Blas& blas();
 
-/// Whether products of floats go to oneDNN instead: after set_cpu_threads(1), where available.
+/// Whether most products of floats go to oneDNN instead: after set_cpu_threads(1), where available.
 bool use_onednn();
 
 }  // namespace brigade

@@ -15,7 +15,7 @@ Tensor empty_pinned(const Shape& shape, DType dtype) {
   if (status == cudaErrorMemoryAllocation) {
     static_cast<void>(cudaGetLastError());
     throw Error(concat("pinned memory: asked for ", bytes,
-                       " bytes, which this host has not left; use a smaller --batch"));
+                       " bytes, which this host has not left; use smaller batches or buckets"));
   }
   CUDA_CHECK(status);
   const std::shared_ptr<void> owner(memory,

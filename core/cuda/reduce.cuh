@@ -15,7 +15,7 @@ inline constexpr std::int64_t kMaxPartials = 1024;
 
 /// Device memory for the partial sums. It goes back to the allocator while the kernels still use
 /// it, which is safe for the reason given in core/allocator.h: whoever gets it next comes later on
-/// the same stream.
+/// the same stream. So not for operators under a UseStream.
 class Partials {
  public:
   Partials(const Stream& s, std::int64_t count)

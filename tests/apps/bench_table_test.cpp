@@ -52,6 +52,12 @@ TEST(AlphaBeta, FindsTheNetworkBehindATreesTimes) {
   EXPECT_GT(fit_alpha_beta(times, 8)->residual, 0.1) << "a ring it is not";
 }
 
+TEST(AlphaBeta, IsNotFoundWhereMessagesGrowWithTheBytes) {
+  const std::vector<MeasuredTime> whole_segments{{1U << 20U, 900.0}, {1U << 21U, 1500.0}};
+  EXPECT_FALSE(fit_alpha_beta(whole_segments, 8, "tree").has_value());
+  EXPECT_TRUE(fit_alpha_beta(whole_segments, 8, "ring").has_value());
+}
+
 TEST(AlphaBeta, CountsRelativeErrorsSoThatSmallSizesDecideAboutTheLatency) {
   // 2 ranks: T = 2 α + S β with α = 10, β = 1 ns/B, but the largest took 2 % longer: 2000 µs, which
   // in absolute terms would be worth any error of the 20 µs.

@@ -81,8 +81,9 @@ TEST(Accumulation, MovesAPresentGradientAlong) {
 
 TEST(Accumulation, RefusesAGradientPlaceOfAnotherShape) {
   const Variable w(Tensor::zeros({2, 3}), true, "0.weight");
-  EXPECT_ERROR(w.move_grad_to(Tensor::zeros({6})),
-               "variable '0.weight': expected a gradient place f32 [2, 3], got f32 [6]");
+  EXPECT_ERROR(
+      w.move_grad_to(Tensor::zeros({6})),
+      "variable '0.weight': expected a gradient place f32 [2, 3] on cpu, got f32 [6] on cpu");
 }
 
 TEST(Accumulation, MovesTheDataWithItsValues) {

@@ -96,7 +96,7 @@ class WrappedParameters {
 };
 
 /// Of `count` parameters, in buckets of about 400: as many buckets as a model of that many tensors
-/// has. `by`: size or layer.
+/// has.
 dist::BucketPlan plan_of(std::size_t count, dist::BucketBy by);
 
 /// Processor time of one `run` in nanoseconds, divided by `nodes`: the fastest of as many runs as

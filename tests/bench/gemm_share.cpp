@@ -1,7 +1,7 @@
 // gemm_share [DEPTH WIDTH BATCH THREADS ROUNDS]: what does a training step consist of, and how near
 // is it to the machine's limit?
 //
-// These take turns:
+// These take turns, but for peak, which is measured before and after them:
 //
 //   step     forward, backward, SGD; no communication
 //   kernels  the same step replayed (autograd/replay.h): what it calls, without building its graph

@@ -174,7 +174,8 @@ PerStep steady_steps(const Options& options) {
   for (int i = 0; i < kWarmUp; ++i) {
     training.step();
   }
-  const auto memory = [&] { return Context::current().allocator(options.device)->stats(); };
+  // Zero fills are counted where they are enqueued: those of a replay, in the step it repeats.
+  const auto memory = [&] { return Context::current().memory_stats(options.device); };
   const MemoryStats before = memory();
   const std::uint64_t host_before = host_allocations;
   const std::size_t replays_before = training.replays();

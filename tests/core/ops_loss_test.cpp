@@ -148,6 +148,23 @@ TEST(CrossEntropy, RefusesLabelsOfAnotherTypeOrNumber) {
                "cross_entropy: expected labels [2], got [3]");
 }
 
+TEST(Losses, RefuseOperandsOfOtherShapes) {
+  Tensor dx = Tensor::empty({2, 3});
+  const Tensor x = Tensor::zeros({2, 3});
+  const Tensor one = Tensor::zeros({});
+  EXPECT_ERROR(ops::mse_backward(x, Tensor::zeros({3}), one, {}, dx),
+               "mse_loss: expected target [2, 3], got [3]");
+  EXPECT_ERROR(ops::mse_backward(x, x, Tensor::zeros({2}), {}, dx),
+               "mse_loss: expected dloss [], got [2]");
+  EXPECT_ERROR(ops::cross_entropy_backward(x, labels({1}), one, {}, dx),
+               "cross_entropy: expected labels [2], got [1]");
+  EXPECT_ERROR(ops::cross_entropy_backward(x, labels({1, 2}), Tensor::zeros({2}), {}, dx),
+               "cross_entropy: expected dloss [], got [2]");
+  Tensor correct = Tensor::zeros({});
+  EXPECT_ERROR(ops::count_correct(x, labels({1, 2}), correct),
+               "count_correct: expected correct of dtype i64, got f32");
+}
+
 TEST(CrossEntropyBackward, IsTheSoftmaxMinusTheOneHotRowsOverTheNumberOfRows) {
   Tensor dx = f32({kNaN, kNaN, kNaN, kNaN}, {2, 2});
   ops::cross_entropy_backward(f32({0.25F, 0.75F, 0.5F, 0.5F}, {2, 2}), labels({1, 0}), f32({2}, {}),

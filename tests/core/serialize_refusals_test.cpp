@@ -84,6 +84,9 @@ const std::vector<BadFile> kBadFiles{
      safetensors(R"({"a":{"dtype":"F32","shape":[0,18446744073709551615],"data_offsets":[0,0]}})",
                  0),
      "tensor a is too large"},
+    {"MoreElementsThanAShapeMayHave",
+     safetensors(R"({"a":{"dtype":"U8","shape":[0,1152921504606846976],"data_offsets":[0,0]}})", 0),
+     "tensor a is too large"},
     {"Overlap",
      safetensors(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
                  R"("b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
