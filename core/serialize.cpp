@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <span>
@@ -189,7 +188,7 @@ class Reader {
   /// Checked factor by factor, so that a product beyond 64 bits cannot pass for a small one.
   std::uint64_t bytes_of(const std::string& name, DType dtype,
                          const std::vector<std::uint64_t>& shape) const {
-    constexpr std::uint64_t kLargest = std::uint64_t{1} << 58U;  // as Shape allows elements
+    constexpr std::uint64_t kLargest = std::uint64_t{1} << 58U;  // Shape allows no more elements
     std::uint64_t bytes = size_of(dtype);
     for (const std::uint64_t extent : shape) {
       require(extent <= kLargest / bytes, "tensor ", name, " is too large");

@@ -29,7 +29,7 @@ class Widened {
   Storage floats_;
 };
 
-/// Where OpenBLAS takes less time than oneDNN, all by measurement (tests/bench/GEMMS.md).
+/// Where OpenBLAS takes less time than oneDNN, most batches considered (tests/bench/GEMMS.md).
 template <class T>
 bool is_for_openblas(const GemmArgs<T>& args) {
   const auto& [transpose_a, transpose_b, m, n, k, a, b, c, scale] = args;
@@ -37,8 +37,8 @@ bool is_for_openblas(const GemmArgs<T>& args) {
   if (scale.beta != 0.0 && k < 128 && m >= 1024 && n >= 1024) {
     return true;
   }
-  // With AVX2 oneDNN is slow where rows are a power of two apart, as if these competed for the same
-  // places in the first-level cache.
+  // With AVX2 oneDNN is slow where rows are 1 KiB or multiples of 2 KiB apart, as if these competed
+  // for the same places in the first-level cache.
   if (onednn::has_avx512() || transpose_b) {
     return false;
   }

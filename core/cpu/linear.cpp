@@ -51,7 +51,7 @@ void CpuKernels::linear(Stream& s, const LinearArgs<T, F>& args) {
   const auto& [batch, in, out, x, w, b, activation, y, mask] = args;
   const bool rectify = activation == Activation::relu;
   if constexpr (std::is_same_v<F, float>) {
-    if (use_onednn() && batch > 0 && in > 0 && out > 0) {
+    if (use_onednn() && onednn::has_avx512() && batch > 0 && in > 0 && out > 0) {
       onednn::linear(batch, in, out, x, w, b, y);
       if (rectify) {
         relu(s, batch * out, y, y);

@@ -22,9 +22,9 @@ std::string description();
 /// the core binding that mpirun sets.
 void gemm(const GemmArgs<float>& args);
 
-/// y = x wᵀ + b, the bias added while a tile of y is in registers or turned round. As
-/// CpuKernels::linear, but no extent may be 0. (oneDNN would apply the ReLU there too, but turns
-/// NaN into 0.)
+/// y = x wᵀ + b, the bias added while a tile of y is in registers or turned round; for AVX2 oneDNN
+/// would add it in a pass of its own. As CpuKernels::linear, but no extent may be 0. (oneDNN would
+/// apply the ReLU there too, but turns NaN into 0.)
 void linear(std::int64_t batch, std::int64_t in, std::int64_t out, const float* x, const float* w,
             const float* b, float* y);
 
