@@ -69,7 +69,7 @@ Work Communicator::enqueue(const Tensor& payload, std::string_view label,
     if (link_) {
       // The clock of the emulated link starts when the last rank has come: before that no byte of
       // its could travel.
-      do_sum(Tensor::zeros({1}));  // not sum(): no library's byte is counted
+      do_sum(Tensor::zeros({1}));  // not sum(): it is no rank's gradient
     }
     const auto start = std::chrono::steady_clock::now();
     const std::uint64_t sent_before = bytes_sent();

@@ -35,7 +35,8 @@ then that of gemm_share, which trains the same layers without train_mlp around t
 to Brigade without, and nothing else takes part, gemm_share neither.
 
 The last lines name every bar that is missed: ratio <= 1, of 40x256 <= 0.6, in the median <= 0.9; GEMMs >= 92 % from
-width 1024 on; floor <= 1.1; memory <= 1; with --fused its ratios of cells and its GEMMs, too. With --check that is exit code 3. --json FILE keeps every number."""
+width 1024 on; floor <= 1.1; memory <= 1; with --fused its ratios of cells and its GEMMs, too. With --check that is exit code 3.
+--json FILE keeps every number."""
 import argparse
 import json
 import os
