@@ -81,6 +81,24 @@ TEST_F(FashionMnist, RefusesFilesShorterOrLongerThanTheySay) {
                   at("huge") + "its extents multiply to more than a file can hold");
 }
 
+TEST_F(FashionMnist, RefusesFilesWithoutSamples) {
+  write("empty", idx({2, 0, 2}, {}));
+  EXPECT_ERROR_OF(UsageError, read_idx(dir_ / "empty", 3),
+                  at("empty") + "expected extents above 0, got 0");
+}
+
+TEST_F(FashionMnist, RefusesMoreSamplesThanThereAre) {
+  write("train-images-idx3-ubyte.gz", idx({3, 1, 1}, {1, 2, 3}));
+  write("train-labels-idx1-ubyte.gz", idx({3}, {1, 2, 3}));
+  write("t10k-images-idx3-ubyte.gz", idx({1, 1, 1}, {1}));
+  write("t10k-labels-idx1-ubyte.gz", idx({1}, {1}));
+  EXPECT_EQ(load_fashion_mnist(dir_.path(), 2).train->size(), 2);
+  EXPECT_EQ(load_fashion_mnist(dir_.path(), 0).train->size(), 3);
+  EXPECT_THAT([&] { load_fashion_mnist(dir_.path(), 4); },
+              ::testing::ThrowsMessage<UsageError>(
+                  ::testing::HasSubstr("--train-samples: expected at most 3")));
+}
+
 TEST_F(FashionMnist, RefusesAGzipFileThatIsCutOff) {
   const auto whole = write("whole", idx({200}, Bytes(200, 7)));
   std::filesystem::resize_file(whole, std::filesystem::file_size(whole) - 10);

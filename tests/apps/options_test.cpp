@@ -152,6 +152,7 @@ TEST(Options, UpdatesInFlightAreRefusedWhereTheyCannotWork) {
     EXPECT_THAT(complaint({flag, "--clip-norm", "1"}), HasSubstr("expected no --clip-norm"));
     EXPECT_THAT(complaint({flag, "--mode", "naive"}), HasSubstr("expected a mode with buckets"));
     EXPECT_THAT(complaint({flag, "--find-unused"}), HasSubstr("expected no --find-unused"));
+    EXPECT_THAT(complaint({flag, "--sync", "never"}), HasSubstr("expected --sync auto, got never"));
     EXPECT_TRUE(parsed({flag, "--accum", "2", "--mode", "no_sync"}).in_flight());
   }
 }

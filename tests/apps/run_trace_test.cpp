@@ -222,23 +222,6 @@ TEST(OperationTimes, UpdatesInFlightAreOneOptimizerAndNeverWaited) {
   EXPECT_EQ(calls["optimizer"], 2);
 }
 
-TEST(ClockOffset, LiesWithinItsErrorAndTheErrorIsSmall) {
-  test::thread_world(3, [](dist::Communicator& comm) {
-    const dist::ClockOffset offset = dist::measure_clock_offset(comm, 30);
-    EXPECT_LE(std::abs(offset.ms), offset.error_ms) << "threads of a process share one clock";
-    EXPECT_LT(offset.error_ms, 50.0);
-  });
-}
-
-TEST(ClockOffset, DriftsEvenlyBetweenTwoMeasurements) {
-  using std::chrono::milliseconds;
-  const std::chrono::steady_clock::time_point start;
-  const dist::ClockOffset before{start, 10.0, 0.1};
-  const dist::ClockOffset after{start + milliseconds(100), 20.0, 0.1};
-  EXPECT_DOUBLE_EQ(dist::interpolate_ms(before, after, start + milliseconds(25)), 12.5);
-  EXPECT_DOUBLE_EQ(dist::interpolate_ms(before, after, start + milliseconds(900)), 20.0);
-}
-
 TEST(GatherTraces, PutsAllRanksOnTheClockOfRank0) {
   test::thread_world(3, [](dist::Communicator& comm) {
     // Rank r's clock is r seconds ahead; all steps really begin 5 ms after the same moment.

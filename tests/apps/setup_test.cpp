@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include "core/error.h"
+#include "tests/support/thread_world.h"
+
 namespace brigade::apps {
 namespace {
 
@@ -44,6 +47,19 @@ TEST(Setup, SaysWhyACudaGraphCannotHoldAStep) {
   options = {};
   options.comm_hook = "powersgd:rank=2";
   EXPECT_THAT(cuda_graph_obstacle(options, nccl), HasSubstr("--comm-hook powersgd:rank=2"));
+}
+
+TEST(Setup, RefusesRanksWithOtherData) {
+  test::thread_world(2, [](dist::Communicator& comm) {
+    Options options;
+    options.data = "synthetic";
+    options.train_samples = comm.rank() == 0 ? 40 : 41;
+    EXPECT_THAT([&] { check_same_data(load_data(options, 4), comm); },
+                testing::ThrowsMessage<VerificationError>(HasSubstr(
+                    "rank 0 has '40 training samples', rank 1 has '41 training samples'")));
+    options.train_samples = 40;
+    check_same_data(load_data(options, 4), comm);
+  });
 }
 
 TEST(Setup, ReadsAheadOnAGpuOrWithACoreToSpare) {

@@ -42,6 +42,12 @@ class TrainMlpFiles : public ::testing::Test {
   TemporaryDirectory dir_;
 };
 
+TEST_F(TrainMlpFiles, AreWrittenAlsoWhenNobodyReadsTheOutput) {
+  run(std::string(kTiny) + "--out new --save w.safetensors | :");
+  EXPECT_TRUE(std::filesystem::exists(dir_ / "new" / "summary.json"));
+  EXPECT_TRUE(std::filesystem::exists(dir_ / "w.safetensors"));
+}
+
 TEST_F(TrainMlpFiles, PlacesThatCannotBecomeFilesAreRefusedBeforeTraining) {
   constexpr const char* kNoFile = "it exists and is not a regular file";
   std::filesystem::create_directories(dir_ / "directory" / "summary.json");

@@ -43,6 +43,15 @@ TEST_F(TrainMlp, HelpIsShortAndGoesToStdout) {
   EXPECT_EQ(run("--help", 2).out, help.out);  // once, not once per rank
 }
 
+TEST_F(TrainMlp, ASeedIsThatOfTheWeightsAndOfTheOrder) {
+  const auto first_loss = [this](const char* flags) {
+    return nlohmann::json::parse(run(std::string(kTiny) + "--json " + flags).out)["loss_first"];
+  };
+  EXPECT_EQ(first_loss("--seed 1"), first_loss("--seed 1"));
+  EXPECT_NE(first_loss("--seed 1"), first_loss("--seed 1 --no-shuffle"));
+  EXPECT_NE(first_loss("--seed 2 --no-shuffle"), first_loss("--seed 1 --no-shuffle"));
+}
+
 TEST_F(TrainMlp, Tf32NeedsAGpu) {
   const Outcome outcome = run("--tf32 --device cpu", 2);
   EXPECT_EQ(outcome.exit_code, 2);

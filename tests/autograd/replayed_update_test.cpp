@@ -134,6 +134,27 @@ TEST(ReplayedUpdate, FollowsTheTimesOfForwardAndBackward) {
   }
 }
 
+TEST(Replay, ForgetsTheOldestOfMoreThanItsMostKeys) {
+  const Variable w(Tensor::zeros({2}), true, "w");
+  Replay replay({w}, kCpu);
+  const auto replayed = [&](std::int64_t key) {
+    w.zero_grad();
+    return replay
+        .step({.samples = key}, {.forward = [&] { return mse_loss(w, Tensor::zeros({2})); }})
+        .replayed;
+  };
+  constexpr auto kMost = static_cast<std::int64_t>(Replay::kMostKeys);
+  for (int time = 0; time < 2; ++time) {
+    for (std::int64_t key = 0; key < kMost; ++key) {
+      EXPECT_FALSE(replayed(key));
+    }
+  }
+  EXPECT_TRUE(replayed(0));
+  EXPECT_FALSE(replayed(kMost));
+  EXPECT_TRUE(replayed(1));
+  EXPECT_FALSE(replayed(0)) << "the oldest";
+}
+
 TEST(Replay, IsOfParameters) {
   EXPECT_ERROR(Replay({Variable(Tensor::zeros({}))}, kCpu),
                "replay: expected parameters, got a variable that never required a gradient");

@@ -1,15 +1,38 @@
 #include "core/allocator.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdint>
+#include <fstream>
 #include <thread>
 
+#include "core/config.h"
 #include "core/context.h"
+#include "core/error.h"
 #include "core/tensor.h"
 
 namespace brigade {
 namespace {
+
+/// Lets the process have only so many more bytes of address space.
+class RoomFor {
+ public:
+  explicit RoomFor(std::size_t bytes) {
+    getrlimit(RLIMIT_AS, &before_);
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlimit limit{pages * static_cast<std::size_t>(getpagesize()) + bytes, before_.rlim_max};
+    setrlimit(RLIMIT_AS, &limit);
+  }
+  ~RoomFor() { setrlimit(RLIMIT_AS, &before_); }
+  RoomFor(const RoomFor&) = delete;
+  RoomFor& operator=(const RoomFor&) = delete;
+
+ private:
+  rlimit before_{};
+};
 
 TEST(CachingAllocator, AlignsItsBlocks) {
   CachingAllocator allocator(kCpu);
@@ -55,6 +78,25 @@ TEST(CachingAllocator, CountsBytesInUseAtPeakAndReserved) {
   EXPECT_EQ(allocator.stats().peak_in_use, 768U);
   EXPECT_EQ(allocator.stats().reserved, 768U);
   allocator.release(first, 256);
+}
+
+TEST(CachingAllocator, GivesBackWhatWaitsForReuseWhenMemoryIsShort) {
+  if (kSanitized) {
+    GTEST_SKIP() << "a sanitizer reserves address space of its own";
+  }
+  constexpr std::size_t kBytes = std::size_t{512} << 20U;  // never touched, so no memory
+  const RoomFor room(kBytes + kBytes / 2);
+  CachingAllocator patient(kCpu);
+  patient.release(patient.allocate(kBytes), kBytes);
+  void* larger = patient.allocate(kBytes + 1);
+  EXPECT_NE(larger, nullptr);
+  EXPECT_LT(patient.stats().reserved, 2 * kBytes);
+  patient.release(larger, kBytes + 1);
+  patient.trim();
+
+  CachingAllocator strict(kCpu, CachingAllocator::Shortage::fail);
+  strict.release(strict.allocate(kBytes), kBytes);
+  EXPECT_THROW(strict.allocate(kBytes + 1), OutOfMemoryError);
 }
 
 TEST(CachingAllocator, AllocatesNothingForARepeatedSequenceOfTensors) {

@@ -1,6 +1,7 @@
 #include "core/recycle.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -65,6 +66,23 @@ TEST(Recycle, AThreadTakesWhatAnEndedOneLeft) {
   };
   void* first = take_and_end();
   EXPECT_EQ(take_and_end(), first);
+}
+
+TEST(Recycle, NoMoreThan64MiBOfASizeAreKept) {
+  if (kSanitized) {
+    GTEST_SKIP() << "nothing is kept";
+  }
+  constexpr std::size_t kBytes = std::size_t{16} << 20U;
+  std::vector<void*> blocks(5);
+  for (void*& block : blocks) {
+    block = take_block(kBytes);
+  }
+  const std::size_t all = mallinfo2().hblkhd;  // bytes that malloc has from the system directly
+  for (void* block : blocks) {
+    give_back_block(block, kBytes);
+  }
+  EXPECT_GE(all - mallinfo2().hblkhd, kBytes);
+  EXPECT_LT(all - mallinfo2().hblkhd, 2 * kBytes);
 }
 
 TEST(Recycle, BlocksOfEverySizeAreWholeAndBeginOnACacheLine) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -120,6 +121,15 @@ TEST(AtomicWrite, ReplacesTheOldFileAndLeavesNothingElse) {
   write_file_atomically(dir / "summary.json", "new");
   EXPECT_EQ(read_file(dir / "summary.json"), "new");
   EXPECT_EQ(std::distance(fs::directory_iterator(dir.path()), {}), 1);
+}
+
+TEST(AtomicWrite, PassesOverWhatAKilledProcessLeftBehind) {
+  const TemporaryDirectory dir;
+  const fs::path left = dir / concat("w.tmp", ::getpid(), "-0");
+  std::ofstream(left) << "half";
+  write_file_atomically(dir / "w", "whole");
+  EXPECT_EQ(read_file(dir / "w"), "whole");
+  EXPECT_EQ(read_file(left), "half");
 }
 
 TEST(AtomicWrite, LeavesTheOldFileWhenTheDiskIsFull) {

@@ -173,7 +173,7 @@ TEST(DataParallel, RefusesRanksWithDifferentPolicies) {
             "rank 0 has 'buckets by layer', rank 1 has 'buckets by halves'");
   complaint({}, {.last_bucket_bytes = 64}, "bytes, last 64'");
   complaint({}, {.first_bucket_bytes = 64}, "bytes, first 64'");
-  complaint({}, {.split_tensors = true}, "bytes, larger ones split, pieces of 26214400 bytes'");
+  complaint({}, {.split_tensors = true, .piece_bytes = 64}, "ones split, pieces of 64 bytes'");
   complaint({}, {.rebuild_buckets = false},
             "rank 0 has 'buckets rebuilt once', rank 1 has 'buckets never rebuilt'");
   complaint({}, {.plan = {{0, 1}}}, "rank 1 has 'buckets never rebuilt'");

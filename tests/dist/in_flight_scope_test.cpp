@@ -52,6 +52,15 @@ class SlowUpdates {
   std::atomic<bool> fails = false;
 };
 
+TEST(InFlightScope, IsTheOnlyOne) {
+  test::thread_world(2, [](Communicator& comm) {
+    SlowUpdates training(comm);
+    const auto scope = training.in_flight();
+    EXPECT_ERROR(static_cast<void>(training.in_flight()),
+                 "data parallel: updates are in flight already");
+  });
+}
+
 TEST(InFlightScope, EndsWhenAllUpdatesAreMade) {
   test::thread_world(2, [](Communicator& comm) {
     SlowUpdates training(comm);

@@ -1,10 +1,12 @@
 // What no_sync() promises, in literal gradients, and what a failed backward leaves behind.
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <optional>
 
 #include "autograd/engine.h"
 #include "autograd/functions/scale.h"
+#include "core/ops.h"
 #include "dist/data_parallel.h"
 #include "dist/replica_check.h"
 #include "optim/sgd.h"
@@ -102,6 +104,18 @@ TEST(NoSync, StepsOnLocalGradientsDriveTheRanksApartAndTheDifferenceIsShown) {
     EXPECT_THAT(differences, testing::ElementsAre(0, 2, 4));  // ranks 0 and 2: 6/3 per step
     EXPECT_EQ(largest_rank_difference(p, comm).parameter, "b");
   });
+}
+
+TEST(RankDifference, OfANumberAndNoneIsInfinite) {
+  for (const double none : {std::nan(""), HUGE_VAL}) {
+    thread_world(2, [none](Communicator& comm) {
+      const auto p = numbers(2);
+      Tensor b = p[1].data();
+      ops::fill(comm.rank() == 1 ? none : 1.0, b);
+      EXPECT_EQ(largest_rank_difference(p, comm).value, INFINITY);
+      EXPECT_EQ(largest_rank_difference(p, comm).parameter, "b");
+    });
+  }
 }
 
 TEST(FailedBackward, BeforeACollectiveLeavesTheNextOneAsIfItHadNotBeen) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "dist/data_parallel.h"
+#include "dist/single_process.h"
 #include "optim/sgd.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/fake_communicator.h"
@@ -34,6 +35,16 @@ class UnusedParametersTest : public testing::TestWithParam<std::tuple<SyncMode, 
     return finding(std::get<0>(GetParam()), std::get<1>(GetParam()));
   }
 };
+
+TEST(UnusedParameters, AreNamedInALaterBackwardToo) {
+  for (const SyncMode mode : {SyncMode::naive, SyncMode::flat, SyncMode::overlap}) {
+    SingleProcessCommunicator comm(kCpu);
+    const auto p = numbers(2);
+    const DataParallel parallel(p, comm, {.mode = mode});
+    backward_of({{p[0], 1}, {p[1], 1}});
+    EXPECT_THAT([&] { backward_of({{p[0], 1}}); }, ThrowsMessage<Error>(HasSubstr("'b'")));
+  }
+}
 
 TEST_P(UnusedParametersTest, OneThatSomeRankUsesHasTheAverageOnAll) {
   thread_world(2, [](Communicator& comm) {
