@@ -45,7 +45,9 @@ TEST_F(TrainMlp, HelpIsShortAndGoesToStdout) {
 
 TEST_F(TrainMlp, ASeedIsThatOfTheWeightsAndOfTheOrder) {
   const auto first_loss = [this](const char* flags) {
-    return nlohmann::json::parse(run(std::string(kTiny) + "--json " + flags).out)["loss_first"];
+    constexpr const char* kData = "--data fashion-mnist --data-dir " BRIGADE_TEST_DATA "/tiny ";
+    return nlohmann::json::parse(
+        run(std::string(kTiny) + kData + "--json " + flags).out)["loss_first"];
   };
   EXPECT_EQ(first_loss("--seed 1"), first_loss("--seed 1"));
   EXPECT_NE(first_loss("--seed 1"), first_loss("--seed 1 --no-shuffle"));

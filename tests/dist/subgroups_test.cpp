@@ -1,7 +1,9 @@
 // Sub-groups, the two halves of a sum, and the all-reduce that is made of them.
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <numeric>
+#include <thread>
 
 #include "dist/hierarchical_all_reduce.h"
 #include "dist/placement.h"
@@ -112,6 +114,19 @@ TEST(Hierarchical, SumsOverAnyGrid) {
   expect_hierarchical_sums({0, 0, 1, 1});        // 2 x 2
   expect_hierarchical_sums({0, 1, 0, 1});        // dealt out one by one
   expect_hierarchical_sums({5, 2, 2, 5, 2, 5});  // 2 x 3
+}
+
+TEST(Hierarchical, AFailingRankDoesNotWaitForAnotherNode) {
+  test::socket_world(4, [](Communicator& comm) {
+    comm.use(std::make_unique<HierarchicalAllReduce>(comm.split(comm.rank() / 2, comm.rank()),
+                                                     comm.split(comm.rank() % 2, comm.rank())));
+    if (comm.rank() >= 2) {  // node 0 joins no all-reduce
+      const Work never = comm.all_reduce(Tensor::zeros({64}));
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));  // past the steps inside the node
+      comm.abandon();
+      EXPECT_THROW(comm.wait(never, kCpu), Error);
+    }
+  });
 }
 
 TEST(Hierarchical, CrossesTheNetworkWithOneShareOnly) {
