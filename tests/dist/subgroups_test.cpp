@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <chrono>
+#include <latch>
 #include <numeric>
 #include <thread>
 
@@ -117,14 +118,18 @@ TEST(Hierarchical, SumsOverAnyGrid) {
 }
 
 TEST(Hierarchical, AFailingRankDoesNotWaitForAnotherNode) {
-  test::socket_world(4, [](Communicator& comm) {
+  std::latch failed(2);
+  test::socket_world(4, [&](Communicator& comm) {
     comm.use(std::make_unique<HierarchicalAllReduce>(comm.split(comm.rank() / 2, comm.rank()),
                                                      comm.split(comm.rank() % 2, comm.rank())));
-    if (comm.rank() >= 2) {  // node 0 joins no all-reduce
+    if (comm.rank() < 2) {
+      failed.wait();  // alive, and in no all-reduce
+    } else {
       const Work never = comm.all_reduce(Tensor::zeros({64}));
       std::this_thread::sleep_for(std::chrono::milliseconds(50));  // past the steps inside the node
       comm.abandon();
       EXPECT_THROW(comm.wait(never, kCpu), Error);
+      failed.count_down();
     }
   });
 }
