@@ -75,6 +75,9 @@ TEST_F(CompareModes, EveryModeCommunicatesAsItSays) {
     EXPECT_LT(mode["difference_to_one_rank"], 1e-6) << mode["mode"];
     EXPECT_EQ(mode["ranks_equal"], true);
   }
+  EXPECT_DOUBLE_EQ(json["ideal"]["samples_per_second"],
+                   3 * 8 * 4 / (1e-3 * json["ideal"]["step_ms"].get<double>()))
+      << "all three ranks', as in the modes";
   const int buckets = 5;  // 64 x 64 fills one by itself, hence not the 6 parameters of per_param
   EXPECT_EQ(collectives["naive"], 6 * 4);
   EXPECT_EQ(collectives["per_param"], 6 * 4);

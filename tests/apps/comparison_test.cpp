@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include <limits>
+#include <map>
 
 #include "apps/comparison_report.h"
 
@@ -123,6 +124,31 @@ TEST(Reading, SaysThatOverlapGainsNothingWhereItIsSlower) {
       Contains(HasSubstr("overlap gains nothing of that, it is 2.00 ms slower than naive")));
 }
 
+/// By the names of the columns.
+std::map<std::string, std::string> cells_of(const ModeRow& row) {
+  std::map<std::string, std::string> cells;
+  for (std::size_t i = 0; i < kColumns.size(); ++i) {
+    cells.emplace(kColumns.at(i), row.cells.at(i));
+  }
+  return cells;
+}
+
+TEST(Table, ComparesStepsWithTheFirstModesAndCountsMebibytes) {
+  Comparison comparison = two_buckets();
+  comparison.modes[2].bytes_sent_per_step = 3U << 19U;
+  const std::vector<ModeRow> rows = comparison_rows(comparison);
+  ASSERT_EQ(rows.size(), 4U);
+  auto naive = cells_of(rows[0]);
+  auto overlap = cells_of(rows[2]);
+  auto none = cells_of(rows[3]);
+  EXPECT_EQ(naive["speed-up"], "1.00");
+  EXPECT_EQ(overlap["speed-up"], "1.20") << "55 / 46";
+  EXPECT_EQ(none["speed-up"], "1.77") << "55 / 31";
+  EXPECT_EQ(overlap["MiB/rank"], "8.00");
+  EXPECT_EQ(overlap["sent"], "1.50");
+  EXPECT_EQ(none["MiB/rank"], "-");
+}
+
 TEST(Notes, SayHowMuchOfTheStepComputes) {
   Comparison comparison = two_buckets();
   comparison.modes[0].timing.median.wait = 22;  // of 55
@@ -154,6 +180,16 @@ TEST(Reading, AdvisesSmallerBucketsWhereTheLinkHasRoom) {
                                         "earlier, --last-bucket-mb 2 leaves less")));
   EXPECT_THAT(lines, Contains(HasSubstr("It waited 3.00 ms for those before it.")));
   EXPECT_THAT(lines, Not(Contains(HasSubstr("the link is the limit"))));
+}
+
+TEST(Reading, SaysWhatNoSyncSavesAndGains) {
+  Comparison comparison = two_buckets();
+  comparison.modes.push_back(mode("no_sync", 23));
+  comparison.modes.back().bytes_per_step = 4U << 20U;
+  EXPECT_THAT(reading(two_ranks(), comparison),
+              Contains(HasSubstr("no_sync sends 4.00 MiB per step instead of 8.00 and is 2.00 "
+                                 "times as fast.")))
+      << "46 / 23";
 }
 
 TEST(Reading, CountsFromTheFirstMicroBatchWhereEachSynchronises) {
