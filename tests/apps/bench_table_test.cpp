@@ -215,8 +215,36 @@ TEST(BenchOptions, SizesGrowByTheFactorAndAreWholeElements) {
 }
 
 TEST(BenchOptions, EveryRankMustHaveThem) {
-  const BenchOptions o = parse({"--comm", "ring,mpi", "-d", "f64"}).options;
-  EXPECT_THAT(o.agreement(), testing::IsSupersetOf({"--comm ring mpi", "--type f64"}));
+  const BenchOptions o = parse({"-b",
+                                "1K",
+                                "-e",
+                                "2K",
+                                "-f",
+                                "3",
+                                "-n",
+                                "7",
+                                "-w",
+                                "5",
+                                "-d",
+                                "f64",
+                                "--no-check",
+                                "--comm",
+                                "ring,mpi",
+                                "--reduce",
+                                "deterministic",
+                                "--memory",
+                                "plain",
+                                "--device",
+                                "cpu",
+                                "--emulate-link",
+                                "50,1"})
+                             .options;
+  EXPECT_THAT(o.agreement(), testing::UnorderedElementsAre(
+                                 "--min-bytes 1024", "--max-bytes 2048", "--factor 3", "--iters 7",
+                                 "--warmup 5", "--type f64", "--no-check on", "--comm ring mpi",
+                                 "--reduce deterministic", "--memory plain", "--device cpu",
+                                 concat("--emulate-link ",
+                                        dist::LinkModel{.alpha_us = 50, .gbps = 1}.description())));
 }
 
 TEST(BenchOptions, MistakesAreOneLine) {

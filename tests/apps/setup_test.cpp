@@ -74,5 +74,34 @@ TEST(Setup, ReadsAheadOnAGpuOrWithACoreToSpare) {
   EXPECT_FALSE(prefetches(options, kGpu, 1, 2));
 }
 
+TEST(Setup, RecordsTheLastStepsOfARunTooShortToSkipAsMany) {
+  const auto recorded = [](std::int64_t steps) {
+    RunInfo info;
+    info.steps = steps;
+    const TraceSchedule schedule = trace_schedule(info);
+    return std::pair(schedule.skip, schedule.steps);
+  };
+  EXPECT_EQ(recorded(100), std::pair(5L, 3L));
+  EXPECT_EQ(recorded(8), std::pair(5L, 3L));
+  EXPECT_EQ(recorded(5), std::pair(2L, 3L));
+  EXPECT_EQ(recorded(2), std::pair(0L, 2L));
+}
+
+TEST(Setup, AStepIsWhatTheFlagsSay) {
+  RunInfo info;
+  info.geometry = {.batch = 4, .accum = 3, .ranks = 2};
+  const auto state = [&info](const std::string& optimizer, double momentum) {
+    info.options.optimizer = optimizer;
+    info.options.momentum = momentum;
+    return info.step_shape().optimizer_state;
+  };
+  EXPECT_EQ(state("sgd", 0.0), 0);
+  EXPECT_EQ(state("sgd", 0.9), 1) << "the velocity";
+  EXPECT_EQ(state("adam", 0.0), 2) << "both moments";
+  EXPECT_EQ(state("adamw", 0.0), 2);
+  EXPECT_EQ(info.step_shape().batch, 4);
+  EXPECT_EQ(info.step_shape().accum, 3);
+}
+
 }  // namespace
 }  // namespace brigade::apps

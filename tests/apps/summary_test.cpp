@@ -4,6 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/program_run.h"
+#include "tests/support/temporary_directory.h"
+
 namespace brigade::apps {
 namespace {
 
@@ -79,6 +82,49 @@ TEST(Summary, EveryResultStandsUnderItsName) {
   for (const auto& [name, value] : expected.items()) {
     EXPECT_EQ(json[name], value) << name;
   }
+}
+
+TEST(Metrics, EveryNumberOfAStepStandsUnderItsName) {
+  RunInfo info;
+  info.steps_per_epoch = 4;
+  info.shape.widths = {10, 5};  // without dx, 2 * 2 * 4 * 10 * 5 FLOP
+  info.geometry.batch = 4;
+  info.gemm_gflops = 1e-6;
+  const Progress progress{
+      .step = 6,
+      .loss = 2.5,
+      .times = {.step = 1600,
+                .wait = 101,
+                .forward = 102,
+                .backward = 103,
+                .optimizer = 104,
+                .comm = 105,
+                .hidden = 106,
+                .exposed = 107},
+      .samples_per_second = 108,
+      .seconds = 109,
+      .eta_seconds = 110,
+      .difference = dist::RankDifference{.value = 3.5, .parameter = "0.weight"}};
+  const TemporaryDirectory directory;
+  MetricsFile metrics(directory / "metrics.jsonl");
+  ASSERT_TRUE(metrics.write(info, progress, Evaluation{.loss = 4.5, .accuracy = 0.25}));
+  const auto json = nlohmann::json::parse(test::read(directory / "metrics.jsonl"));
+  const nlohmann::json expected{{"step", 6},
+                                {"epoch", 1.5},
+                                {"loss", 2.5},
+                                {"seconds", 109},
+                                {"step_ms", 1600},
+                                {"forward_ms", 102},
+                                {"backward_ms", 103},
+                                {"optimizer_ms", 104},
+                                {"comm_ms", 105},
+                                {"exposed_ms", 107},
+                                {"samples_per_second", 108},
+                                {"model_flop_utilisation", 0.5},
+                                {"largest_rank_difference", 3.5},
+                                {"test_loss", 4.5},
+                                {"accuracy", 0.25}};
+  EXPECT_EQ(json, expected);
 }
 
 }  // namespace
