@@ -10,6 +10,8 @@
 #include <regex>
 #include <sstream>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "dist/single_process.h"
 #include "optim/sgd.h"
@@ -19,7 +21,6 @@
 namespace brigade::apps {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 

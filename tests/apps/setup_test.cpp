@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <utility>
+
 #include "core/error.h"
 #include "tests/support/thread_world.h"
 
