@@ -93,17 +93,19 @@ double fastest_seconds(const Work& work) {
   return fastest;
 }
 
-/// Other programs may take the machine from one of two measurements, but not every time.
+/// Of two rates. Other programs may take the machine from either, but not every time.
 template <class A, class B>
-void expect_near_once(const A& a, const B& b) {
-  std::vector<double> ratios;
-  for (int attempt = 0; attempt < 10; ++attempt) {
-    ratios.push_back(a() / b());
-    if (ratios.back() > 0.75 && ratios.back() < 1.35) {
+void expect_bests_near(const A& a, const B& b) {
+  double best_a = 0.0;
+  double best_b = 0.0;
+  for (int attempt = 1; attempt <= 10; ++attempt) {
+    best_a = std::max(best_a, a());
+    best_b = std::max(best_b, b());
+    if (attempt >= 3 && best_a > 0.8 * best_b && best_b > 0.8 * best_a) {
       return;
     }
   }
-  ADD_FAILURE() << "always another figure: " << testing::PrintToString(ratios);
+  ADD_FAILURE() << best_a << " and " << best_b << " are no neighbours";
 }
 
 TEST(MachineLimits, AreWhatAnotherClockSays) {
@@ -114,17 +116,17 @@ TEST(MachineLimits, AreWhatAnotherClockSays) {
   const Tensor g = Tensor::zeros({kLength});
   Tensor w = Tensor::zeros({kLength});
   Tensor no_velocity;
-  expect_near_once([] { return measure_gemm_gflops(kCpu); },
-                   [&] {
-                     return 2e-9 * kSide * kSide * kSide / fastest_seconds([&] {
-                              ops::gemm(a, ops::Trans::no, a, ops::Trans::no, {}, c);
-                            });
-                   });
-  expect_near_once([] { return measure_limits(kCpu).gbps; },
-                   [&] {
-                     return 3e-9 * sizeof(float) * kLength /
-                            fastest_seconds([&] { ops::sgd({.lr = 0.5}, g, w, no_velocity); });
-                   });
+  expect_bests_near([] { return measure_gemm_gflops(kCpu); },
+                    [&] {
+                      return 2e-9 * kSide * kSide * kSide / fastest_seconds([&] {
+                               ops::gemm(a, ops::Trans::no, a, ops::Trans::no, {}, c);
+                             });
+                    });
+  expect_bests_near([] { return measure_limits(kCpu).gbps; },
+                    [&] {
+                      return 3e-9 * sizeof(float) * kLength /
+                             fastest_seconds([&] { ops::sgd({.lr = 0.5}, g, w, no_velocity); });
+                    });
 }
 
 }  // namespace

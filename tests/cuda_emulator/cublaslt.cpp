@@ -49,8 +49,8 @@ struct Habits {
   /// Sums of BGRADB; a mask that has a 1 for 0; and DRELU multiplies by its mask, NaN by 0 as well.
   bool wrong = false;
   bool scales_sums = true;  ///< BGRADB: by alpha
-  /// Wrong where neither NaN nor 0 shows it: a mask that has a 1 for what is negative, and DRELU's
-  /// sums are too large.
+  /// Wrong where neither NaN nor 0 shows it: a mask that has a 1 for what is negative; DRELU's sums
+  /// are too large; what BGRADB sums has been rounded to TF32.
   bool subtle = false;
 };
 
@@ -106,7 +106,7 @@ std::int64_t cols_of(const Factor& factor) {
 
 /// The sums of op(b) over k.
 void sum(const Product& product, const Description& description) {
-  const std::vector<float> b = widened(product.b, false);
+  const std::vector<float> b = widened(product.b, habits().subtle);
   for (std::int64_t column = 0; column < product.n; ++column) {
     float sum = habits().wrong ? 1.0F : 0.0F;
     for (std::int64_t i = 0; i < product.k; ++i) {
