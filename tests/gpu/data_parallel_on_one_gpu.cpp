@@ -36,7 +36,7 @@ constexpr std::int64_t kOut = 10;
 constexpr int kSteps = 10;
 constexpr int kMicroBatches = 2;
 
-nn::Sequential make_mlp(Device device) {
+nn::Sequential make_mlp(Device device, std::uint64_t seed = 3) {
   nn::Sequential model;
   std::int64_t in = kIn;
   std::uint32_t sequence = 0;
@@ -45,7 +45,7 @@ nn::Sequential make_mlp(Device device) {
       model.append(std::make_unique<nn::ReLU>());
     }
     model.append(std::make_unique<nn::Linear>(nn::Linear::Options{
-        .in = in, .out = out, .seed = 3, .first_sequence = sequence, .device = device}));
+        .in = in, .out = out, .seed = seed, .first_sequence = sequence, .device = device}));
     in = out;
     sequence += 2;
   }
@@ -112,7 +112,8 @@ struct Together {
 };
 
 std::vector<double> train_together(dist::Communicator& comm, Device device, const Together& how) {
-  nn::Sequential model = make_mlp(device);
+  // Rank 0's weights must get to the others, which begin with other ones.
+  nn::Sequential model = make_mlp(device, static_cast<std::uint64_t>(3 + comm.rank()));
   dist::DataParallel parallel(
       model.parameters(), comm,
       {.mode = how.mode, .bucket_bytes = std::size_t{40} << 10U, .hook = how.hook});

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "core/context.h"
+#include "core/pinned.h"
 #include "core/recording.h"
 #include "tests/gpu/gpu_test.h"
 #include "tests/support/expect_error.h"
@@ -80,6 +81,13 @@ TEST_F(KernelChoice, IsNotMadeInARecordingOnlyUsedThere) {
   EXPECT_NO_THROW(record(kGpu, known)->replay());
 }
 
+TEST_F(KernelChoice, OfARecordingIsNotToTakePinnedMemory) {
+  const Tensor unusual = Tensor::empty({12'345}, DType::f32, kGpu);  // the driver's, not a kept one
+  EXPECT_THROW(record(kGpu, [] { empty_pinned({54'321}, DType::f32); }), Error);
+  Tensor x = Tensor::zeros({8}, DType::f32, kGpu);
+  EXPECT_NO_THROW(record(kGpu, [&x] { ops::fill(1.0, x); })->replay());
+}
+
 using Tf32OnGpu = GpuTest;
 
 TEST_F(Tf32OnGpu, RoundsFactorsOnlyWhereItIsAllowed) {
@@ -131,6 +139,18 @@ TYPED_TEST(GemmOnGpu, OfEmptyMatricesTouchesNothingElse) {
             ops::gemm(t[0], Trans::no, t[1], Trans::no, {.alpha = 1.0, .beta = beta}, t[2]);
           });
     }
+  }
+}
+
+TYPED_TEST(GemmOnGpu, LinearTakesAnXThatBeginsAnywhere) {
+  const Tensor memory = this->numbers({8 * 16 + 1}, 1);
+  for (const std::int64_t first : {0, 1}) {  // the second time there is a kernel for aligned ones
+    this->expect_same(
+        {memory, this->numbers({24, 16}, 2), this->numbers({24}, 3), this->garbage({8, 24})},
+        [first](Tensors& t) {
+          ops::linear(t[0].flat_view(first, {8, 16}), t[1], t[2], t[3]);
+        },
+        this->kTolerance);
   }
 }
 

@@ -101,11 +101,18 @@ TYPED_TEST(LossesOnGpu, LossesHaveTheSameBitsEveryTime) {
 }
 
 TYPED_TEST(LossesOnGpu, LabelOutsideTheClassesMakesTheLossNan) {
-  const Tensor labels = Tensor::from(std::vector<std::int64_t>{0, 10}, {2}, kGpu);
-  Tensor softmax = Tensor::empty({2, 10}, this->kType, kGpu);
-  Tensor loss = Tensor::empty({}, this->kType, kGpu);
-  ops::cross_entropy(this->numbers({2, 10}, 1).to(kGpu), labels, softmax, loss);
-  EXPECT_TRUE(std::isnan(loss.item()));
+  for (const std::int64_t label : {10, -1}) {
+    const Tensor labels = Tensor::from(std::vector<std::int64_t>{0, label}, {2}, kGpu);
+    Tensor softmax = Tensor::empty({2, 10}, this->kType, kGpu);
+    Tensor loss = Tensor::empty({}, this->kType, kGpu);
+    ops::cross_entropy(this->numbers({2, 10}, 1).to(kGpu), labels, softmax, loss);
+    EXPECT_TRUE(std::isnan(loss.item())) << label;
+    Tensor row = Tensor::zeros({2, 3}, this->kType, kGpu);
+    ops::one_hot(labels, row);
+    const auto targets = row.template to_vector<TypeParam>();
+    EXPECT_EQ(targets[0], TypeParam{1});
+    EXPECT_TRUE(std::isnan(targets[3]) && std::isnan(targets[5])) << label;
+  }
 }
 
 }  // namespace

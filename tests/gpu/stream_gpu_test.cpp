@@ -48,6 +48,7 @@ TEST_F(StreamOnGpu, EventIsDoneOnlyWhenTheWorkBeforeItIs) {
   fill_slowly(1.0, x);
   const Event event = compute_stream(kGpu).record();
   EXPECT_FALSE(event.done()) << "200 fills of 64 MiB take milliseconds";
+  EXPECT_NO_THROW(ops::fill(2.0, x)) << "that it was not done is no error";
   event.synchronize();
   EXPECT_TRUE(event.done());
   EXPECT_TRUE(Event().done());

@@ -54,7 +54,7 @@ TYPED_TEST_SUITE(WeightBackwardOnGpu, FloatTypes);
 
 TYPED_TEST(WeightBackwardOnGpu, EqualsTheCpuForEveryScale) {
   for (const Layer& layer : kLayers) {
-    for (const double alpha : {1.0, 0.5}) {
+    for (const double alpha : {1.0, 0.5, 0.0}) {
       for (const double dw_beta : {0.0, 1.0}) {
         for (const double db_beta : {0.0, 1.0}) {
           this->expect_the_cpus(layer, {.alpha = alpha, .beta = dw_beta},
@@ -98,6 +98,19 @@ TYPED_TEST(WeightBackwardOnGpu, TakesSlicesThatBeginAnywhere) {
                                     {}, db);
       },
       this->kTolerance);
+}
+
+TYPED_TEST(WeightBackwardOnGpu, TakesAnXThatBeginsAnywhere) {
+  const Tensor dz = this->numbers({8, 24}, 1);
+  const Tensor memory = this->numbers({8 * 16 + 1}, 2);
+  for (const std::int64_t first : {0, 1}) {  // the second time there is a kernel for aligned ones
+    this->expect_same(
+        {dz, memory, this->garbage({24, 16}), this->garbage({24})},
+        [first](Tensors& t) {
+          ops::linear_weight_backward(t[0], t[1].flat_view(first, {8, 16}), {}, t[2], {}, t[3]);
+        },
+        this->kTolerance);
+  }
 }
 
 using WeightBackwardChoice = GpuTest;
