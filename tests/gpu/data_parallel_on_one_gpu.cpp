@@ -112,11 +112,13 @@ struct Together {
 };
 
 std::vector<double> train_together(dist::Communicator& comm, Device device, const Together& how) {
-  // Rank 0's weights must get to the others, which begin with other ones.
+  // The others begin with other weights and must get rank 0's.
   nn::Sequential model = make_mlp(device, static_cast<std::uint64_t>(3 + comm.rank()));
-  dist::DataParallel parallel(
-      model.parameters(), comm,
-      {.mode = how.mode, .bucket_bytes = std::size_t{40} << 10U, .hook = how.hook});
+  dist::DataParallel parallel(model.parameters(), comm,
+                              {.mode = how.mode,
+                               .bucket_bytes = std::size_t{40} << 10U,
+                               .init_sync = dist::InitSync::broadcast,
+                               .hook = how.hook});
   optim::SGD optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
   std::optional<dist::DataParallel::InFlightScope> in_flight;
   if (how.in_flight) {
