@@ -92,7 +92,7 @@ check_build() {
   architecture=$(gpu_query compute_cap | tr -d ' .')-real
   cd "$root"
   part configure 60 cmake --preset "$preset" -DCMAKE_CUDA_ARCHITECTURES="$architecture"
-  # Only what the parts below run: a borrowed GPU's time is short.
+  # Only what the parts below run: all there is takes minutes more.
   part build 240 cmake --build --preset "$preset" --parallel "$(nproc)" \
     --target train_mlp brigade_gpu_tests data_parallel_on_one_gpu steady_state_test
 }

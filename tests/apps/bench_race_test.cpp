@@ -5,7 +5,7 @@
 #include <deque>
 
 #include "apps/bench_contestants.h"
-#include "core/context.h"
+#include "tests/support/idle_communicator.h"
 
 namespace brigade::apps {
 namespace {
@@ -13,13 +13,11 @@ namespace {
 using testing::SizeIs;
 
 /// Rank 0 of two. Rank 1 says the same, but its lists of times are the scripted ones, in order.
-class SlowPeer final : public dist::Communicator {
+class SlowPeer final : public test::IdleCommunicator {
  public:
   explicit SlowPeer(std::deque<std::vector<double>> times)
-      : Communicator(0, 2), times_(std::move(times)) {}
+      : IdleCommunicator(0, 2), times_(std::move(times)) {}
 
-  void barrier() override {}
-  void broadcast(std::span<std::byte> /*bytes*/, int /*root*/) override {}
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
     std::vector<std::byte> all(mine.begin(), mine.end());
     std::span<const std::byte> other = mine;
@@ -33,13 +31,6 @@ class SlowPeer final : public dist::Communicator {
     return all;
   }
   bool all_used() const { return times_.empty(); }
-
- protected:
-  std::string transport() const override { return "scripted"; }
-  Stream& comm_stream() override { return compute_stream(kCpu); }
-  void do_sum(const Tensor& /*tensor*/) override {}
-  void do_exchange(std::span<const dist::Message> /*outgoing*/,
-                   std::span<const dist::Message> /*incoming*/) override {}
 
  private:
   std::deque<std::vector<double>> times_;

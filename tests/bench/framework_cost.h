@@ -12,31 +12,10 @@
 #include "dist/communicator.h"
 #include "dist/data_parallel.h"
 #include "nn/sequential.h"
+#include "tests/support/idle_communicator.h"
 
 /// Models that compute next to nothing, so that what is left to measure is the framework itself.
 namespace brigade::bench {
-
-/// A rank alone whose collectives do nothing, at once, on the calling thread: what remains is the
-/// bookkeeping before and behind them.
-class IdleCommunicator final : public dist::Communicator {
- public:
-  IdleCommunicator() : Communicator(0, 1) {}
-  void barrier() override {}
-  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
-    return {mine.begin(), mine.end()};
-  }
-  void broadcast(std::span<std::byte> /*bytes*/, int /*root*/) override {}
-
- protected:
-  std::string transport() const override { return "idle"; }
-  Stream& comm_stream() override { return stream_; }
-  void do_sum(const Tensor& /*tensor*/) override {}
-  void do_exchange(std::span<const dist::Message> /*outgoing*/,
-                   std::span<const dist::Message> /*incoming*/) override {}
-
- private:
-  InlineStream stream_;
-};
 
 /// Parameters of one element, one operation after the other, each with a parameter of its own, and
 /// a listener. Operations compute nothing, forward or backward.
@@ -81,7 +60,7 @@ class NarrowNetwork {
 };
 
 /// `count` parameters of 64 bytes, wrapped in a DataParallel of mode overlap over an
-/// IdleCommunicator.
+/// test::IdleCommunicator.
 class WrappedParameters {
  public:
   explicit WrappedParameters(std::size_t count);
@@ -91,7 +70,7 @@ class WrappedParameters {
 
  private:
   std::vector<autograd::Variable> parameters_;
-  IdleCommunicator comm_;
+  test::IdleCommunicator comm_;
   dist::DataParallel data_parallel_;
 };
 

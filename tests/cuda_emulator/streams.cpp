@@ -160,6 +160,11 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   stream->drain();
   return cudaSuccess;
 }
+cudaError_t cudaDeviceSynchronize() {
+  EMULATOR_NOT_IN_CAPTURE(cudaDeviceSynchronize);
+  emulator::drain_all_streams();
+  return cudaSuccess;
+}
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* argument) {
   emulator::submit(stream, "host function", [=] { function(argument); });
   return cudaSuccess;

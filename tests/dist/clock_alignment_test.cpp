@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/context.h"
+#include "tests/support/idle_communicator.h"
 #include "tests/support/thread_world.h"
 
 namespace brigade::dist {
@@ -21,12 +21,11 @@ TEST(ClockOffset, LiesWithinItsErrorAndTheErrorIsSmall) {
 }
 
 /// The second of two ranks; the clock of the first is an hour behind.
-class AnHourAhead final : public Communicator {
+class AnHourAhead final : public test::IdleCommunicator {
  public:
   static constexpr double kHour = 3.6e6;  // ms
 
-  AnHourAhead() : Communicator(1, 2) {}
-  void barrier() override {}
+  AnHourAhead() : IdleCommunicator(1, 2) {}
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
     double now = 0.0;
     std::memcpy(&now, mine.data(), sizeof now);
@@ -34,14 +33,6 @@ class AnHourAhead final : public Communicator {
     const auto bytes = std::as_bytes(std::span(both));
     return {bytes.begin(), bytes.end()};
   }
-  void broadcast(std::span<std::byte> /*bytes*/, int /*root*/) override {}
-
- protected:
-  std::string transport() const override { return "none"; }
-  Stream& comm_stream() override { return compute_stream(kCpu); }
-  void do_sum(const Tensor& /*tensor*/) override {}
-  void do_exchange(std::span<const Message> /*outgoing*/,
-                   std::span<const Message> /*incoming*/) override {}
 };
 
 TEST(ClockOffset, IsPositiveWhereThisClockIsAhead) {

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "dist/single_process.h"
+#include "tests/support/idle_communicator.h"
 #include "tests/support/thread_world.h"
 
 namespace brigade::dist {
@@ -14,27 +15,13 @@ namespace {
 using testing::StartsWith;
 
 /// A rank by itself that notes when it is abandoned.
-class Watched final : public Communicator {
+class Watched final : public test::IdleCommunicator {
  public:
-  explicit Watched(std::atomic<int>& abandoned) : Communicator(0, 1), abandoned_(abandoned) {}
-
+  explicit Watched(std::atomic<int>& abandoned) : abandoned_(abandoned) {}
   void abandon() noexcept override { ++abandoned_; }
-  void barrier() override {}
-  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
-    return {mine.begin(), mine.end()};
-  }
-  void broadcast(std::span<std::byte> /*bytes*/, int /*root*/) override {}
-
- protected:
-  std::string transport() const override { return "nothing"; }
-  Stream& comm_stream() override { return *stream_; }
-  void do_sum(const Tensor& /*tensor*/) override {}
-  void do_exchange(std::span<const Message> /*outgoing*/,
-                   std::span<const Message> /*incoming*/) override {}
 
  private:
   std::atomic<int>& abandoned_;
-  std::unique_ptr<Stream> stream_ = make_comm_stream(kCpu);
 };
 
 TEST(Fallback, TakesWhatEveryRankCanMake) {

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "core/context.h"
-#include "core/pinned.h"
 #include "core/recording.h"
 #include "tests/gpu/gpu_test.h"
 #include "tests/support/expect_error.h"
@@ -79,13 +78,6 @@ TEST_F(KernelChoice, IsNotMadeInARecordingOnlyUsedThere) {
                "linear f32 26x40x56, ReLU: expected shapes that have run before, got a new one "
                "while a CUDA graph is recorded; execute the same work once without recording it");
   EXPECT_NO_THROW(record(kGpu, known)->replay());
-}
-
-TEST_F(KernelChoice, OfARecordingIsNotToTakePinnedMemory) {
-  const Tensor unusual = Tensor::empty({12'345}, DType::f32, kGpu);  // the driver's, not a kept one
-  EXPECT_THROW(record(kGpu, [] { empty_pinned({54'321}, DType::f32); }), Error);
-  Tensor x = Tensor::zeros({8}, DType::f32, kGpu);
-  EXPECT_NO_THROW(record(kGpu, [&x] { ops::fill(1.0, x); })->replay());
 }
 
 using Tf32OnGpu = GpuTest;

@@ -8,12 +8,12 @@ namespace {
 
 class LargeOnGpu : public KernelTest<float> {
  protected:
-  /// 4096 blocks of 256 threads take 16 bytes each in a turn; this is one turn and a little more,
-  /// which is no whole 16 bytes.
+  /// 4096 blocks of 256 threads (core/cuda/kernel.cuh) take 16 bytes each in a turn; this is one
+  /// turn and a little more, which is no whole 16 bytes.
   static constexpr std::int64_t kLarge = std::int64_t{4096} * 256 * 4 + 4099;
 };
 
-TEST_F(LargeOnGpu, OptimizersEqualTheCpu) {
+TEST_F(LargeOnGpu, SgdEqualsTheCpu) {
   expect_same({numbers({kLarge}, 1), numbers({kLarge}, 2)}, [](Tensors& t) {
     Tensor none;
     ops::sgd({.lr = 0.1, .weight_decay = 0.01}, t[0], t[1], none);

@@ -2,6 +2,8 @@
 #include <cstdint>
 
 #include "core/allocator.h"
+#include "core/pinned.h"
+#include "core/recording.h"
 #include "tests/gpu/gpu_test.h"
 
 namespace brigade {
@@ -45,6 +47,14 @@ TEST_F(MemoryOnGpu, CopiesBetweenTheDevicesKeepEveryByte) {
     const Tensor copy = x.to(kGpu).clone();
     EXPECT_EQ(copy.to_vector<float>(), x.to_vector<float>());
   }
+}
+
+TEST_F(MemoryOnGpu, PinnedMemoryIsRefusedInARecording) {
+  // Taken from the driver, which for once needs a thread that a capture does not restrict.
+  const Tensor unusual = Tensor::empty({12'345}, DType::f32, kGpu);
+  EXPECT_THROW(record(kGpu, [] { empty_pinned({54'321}, DType::f32); }), Error);
+  Tensor x = Tensor::zeros({8}, DType::f32, kGpu);
+  EXPECT_NO_THROW(record(kGpu, [&x] { ops::fill(1.0, x); })->replay());
 }
 
 TEST_F(MemoryOnGpu, ViewsShareTheirMemory) {

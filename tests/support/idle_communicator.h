@@ -1,0 +1,37 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dist/communicator.h"
+
+namespace brigade::test {
+
+/// A rank whose collectives do nothing, at once, on the calling thread: alone, or one of several
+/// that all say the same. For tests to derive from.
+class IdleCommunicator : public dist::Communicator {
+ public:
+  explicit IdleCommunicator(int rank = 0, int size = 1) : Communicator(rank, size) {}
+  void barrier() override {}
+  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
+    std::vector<std::byte> all;
+    for (int rank = 0; rank < size(); ++rank) {
+      all.insert(all.end(), mine.begin(), mine.end());
+    }
+    return all;
+  }
+  void broadcast(std::span<std::byte> /*bytes*/, int /*root*/) override {}
+
+ protected:
+  std::string transport() const override { return "idle"; }
+  Stream& comm_stream() override { return stream_; }
+  void do_sum(const Tensor& /*tensor*/) override {}
+  void do_exchange(std::span<const dist::Message> /*outgoing*/,
+                   std::span<const dist::Message> /*incoming*/) override {}
+
+ private:
+  InlineStream stream_;
+};
+
+}  // namespace brigade::test
