@@ -50,6 +50,11 @@ class Blocks {
     return cudaSuccess;
   }
 
+  std::size_t used() const {
+    const std::lock_guard lock(mutex_);
+    return used_;
+  }
+
   bool contains(const void* memory, std::size_t bytes) const {
     const std::lock_guard lock(mutex_);
     const auto begin = reinterpret_cast<std::uintptr_t>(memory);
@@ -70,6 +75,10 @@ class Blocks {
 Blocks& gpu_memory() {
   static auto* blocks = new Blocks;  // never destroyed: streams outlive main()
   return *blocks;
+}
+std::size_t gpu_bytes() {
+  constexpr int kMiB = 1 << 20;
+  return static_cast<std::size_t>(setting("EMULATOR_GPU_MIB", kMiB)) * kMiB;
 }
 Blocks& pinned_memory() {
   static auto* blocks = new Blocks;
@@ -106,9 +115,12 @@ extern "C" {
 
 cudaError_t cudaMalloc(void** block, size_t bytes) {
   EMULATOR_NOT_IN_CAPTURE(cudaMalloc);
-  constexpr int kMiB = 1 << 20;
-  const auto most = static_cast<std::size_t>(emulator::setting("EMULATOR_GPU_MIB", kMiB)) * kMiB;
-  return emulator::gpu_memory().allocate(block, bytes, most);
+  return emulator::gpu_memory().allocate(block, bytes, emulator::gpu_bytes());
+}
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  *total = emulator::gpu_bytes();
+  *free = *total - emulator::gpu_memory().used();
+  return cudaSuccess;
 }
 cudaError_t cudaFree(void* block) {
   EMULATOR_NOT_IN_CAPTURE(cudaFree);

@@ -7,8 +7,10 @@
 #include <array>
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <mutex>
 #include <random>
 #include <set>
 #include <thread>
@@ -99,6 +101,31 @@ struct ncclComm {
 };
 
 namespace {
+
+/// Those that there are, of any thread.
+class Communicators {
+ public:
+  void insert(ncclComm_t comm) {
+    const std::lock_guard lock(mutex_);
+    all_.insert(comm);
+  }
+  void erase(ncclComm_t comm) {
+    const std::lock_guard lock(mutex_);
+    all_.erase(comm);
+  }
+  bool contains(ncclComm_t comm) const {
+    const std::lock_guard lock(mutex_);
+    return all_.contains(comm);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::set<ncclComm_t> all_;
+};
+Communicators& communicators() {
+  static auto* all = new Communicators;  // never destroyed: a buffer may outlive main()
+  return *all;
+}
 
 /// A message, of which `done` bytes have been sent or received.
 struct Transfer {
@@ -198,6 +225,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
   }
   auto* meeting = static_cast<Meeting*>(memory);
   *comm = new ncclComm{rank, size, meeting};
+  communicators().insert(*comm);
   ++meeting->joined;
   return (*comm)->begin([=] {
     if (meeting->joined < size) {
@@ -211,11 +239,13 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return comm->begin([] { return true; });
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  communicators().erase(comm);
   munmap(comm->meeting, sizeof(Meeting));
   delete comm;
   return ncclSuccess;
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  communicators().erase(comm);
   comm->aborted = true;  // and it stays: a stream may still be in a collective
   return ncclSuccess;
 }
@@ -244,7 +274,11 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, size_t bytes,
   });
   return begun == ncclInProgress ? ncclSuccess : begun;  // as 2.28 does, while it still registers
 }
-ncclResult_t ncclCommWindowDeregister(ncclComm_t /*comm*/, ncclWindow_t /*window*/) {
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t /*window*/) {
+  if (!communicators().contains(comm)) {
+    std::fputs("emulator: ncclCommWindowDeregister of a communicator that is gone\n", stderr);
+    std::abort();
+  }
   return ncclSuccess;
 }
 

@@ -1,5 +1,6 @@
 #include <cblas.h>
 
+#include <climits>
 #include <cmath>
 #include <cstring>
 
@@ -59,6 +60,10 @@ bool Product::valid() const {
 }
 
 void Product::compute() const {
+  const auto flop = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  if (flop > 1e9 * setting("EMULATOR_MOST_GFLOP", INT_MAX)) {
+    return;
+  }
   if (a.type == CUDA_R_64F) {
     cblas_dgemm(CblasColMajor, transposed(a), transposed(b), to_int(m), to_int(n), to_int(k), alpha,
                 static_cast<const double*>(a.values), to_int(a.leading),

@@ -1,7 +1,11 @@
+#include <cuda_runtime_api.h>
+
 #include <algorithm>
 #include <cstdint>
 
 #include "core/allocator.h"
+#include "core/context.h"
+#include "core/cuda/blas_workspace.h"
 #include "core/pinned.h"
 #include "core/recording.h"
 #include "tests/gpu/gpu_test.h"
@@ -47,6 +51,29 @@ TEST_F(MemoryOnGpu, CopiesBetweenTheDevicesKeepEveryByte) {
     const Tensor copy = x.to(kGpu).clone();
     EXPECT_EQ(copy.to_vector<float>(), x.to_vector<float>());
   }
+}
+
+std::size_t free_bytes() {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  EXPECT_EQ(cudaMemGetInfo(&free, &total), cudaSuccess);
+  return free;
+}
+
+TEST_F(MemoryOnGpu, ProductsOfTwoStreamsHaveTwoWorkspaces) {
+  const std::unique_ptr<Stream> other = make_comm_stream(kGpu);
+  void* of_compute = cuda::blas_workspace(compute_stream(kGpu));
+  EXPECT_NE(cuda::blas_workspace(*other), of_compute);
+  EXPECT_EQ(cuda::blas_workspace(compute_stream(kGpu)), of_compute);
+}
+
+TEST_F(MemoryOnGpu, WhatIsTrimmedIsTheSystemsAgain) {
+  constexpr std::int64_t kBytes = std::int64_t{1} << 28;
+  Context::current().allocator(kGpu)->trim();
+  Tensor::empty({kBytes / 4}, DType::f32, kGpu);
+  const std::size_t kept = free_bytes();
+  Context::current().allocator(kGpu)->trim();
+  EXPECT_GE(free_bytes(), kept + kBytes);
 }
 
 TEST_F(MemoryOnGpu, PinnedMemoryIsRefusedInARecording) {

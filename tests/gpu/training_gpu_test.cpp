@@ -5,6 +5,7 @@
 #include "autograd/engine.h"
 #include "autograd/replay.h"
 #include "core/context.h"
+#include "core/error.h"
 #include "nn/cross_entropy_loss.h"
 #include "nn/linear.h"
 #include "nn/mse_loss.h"
@@ -13,6 +14,7 @@
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/gpu/gpu_test.h"
+#include "tests/support/expect_error.h"
 
 namespace brigade {
 namespace {
@@ -192,6 +194,29 @@ TEST_F(TrainingOnGpu, ACudaGraphEndsWithTheBitsOfSingleLaunches) {
     EXPECT_EQ(train_on_gpu(true, update, replays), dynamic);
     EXPECT_GE(replays, 6U);
   }
+}
+
+TEST_F(TrainingOnGpu, ARecordingThatFailsLeavesNoGradientsBehind) {
+  nn::Sequential model = make_mlp(kGpu);
+  const nn::CrossEntropyLoss loss;
+  optim::SGD optimizer(model.parameters(), {.lr = 0.1});
+  autograd::Replay replay(model.parameters(), kGpu);
+  const Tensor x = make_batch().to(kGpu);
+  const Tensor labels = make_labels().to(kGpu);
+  const auto forward = [&] { return loss(model.forward(Variable(x)), labels); };
+  bool fails = false;
+  const auto update = [&] { BRIGADE_CHECK(!fails, "no update"); };
+  const auto step = [&] {
+    optimizer.zero_grad();
+    replay.step({.inputs = x.bytes(), .targets = labels.bytes(), .samples = kBatch},
+                {forward, update});
+  };
+  step();
+  const std::vector<float> expected = model.parameters().front().grad().to_vector<float>();
+  fails = true;
+  EXPECT_ERROR(step(), "no update");
+  autograd::backward(forward());  // would be added to what is there
+  EXPECT_EQ(model.parameters().front().grad().to_vector<float>(), expected);
 }
 
 TEST_F(TrainingOnGpu, UpdatesInBackwardAreThoseOfStepsAfterIt) {

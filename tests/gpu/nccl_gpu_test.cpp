@@ -1,0 +1,65 @@
+// Ranks that are threads, each with a GPU of its own.
+#include "core/context.h"
+#include "core/error.h"
+#include "dist/nccl_communicator.h"
+#include "tests/gpu/two_gpus.h"
+#include "tests/support/thread_world.h"
+
+namespace brigade::dist {
+namespace {
+
+class NcclOnTwoGpus : public TwoGpusTest {
+ protected:
+  void SetUp() override {
+    TwoGpusTest::SetUp();
+    if (!IsSkipped() && !nccl_available()) {
+      GTEST_SKIP() << "this build has no NCCL";
+    }
+  }
+
+  static Device device_of(const Communicator& comm) { return {DeviceType::cuda, comm.rank()}; }
+
+  /// Collective.
+  static std::unique_ptr<Communicator> make(Communicator& comm, const NcclOptions& options = {}) {
+    return make_nccl_communicator(comm.split(0, comm.rank()), device_of(comm), false, options);
+  }
+};
+
+TEST_F(NcclOnTwoGpus, RegisteredBuffersAreSummedAndOutliveTheCommunicator) {
+  test::thread_world(2, [](Communicator& threads) {
+    Tensor large;
+    Tensor small;
+    {
+      const auto comm = make(threads, {.register_buckets = true});
+      large = comm->make_buffer({100'000}, DType::f32, device_of(threads));
+      small = comm->make_buffer({3}, DType::f32, device_of(threads));
+      ops::fill(1.0 + threads.rank(), large);
+      ops::fill(10.0 + threads.rank(), small);
+      comm->blocking_all_reduce(large);
+      comm->blocking_all_reduce(small);
+    }
+    EXPECT_EQ(large.to_vector<float>(), std::vector<float>(100'000, 3.0F));
+    EXPECT_EQ(small.to_vector<float>(), std::vector<float>(3, 21.0F));
+  });
+}
+
+TEST_F(NcclOnTwoGpus, AnExceptionDoesNotWaitForRanksThatNeverCome) {
+  test::thread_world(2, [](Communicator& threads) {
+    const Tensor x = Tensor::zeros({100}, DType::f32, device_of(threads));
+    try {
+      const auto comm = make(threads);
+      threads.barrier();
+      if (threads.rank() == 0) {
+        comm->all_reduce(x);
+      }
+      throw Error("this rank fails");
+    } catch (const Error& error) {
+      EXPECT_STREQ(error.what(), "this rank fails");
+    }
+    threads.barrier();
+    compute_stream(device_of(threads)).synchronize();
+  });
+}
+
+}  // namespace
+}  // namespace brigade::dist
