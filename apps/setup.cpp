@@ -94,12 +94,12 @@ void measure_rates(const Options& options, Workplace& place) {
 
 std::string unused_nccl_flags(const dist::NcclOptions& flags, const std::string& comm) {
   const bool given = flags.max_ctas > 0 || flags.register_buckets;
-  return given && !comm.starts_with("NCCL ")
-             ? concat(
-                   "[rank 0] warning: --nccl-max-ctas, --nccl-register: without effect, because "
-                   "gradients do not travel through NCCL; comm is ",
-                   comm)
-             : "";
+  const bool used = comm.starts_with("NCCL ") && comm.find("(ranks share") == std::string::npos;
+  return given && !used ? concat(
+                              "[rank 0] warning: --nccl-max-ctas, --nccl-register: without "
+                              "effect: they need NCCL and a GPU for each rank; comm is ",
+                              comm)
+                        : "";
 }
 
 std::string libraries_of(const Options& options, Device device) {

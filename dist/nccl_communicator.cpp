@@ -151,6 +151,7 @@ class NcclCommunicator final : public Communicator {
       static_cast<void>(ncclCommDestroy(comm_));
     } catch (const std::exception& error) {
       std::fprintf(stderr, "[rank %d] %s\n", rank(), error.what());
+      each_window(&Window::forget);
       static_cast<void>(ncclCommAbort(comm_));
     }
   }

@@ -94,18 +94,22 @@ check_build() {
   part configure 60 cmake --preset "$preset" -DCMAKE_CUDA_ARCHITECTURES="$architecture"
   # Only what the parts below run: all there is takes minutes more.
   part build 240 cmake --build --preset "$preset" --parallel "$(nproc)" \
-    --target train_mlp brigade_gpu_tests gpu_programs_test data_parallel_on_one_gpu steady_state_test
+    --target train_mlp brigade_gpu_tests gpu_tests_alone data_parallel_on_one_gpu steady_state_test
 }
 
 check_tests() {
   local of_gpu=(ctest --preset "$preset" -L gpu --output-on-failure)
+  local alone='Programs|WithoutAGpu|OnBoth|FreeMemory' # suites of gpu_tests_alone
   # Alone and first: what everything else is for. --verbose, as of ranks that hang nothing is printed at their end.
   part tests-ranks 180 "${of_gpu[@]}" -R data_parallel --verbose
-  part tests 240 "${of_gpu[@]}" -E 'data_parallel|_NOT_BUILT$' --parallel 4
-  # Tests skip themselves where CUDA does not work. Here nvidia-smi sees a GPU, so that would be a failure in disguise;
-  # but those for two GPUs may find one.
-  if grep '(Skipped)' "$work"/tests*.out | grep -vq 'OnTwoGpus'; then
-    echo "gpu_check: tests were skipped although there is a GPU; run build/$preset/bin/brigade_gpu_tests to see why"
+  part tests 240 "${of_gpu[@]}" -E "data_parallel|$alone|_NOT_BUILT\$" --parallel 4
+  part tests-alone 150 "${of_gpu[@]}" -R "$alone"
+  # Tests skip themselves where CUDA does not work. Here nvidia-smi sees a GPU, so that would be a failure in disguise,
+  # unless a test needs two and there is one.
+  if awk -v gpus="$(nvidia-smi -L | wc -l)" '/\(Skipped\)/ && (gpus > 1 || !/OnTwoGpus/) {found = 1} END {exit !found}' \
+    "$work"/tests*.out; then
+    echo "gpu_check: tests were skipped although there is a GPU; run brigade_gpu_tests and gpu_tests_alone in" \
+      "build/$preset/bin to see why"
     failed=yes
   fi
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Private to core/cuda.
+// Private to core/cuda and its tests.
 #include <cstddef>
 
 #include "core/stream.h"

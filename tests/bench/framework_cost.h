@@ -59,7 +59,7 @@ class NarrowNetwork {
   autograd::Replay replay_;
 };
 
-/// `count` parameters of 64 bytes, wrapped in a DataParallel of mode overlap over an
+/// `count` parameters of 64 bytes, wrapped in a DataParallel of mode overlap over a
 /// test::IdleCommunicator.
 class WrappedParameters {
  public:

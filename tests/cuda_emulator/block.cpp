@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/cuda_emulator/device_private.h"
-#include "tests/cuda_emulator/emulator_private.h"
+#include "tests/cuda_emulator/streams_private.h"
 
 namespace emulator {
 
@@ -122,6 +122,10 @@ void launch(const char* name, dim3 grid, dim3 block, cudaStream_t stream, Work t
   const unsigned threads = block.x * block.y * block.z;
   if (grid.x == 0 || grid.y == 0 || grid.z == 0 || threads == 0 || threads > 1024) {
     refuse(cudaErrorInvalidConfiguration, name);
+    return;
+  }
+  if (stream != nullptr && stream->gpu != current_gpu()) {
+    refuse(cudaErrorInvalidResourceHandle, "a kernel for a stream of another GPU");
     return;
   }
   submit(stream, name, [=, thread = std::move(thread)] { execute(name, grid, block, thread); });

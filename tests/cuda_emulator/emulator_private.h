@@ -12,8 +12,10 @@ using Work = std::function<void()>;
 /// Puts `work` behind what `stream` has to do, or into the graph that it is captured into.
 void submit(cudaStream_t stream, const char* name, Work work);
 
-/// Whether [begin, begin + bytes) is memory of the GPU, of one allocation.
+/// Whether [begin, begin + bytes) is memory of a GPU, of one allocation.
 bool on_gpu(const void* begin, std::size_t bytes);
+/// The same of this GPU.
+bool on_gpu(const void* begin, std::size_t bytes, int gpu);
 bool pinned(const void* begin);
 
 /// Says on stderr what is wrong, and remembers `error` as this thread's last.
@@ -23,8 +25,10 @@ cudaError_t answer(cudaError_t error);
 
 /// A number from the environment.
 int setting(const char* name, int otherwise);
-/// How many GPUs there are: none if CUDA_VISIBLE_DEVICES is empty.
+/// How many GPUs there are, at most as many as CUDA_VISIBLE_DEVICES names.
 int gpus();
+/// This thread's, as cudaSetDevice() has chosen.
+int current_gpu();
 
 /// Waits until no stream has anything to do.
 void drain_all_streams();

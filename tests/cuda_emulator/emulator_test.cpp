@@ -10,6 +10,8 @@
 #include <set>
 #include <vector>
 
+#include "tests/support/environment.h"
+
 namespace {
 
 using testing::ElementsAre;
@@ -71,6 +73,17 @@ class Emulator : public testing::Test {
   cudaGraph_t graph_ = nullptr;
   int* memory_ = nullptr;
 };
+
+TEST_F(Emulator, RefusesAKernelForAStreamOfAnotherGpu) {
+  const brigade::test::EnvironmentVariable gpus("EMULATOR_GPUS", "2");
+  EXPECT_EQ(cudaSetDevice(1), cudaSuccess);
+  enqueue(one_, 0, 1, 5);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+  enqueue(one_, 0, 1, 7);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+  EXPECT_THAT(numbers(2), ElementsAre(7, 0));
+}
 
 TEST_F(Emulator, RefusesToAllocateInACaptureThatIsNotRelaxed) {
   void* more = nullptr;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -9,6 +10,7 @@ namespace emulator {
 namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
+thread_local int current = 0;
 
 }  // namespace
 
@@ -28,8 +30,18 @@ int setting(const char* name, int otherwise) {
 }
 
 int gpus() {
+  const int all = setting("EMULATOR_GPUS", 1);
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  return visible != nullptr && *visible == '\0' ? 0 : setting("EMULATOR_GPUS", 1);
+  if (visible == nullptr) {
+    return all;
+  }
+  const std::string list = visible;
+  const auto commas = static_cast<int>(std::count(list.begin(), list.end(), ','));
+  return list.empty() ? 0 : std::min(all, commas + 1);
+}
+
+int current_gpu() {
+  return current;
 }
 
 }  // namespace emulator
@@ -56,6 +68,7 @@ cudaError_t cudaSetDevice(int device) {
   if (device < 0 || device >= emulator::gpus()) {
     return emulator::refuse(cudaErrorInvalidDevice, "cudaSetDevice: there is no such GPU");
   }
+  emulator::current = device;
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceCount(int* count) {

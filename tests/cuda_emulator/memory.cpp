@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "tests/cuda_emulator/emulator_private.h"
@@ -12,6 +13,11 @@ namespace emulator {
 namespace {
 
 constexpr std::size_t kAlignment = 256;  // what cudaMalloc promises
+
+struct Extent {
+  std::size_t bytes;
+  int gpu;
+};
 
 /// One kind of memory: where its blocks begin, and how long they are.
 class Blocks {
@@ -28,7 +34,7 @@ class Blocks {
     }
     std::memset(*block, 0xff, bytes);
     used_ += bytes;
-    blocks_[reinterpret_cast<std::uintptr_t>(*block)] = bytes;
+    blocks_[reinterpret_cast<std::uintptr_t>(*block)] = {bytes, current_gpu()};
     return cudaSuccess;
   }
 
@@ -43,7 +49,7 @@ class Blocks {
       if (found == blocks_.end()) {
         return refuse(cudaErrorInvalidValue, "frees what has not been allocated");
       }
-      used_ -= found->second;
+      used_ -= found->second.bytes;
       blocks_.erase(found);
     }
     std::free(block);
@@ -55,20 +61,21 @@ class Blocks {
     return used_;
   }
 
-  bool contains(const void* memory, std::size_t bytes) const {
+  /// The block that [memory, memory + bytes) lies in.
+  std::optional<Extent> find(const void* memory, std::size_t bytes) const {
     const std::lock_guard lock(mutex_);
     const auto begin = reinterpret_cast<std::uintptr_t>(memory);
     const auto above = blocks_.upper_bound(begin);
     if (above == blocks_.begin()) {
-      return false;
+      return std::nullopt;
     }
-    const auto& [first, size] = *std::prev(above);
-    return begin + bytes <= first + size;
+    const auto& [first, block] = *std::prev(above);
+    return begin + bytes <= first + block.bytes ? std::optional(block) : std::nullopt;
   }
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::uintptr_t, std::size_t> blocks_;
+  std::map<std::uintptr_t, Extent> blocks_;
   std::size_t used_ = 0;
 };
 
@@ -101,10 +108,14 @@ bool captured(cudaStream_t stream) {
 }  // namespace
 
 bool on_gpu(const void* begin, std::size_t bytes) {
-  return gpu_memory().contains(begin, bytes);
+  return gpu_memory().find(begin, bytes).has_value();
+}
+bool on_gpu(const void* begin, std::size_t bytes, int gpu) {
+  const std::optional<Extent> block = gpu_memory().find(begin, bytes);
+  return block && block->gpu == gpu;
 }
 bool pinned(const void* begin) {
-  return pinned_memory().contains(begin, 1);
+  return pinned_memory().find(begin, 1).has_value();
 }
 
 }  // namespace emulator

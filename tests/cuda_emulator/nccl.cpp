@@ -44,6 +44,7 @@ struct Meeting {
 struct ncclComm {
   int rank, size;
   Meeting* meeting;
+  const int gpu = emulator::current_gpu();
   std::atomic<bool> aborted = false;
   std::function<bool()> unsettled =
       {};         ///< what the last call has left to do; true when it is done
@@ -164,7 +165,7 @@ thread_local Group group;
 
 ncclResult_t add(bool sends, const void* memory, std::size_t bytes, int peer, ncclComm_t comm,
                  cudaStream_t stream) {
-  if (!group.open || !emulator::on_gpu(memory, bytes)) {
+  if (!group.open || !emulator::on_gpu(memory, bytes, comm->gpu)) {
     return group.result = ncclInvalidUsage;
   }
   group.comm = comm;
@@ -240,8 +241,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   communicators().erase(comm);
-  munmap(comm->meeting, sizeof(Meeting));
-  delete comm;
+  munmap(comm->meeting, sizeof(Meeting));  // and it stays, or the next one might be taken for it
   return ncclSuccess;
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
@@ -265,7 +265,7 @@ ncclResult_t ncclMemFree(void* memory) {
 }
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, size_t bytes,
                                     ncclWindow_t* window, int /*flags*/) {
-  if (!emulator::on_gpu(memory, bytes)) {
+  if (!emulator::on_gpu(memory, bytes, comm->gpu)) {
     return ncclInvalidArgument;
   }
   const ncclResult_t begun = comm->begin([=] {
@@ -276,7 +276,7 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, size_t bytes,
 }
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t /*window*/) {
   if (!communicators().contains(comm)) {
-    std::fputs("emulator: ncclCommWindowDeregister of a communicator that is gone\n", stderr);
+    emulator::refuse(cudaErrorInvalidValue, "a window of a communicator that is gone");
     std::abort();
   }
   return ncclSuccess;
@@ -286,7 +286,7 @@ ncclResult_t ncclAllReduce(const void* in, void* out, size_t count, ncclDataType
                            ncclRedOp_t operation, ncclComm_t comm, cudaStream_t stream) {
   const std::size_t bytes = count * (type == ncclFloat64 ? sizeof(double) : sizeof(float));
   if (operation != ncclSum || (type != ncclFloat32 && type != ncclFloat64) ||
-      !emulator::on_gpu(in, bytes) || !emulator::on_gpu(out, bytes)) {
+      !emulator::on_gpu(in, bytes, comm->gpu) || !emulator::on_gpu(out, bytes, comm->gpu)) {
     return ncclInvalidArgument;
   }
   return comm->begin([=] {

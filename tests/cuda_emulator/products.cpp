@@ -61,7 +61,8 @@ bool Product::valid() const {
 
 void Product::compute() const {
   const auto flop = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  if (flop > 1e9 * setting("EMULATOR_MOST_GFLOP", INT_MAX)) {
+  static const double most = 1e9 * setting("EMULATOR_MOST_GFLOP", INT_MAX);
+  if (flop > most) {
     return;
   }
   if (a.type == CUDA_R_64F) {

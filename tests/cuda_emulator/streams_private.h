@@ -69,6 +69,7 @@ struct CUstream_st {
 
   const unsigned flags;
   const int priority;
+  const int gpu = emulator::current_gpu();
   CUgraph_st* capture = nullptr;  ///< guarded by capture_mutex()
   emulator::Nodes last;           ///< of the capture: what comes next comes after these
 

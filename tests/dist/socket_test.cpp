@@ -3,13 +3,12 @@
 #include <gmock/gmock.h>
 #include <sys/socket.h>
 
-#include <cstdlib>
-
 #include "core/error.h"
 #include "dist/socket_address.h"
 #include "dist/socket_communicator.h"
 #include "dist/socket_connect.h"
 #include "tests/support/all_reduces.h"
+#include "tests/support/environment.h"
 #include "tests/support/thread_world.h"
 
 namespace brigade::dist {
@@ -118,10 +117,9 @@ TEST(SocketCommunicator, SaysThroughWhichAddressItGoes) {
 }
 
 TEST(SocketCommunicator, RefusesAnInterfaceThatIsNotThere) {
-  setenv("BRIGADE_SOCKET_IFNAME", "nosuch0", 1);
+  const test::EnvironmentVariable name("BRIGADE_SOCKET_IFNAME", "nosuch0");
   EXPECT_THAT([] { socket_world(1, [](Communicator&) {}); },
               ThrowsMessage<UsageError>(HasSubstr("BRIGADE_SOCKET_IFNAME=nosuch0: expected an")));
-  unsetenv("BRIGADE_SOCKET_IFNAME");
 }
 
 /// Calls rank 0 of two as rank 1 of `job` and says whether it was answered.

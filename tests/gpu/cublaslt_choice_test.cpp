@@ -5,6 +5,7 @@
 
 #include "core/context.h"
 #include "tests/gpu/gpu_test.h"
+#include "tests/support/environment.h"
 
 namespace brigade {
 namespace {
@@ -67,9 +68,8 @@ TEST_F(CublasLtChoice, IsWhatThisOneHasAndWhatPassesItsTrial) {
 }
 
 TEST_F(CublasLtChoice, IsNoneWhereTheEnvironmentForbidsEpilogues) {
-  setenv("BRIGADE_EPILOGUES", "0", 1);
+  const test::EnvironmentVariable forbidden("BRIGADE_EPILOGUES", "0");
   use_all(12);
-  unsetenv("BRIGADE_EPILOGUES");
   const std::string why = ", because BRIGADE_EPILOGUES is 0";
   EXPECT_EQ(told("linear f32 12x24x40, bias: "), "a pass over y" + why);
   EXPECT_EQ(told("linear f32 12x24x40, bias, ReLU, mask: "), "a pass over y" + why);
@@ -86,10 +86,11 @@ TEST_F(CublasLtChoice, IsAnotherWhereThereIsNoMemoryForATrial) {
   const Tensor mask = ops::empty_relu_mask(x);
   Tensor dx = Tensor::empty({509, 40}, DType::f32, kGpu);
   mask.zero();
-  setenv("EMULATOR_GPU_MIB", "0", 1);
-  ops::linear_input_backward(dz, w, x, mask, dx);
-  EXPECT_THROW(Tensor::empty({1'000'000}, DType::f32, kGpu), OutOfMemoryError);
-  unsetenv("EMULATOR_GPU_MIB");
+  {
+    const test::EnvironmentVariable none("EMULATOR_GPU_MIB", "0");
+    ops::linear_input_backward(dz, w, x, mask, dx);
+    EXPECT_THROW(Tensor::empty({1'000'000}, DType::f32, kGpu), OutOfMemoryError);
+  }
   if (lt() != "none") {
     EXPECT_EQ(told("input gradient f32 509x40x19: "),
               "cuBLAS and a pass over dx, because there was no memory to try cuBLASLt's kernel");

@@ -107,11 +107,11 @@ TYPED_TEST(LossesOnGpu, LabelOutsideTheClassesMakesTheLossNan) {
     Tensor loss = Tensor::empty({}, this->kType, kGpu);
     ops::cross_entropy(this->numbers({2, 10}, 1).to(kGpu), labels, softmax, loss);
     EXPECT_TRUE(std::isnan(loss.item())) << label;
-    Tensor row = Tensor::zeros({2, 3}, this->kType, kGpu);
-    ops::one_hot(labels, row);
-    const auto targets = row.template to_vector<TypeParam>();
-    EXPECT_EQ(targets[0], TypeParam{1});
-    EXPECT_TRUE(std::isnan(targets[3]) && std::isnan(targets[5])) << label;
+    Tensor targets = Tensor::zeros({2, 3}, this->kType, kGpu);
+    ops::one_hot(labels, targets);
+    const auto values = targets.template to_vector<TypeParam>();
+    EXPECT_EQ(values[0], TypeParam{1});
+    EXPECT_TRUE(std::isnan(values[3]) && std::isnan(values[5])) << label;
   }
 }
 

@@ -48,6 +48,8 @@ TEST_F(NcclOnTwoGpus, AnExceptionDoesNotWaitForRanksThatNeverCome) {
     const Tensor x = Tensor::zeros({100}, DType::f32, device_of(threads));
     try {
       const auto comm = make(threads);
+      comm->blocking_all_reduce(x);  // NCCL's connections are made in the first collective
+      compute_stream(device_of(threads)).synchronize();
       threads.barrier();
       if (threads.rank() == 0) {
         comm->all_reduce(x);

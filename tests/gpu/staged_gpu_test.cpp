@@ -1,8 +1,10 @@
 // Ranks whose collectives go through the host, where these fail or never come.
 #include <cuda_runtime_api.h>
 
-#include <latch>
+#include <atomic>
+#include <chrono>
 #include <memory>
+#include <thread>
 
 #include "core/context.h"
 #include "core/error.h"
@@ -16,25 +18,35 @@ namespace {
 
 using StagedOnGpu = GpuTest;
 
-/// One of two ranks. Its sums wait for `released` and fail.
+/// What a test and a rank that waits tell each other.
+struct Wait {
+  std::atomic<bool> over = false;
+  std::atomic<bool> in_vain = false;  ///< it was not over after a while
+};
+
+/// One of two ranks. Its sums wait and fail.
 class Broken final : public test::IdleCommunicator {
  public:
-  explicit Broken(std::shared_ptr<std::latch> released)
-      : IdleCommunicator(0, 2), released_(std::move(released)) {}
+  explicit Broken(std::shared_ptr<Wait> wait) : IdleCommunicator(0, 2), wait_(std::move(wait)) {}
 
  protected:
   void do_sum(const Tensor& /*tensor*/) override {
-    released_->wait();
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!wait_->over && !wait_->in_vain) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      wait_->in_vain = std::chrono::steady_clock::now() > deadline;
+    }
     throw Error("the network is gone");
   }
 
  private:
-  std::shared_ptr<std::latch> released_;
+  std::shared_ptr<Wait> wait_;
 };
 
 TEST_F(StagedOnGpu, TheNextCallTellsWhatFailedOnTheHost) {
-  const auto released = std::make_shared<std::latch>(0);
-  const auto comm = make_staged_communicator(std::make_unique<Broken>(released), kGpu);
+  const auto wait = std::make_shared<Wait>();
+  wait->over = true;
+  const auto comm = make_staged_communicator(std::make_unique<Broken>(wait), kGpu);
   const Tensor x = Tensor::zeros({100}, DType::f32, kGpu);
   comm->wait(comm->all_reduce(x), kGpu);
   compute_stream(kGpu).synchronize();
@@ -43,16 +55,17 @@ TEST_F(StagedOnGpu, TheNextCallTellsWhatFailedOnTheHost) {
 }
 
 TEST_F(StagedOnGpu, AnExceptionDoesNotWaitForTheHost) {
-  const auto released = std::make_shared<std::latch>(1);
+  const auto wait = std::make_shared<Wait>();
   const Tensor x = Tensor::zeros({100}, DType::f32, kGpu);  // outlives what is in flight
   try {
-    const auto comm = make_staged_communicator(std::make_unique<Broken>(released), kGpu);
+    const auto comm = make_staged_communicator(std::make_unique<Broken>(wait), kGpu);
     comm->all_reduce(x);
     throw Error("this rank fails");
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "this rank fails");
   }
-  released->count_down();
+  EXPECT_FALSE(wait->in_vain);
+  wait->over = true;
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
 }
 

@@ -1,8 +1,7 @@
 #pragma once
 
-#include <cstdlib>
-
 #include "tests/gpu/gpu_test.h"
+#include "tests/support/environment.h"
 
 namespace brigade {
 
@@ -10,13 +9,14 @@ namespace brigade {
 class TwoGpusTest : public GpuTest {
  protected:
   void SetUp() override {
-    setenv("EMULATOR_GPUS", "2", 1);
     GpuTest::SetUp();
     if (const int count = cuda_info().device_count; !IsSkipped() && count < 2) {
       GTEST_SKIP() << "expected two GPUs, got " << count;
     }
   }
-  void TearDown() override { unsetenv("EMULATOR_GPUS"); }
+
+ private:
+  const test::EnvironmentVariable gpus_{"EMULATOR_GPUS", "2"};
 };
 
 }  // namespace brigade

@@ -1,15 +1,18 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "core/stream.h"
+#include "core/tensor.h"
 #include "dist/communicator.h"
 
 namespace brigade::test {
 
 /// A rank whose collectives do nothing, at once, on the calling thread: alone, or one of several
-/// that all say the same. For tests to derive from.
+/// that all say the same.
 class IdleCommunicator : public dist::Communicator {
  public:
   explicit IdleCommunicator(int rank = 0, int size = 1) : Communicator(rank, size) {}
