@@ -21,6 +21,9 @@ ComparisonInfo describe(const Options& options, const dist::RankInfo& ranks, con
                         const DataSplits& data) {
   ComparisonInfo info;
   info.options = options;
+  if (ranks.size == 1) {
+    info.options.emulated_link.reset();  // nothing is sent
+  }
   info.ranks = ranks;
   info.device = place.device;
   info.comm = place.comm->description();

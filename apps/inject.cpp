@@ -31,6 +31,7 @@ const std::vector<KindEntry>& known_kinds() {
       {FaultKind::other_seed, "other_seed", {"rank"}},
       {FaultKind::nan, "nan", {"rank", "step"}},
       {FaultKind::kill, "kill", {"rank", "step"}},
+      {FaultKind::bit_flip, "bit_flip", {"rank", "step"}},
   };
   return kinds;
 }
@@ -94,6 +95,8 @@ class FaultyModel final : public nn::Module {
       return spoil(x);
     } else if (fault_.kind == FaultKind::kill && step == fault_.step) {
       std::raise(SIGKILL);
+    } else if (fault_.kind == FaultKind::bit_flip && step >= fault_.step) {
+      flip_a_bit();
     }
     return x;
   }
@@ -105,20 +108,31 @@ class FaultyModel final : public nn::Module {
 
   /// Once: the first batch that has a sample to spoil.
   nn::Variable spoil(const nn::Variable& x) {
-    if (spoiled_ || x.data().numel() == 0) {
+    if (x.data().numel() == 0 || std::exchange(struck_, true)) {
       return x;
     }
-    spoiled_ = true;
     const Tensor values = x.data().to(kCpu).clone();
     values.data<float>()[0] = std::numeric_limits<float>::quiet_NaN();
     return nn::Variable(values.to(x.device()));
+  }
+
+  /// Once: the lowest bit of the first weight's exponent, so that it doubles or is half of what it
+  /// was.
+  void flip_a_bit() {
+    if (std::exchange(struck_, true)) {
+      return;
+    }
+    const Tensor weight = model_.parameters().front().data().flat_view(0, {1});
+    const Tensor value = weight.to(kCpu).clone();
+    value.bytes()[2] ^= std::byte{0x80};
+    weight.copy_from(value);
   }
 
   nn::Module& model_;
   Fault fault_;
   std::int64_t accum_;
   std::int64_t forwards_ = 0;
-  bool spoiled_ = false;
+  bool struck_ = false;
 };
 
 }  // namespace
@@ -197,7 +211,7 @@ dist::DataParallelOptions FaultInjector::synchronisation(
 }
 
 nn::Module& FaultInjector::around(nn::Module& model, std::int64_t accum, std::int64_t steps) {
-  const bool at_a_step = has(FaultKind::nan) || has(FaultKind::kill);
+  const bool at_a_step = has(FaultKind::nan) || has(FaultKind::kill) || has(FaultKind::bit_flip);
   if (at_a_step && fault_->step > steps) {
     throw UsageError(concat("--inject ", fault_->text, ": expected a step from 1 to ", steps,
                             ", got ", fault_->step));

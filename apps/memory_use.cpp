@@ -51,7 +51,7 @@ std::uint64_t shared_gradient_bytes(const dist::DataParallel& data_parallel) {
 
 MemoryUse measure_memory(const dist::DataParallel& data_parallel, const optim::Optimizer& optimizer,
                          const std::vector<autograd::Variable>& parameters, const DataSplits& data,
-                         const ResidentPeak& resident, Device device) {
+                         const ResidentPeak& resident, const MemoryStats& tensors) {
   MemoryUse use;
   for (const dist::Bucket& bucket : data_parallel.buckets()) {
     use.weights += bucket.data.nbytes();
@@ -62,9 +62,8 @@ MemoryUse measure_memory(const dist::DataParallel& data_parallel, const optim::O
     use.weights += parameter.requires_grad() ? 0 : parameter.data().nbytes();
   }
   use.optimizer_state = optimizer.state_bytes();
-  const MemoryStats stats = Context::current().memory_stats(device);
-  use.peak = stats.peak_in_use + use.shared_with_peers;
-  use.kept_for_reuse = stats.reserved - std::min(stats.reserved, stats.peak_in_use);
+  use.peak = tensors.peak_in_use + use.shared_with_peers;
+  use.kept_for_reuse = tensors.reserved - std::min(tensors.reserved, tensors.peak_in_use);
   use.activations_and_rest = use.peak - use.weights - use.gradients - use.optimizer_state;
   use.data_set = data.train->nbytes() + data.test->nbytes();
   use.process_growth = resident.growth();

@@ -49,10 +49,11 @@ class ResidentPeak {
 /// Bytes of gradients that a communicator has provided, of which the allocator knows nothing.
 std::uint64_t shared_gradient_bytes(const dist::DataParallel& data_parallel);
 
-/// This rank's, at the end of a run; `parameters`: also those that are frozen.
+/// This rank's, at the end of a run; `parameters`: also those that are frozen; `tensors`: the
+/// training device's.
 MemoryUse measure_memory(const dist::DataParallel& data_parallel, const optim::Optimizer& optimizer,
                          const std::vector<autograd::Variable>& parameters, const DataSplits& data,
-                         const ResidentPeak& resident, Device device);
+                         const ResidentPeak& resident, const MemoryStats& tensors);
 
 /// That of the rank with the largest peak. Collective.
 MemoryUse largest_of_ranks(const MemoryUse& mine, dist::Communicator& comm);

@@ -88,6 +88,7 @@ void load_weights(const std::filesystem::path& path,
     found.emplace(name, tensor);
   }
   std::vector<std::string> faults;
+  bool same_network = true;  // but for the numbers' type
   std::map<std::string, Tensor> left = found;
   for (const autograd::Variable& parameter : parameters) {
     const std::string expected = signature(parameter.name(), parameter.data());
@@ -96,6 +97,7 @@ void load_weights(const std::filesystem::path& path,
         match == found.end() ? "nothing" : signature(match->first, match->second);
     if (got != expected) {
       faults.push_back(concat("expected ", expected, ", got ", got));
+      same_network &= match != found.end() && match->second.shape() == parameter.shape();
     }
     left.erase(parameter.name());
   }
@@ -103,9 +105,13 @@ void load_weights(const std::filesystem::path& path,
     faults.push_back(concat("expected nothing, got ", signature(name, tensor)));
   }
   if (!faults.empty()) {
-    throw UsageError(concat("--init ", path.string(),
-                            ": the weights of another network: ", first_few(faults),
-                            "; choose --hidden, --depth, --width, --no-bias to match"));
+    const bool convert = same_network && left.empty();
+    throw UsageError(
+        concat("--init ", path.string(), ": ",
+               convert ? "numbers of another type: " : "the weights of another network: ",
+               first_few(faults),
+               convert ? "; convert the file"
+                       : "; choose --hidden, --depth, --width, --no-bias to match"));
   }
   for (const auto& [name, tensor] : found) {
     const std::span values(tensor.data<float>(), static_cast<std::size_t>(tensor.numel()));

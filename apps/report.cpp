@@ -122,7 +122,7 @@ std::string test_text(const Evaluation& test) {
 std::string sent_text(const RunInfo& info, const RunResult& result) {
   const double sent = result.bytes_sent_per_step;
   const double ratio = compression_ratio(info.ranks.size, result.bytes_reduced_per_step, sent);
-  return fmt::format(", {:.2f} sent by each rank{}", sent / 0x1p20,
+  return fmt::format(", {:.2f} sent by rank 0{}", sent / 0x1p20,
                      info.options.comm_hook == "none"
                          ? ""
                          : fmt::format(", {:.1f} times less than uncompressed ({})", ratio,
@@ -296,8 +296,10 @@ void print_result(const Console& console, const RunInfo& info, const RunResult& 
   console.line(fmt::format("{} in {}: loss {:.5f} -> {:.5f}; test {}", plural(info.steps, "step"),
                            duration(result.seconds), result.loss_first, result.loss_last,
                            test_text(result.test)));
-  const std::string waiting =
-      t.communicates ? fmt::format("waiting for gradients {:.2f}, ", t.median.wait) : "";
+  constexpr double kShown = 0.005;  // ms; also in mode naive with one rank
+  const std::string waiting = t.communicates || t.median.wait >= kShown
+                                  ? fmt::format("waiting for gradients {:.2f}, ", t.median.wait)
+                                  : "";
   console.line(fmt::format(
       "step {:.2f} ms (p95 {:.2f}){}: forward {:.2f}, backward {:.2f}, {}optimizer {:.2f}; {} "
       "samples/s ({} with loading and reports)",
@@ -336,7 +338,9 @@ void print_result(const Console& console, const RunInfo& info, const RunResult& 
                              plural(static_cast<std::int64_t>(result.recorded_steps), "step"),
                              std::ceil(1e3 * clock_error_ms(result.trace))));
   }
-  console.line(fmt::format("wrote {}", fmt::join(files, ", ")));
+  if (!files.empty()) {
+    console.line(fmt::format("wrote {}", fmt::join(files, ", ")));
+  }
 }
 
 }  // namespace brigade::apps

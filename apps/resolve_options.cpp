@@ -131,7 +131,7 @@ void check_replay(const Options& o) {
   }
   const bool in_forward =
       o.inject && (o.inject->kind == FaultKind::slow || o.inject->kind == FaultKind::nan ||
-                   o.inject->kind == FaultKind::kill);
+                   o.inject->kind == FaultKind::kill || o.inject->kind == FaultKind::bit_flip);
   if (in_forward) {
     throw UsageError(concat(flag, ": expected no --inject, got ", o.inject->text,
                             ": a replay calls no layer that could fail"));

@@ -41,6 +41,7 @@ struct RunInfo {
   MlpShape shape;
   std::int64_t parameters = 0;
   dist::BatchGeometry geometry;
+  std::int64_t micro_batch = 0;  ///< samples of one: geometry.batch, or all there are, divided
   std::int64_t steps = 0;
   std::int64_t steps_per_epoch = 0;
   std::int64_t log_every = 1;
@@ -50,7 +51,7 @@ struct RunInfo {
 
   StepShape step_shape() const {
     return {.network = shape,
-            .batch = geometry.batch,
+            .batch = micro_batch,
             .accum = geometry.accum,
             .optimizer_state = options.optimizer != "sgd" ? 2
                                : options.momentum > 0.0   ? 1
@@ -94,6 +95,7 @@ struct RunResult {
   double samples_per_second_overall = 0.0;  ///< loading, barriers and reports included, tests not
   bool params_equal = false;
   std::optional<dist::RankDifference> difference;  ///< with --sync never
+  MemoryStats tensors;                             ///< of this rank, when its last step was done
   MemoryUse memory;                                ///< of the rank that needed most
 };
 

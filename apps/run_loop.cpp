@@ -7,6 +7,7 @@
 
 #include "apps/report.h"
 #include "apps/setup.h"
+#include "core/context.h"
 #include "core/error.h"
 
 namespace brigade::apps {
@@ -71,11 +72,14 @@ class RunLoop {
     const StepRecorder& recorder = trainer_.recorder();
     result_.recorded_steps = recorder.steps().size();
     result_.replays = trainer_.replays();
+    result_.tensors =
+        Context::current().memory_stats(info_.device);  // a Replay takes its own along
     if (!info_.options.replay) {  // a replay does not pass the places that note operations
       result_.operations = operation_times(recorder.steps());
     }
     if (info_.options.trace) {
-      result_.trace = {.title = concat(info_.options.mode, ", ", info_.ranks.size, " ranks"),
+      result_.trace = {.title = concat(info_.options.mode, ", ", info_.ranks.size,
+                                       info_.ranks.size == 1 ? " rank" : " ranks"),
                        .device = info_.device_name,
                        .comm = info_.comm,
                        .caption = concat(info_.shape.description(), ", batch ", info_.options.batch,
@@ -139,6 +143,7 @@ class RunLoop {
       result_.test = *evaluation;
       result_.best_accuracy = std::max(result_.best_accuracy, evaluation->accuracy.value_or(0.0));
       print_evaluation(outputs_.console, info_, done, *evaluation);
+      trainer_.pause();
     }
     if (outputs_.metrics != nullptr && !outputs_.metrics->write(info_, progress, evaluation)) {
       outputs_.console.warn(

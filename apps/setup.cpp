@@ -76,8 +76,12 @@ Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
   if (options.reduce == "deterministic" && !place.comm->sums_in_rank_order()) {
     place.comm->use(std::make_unique<dist::OrderedAllReduce>());
   }
-  if (options.emulated_link) {
+  if (options.emulated_link && ranks.size > 1) {
     place.comm->emulate_link(*options.emulated_link);
+  } else if (options.emulated_link) {
+    console.warn(
+        "[rank 0] warning: --emulate-link: without effect: one rank sends nothing; start "
+        "more with mpirun -np 2");
   }
   return place;
 }
@@ -216,6 +220,9 @@ RunInfo describe_run(const Options& options, const dist::RankInfo& ranks, const 
   constexpr std::int64_t kLongestSilence = 200;  // steps
   RunInfo info;
   info.options = options;
+  if (ranks.size == 1) {
+    info.options.emulated_link.reset();  // nothing is sent
+  }
   info.ranks = ranks;
   const Device device = place.device;
   info.device = device;
@@ -232,6 +239,8 @@ RunInfo describe_run(const Options& options, const dist::RankInfo& ranks, const 
   info.shape = shape_of(options, *data.train);
   info.parameters = count_elements(data_parallel.parameters());
   info.geometry = sampler.geometry();
+  const std::int64_t pieces = info.geometry.accum * info.geometry.ranks;
+  info.micro_batch = (sampler.global_samples(0) + pieces - 1) / pieces;
   info.steps_per_epoch = sampler.steps_per_epoch();
   info.steps = options.steps > 0 ? options.steps : options.epochs * info.steps_per_epoch;
   // With --sync never every step is worth a line: how far the ranks have drifted apart.

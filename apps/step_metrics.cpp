@@ -169,11 +169,11 @@ void StepClock::add_collectives(StepSpans& spans) {
   std::vector<dist::CollectiveRecord> unfinished;
   for (dist::CollectiveRecord& record : collectives_) {
     const bool over = record.end.done() && ms(record.end) <= step_end;
-    if (record.begin.done() && ms(record.begin) < step_end) {
+    const double end = over ? ms(record.end) : step_end;
+    if (record.begin.done() && ms(record.begin) < step_end && end >= 0.0) {
       const double begin = ms(record.begin);
       spans.labels.push_back(begin < 0.0 ? record.label + kGoesOn : record.label);
-      spans.collectives.push_back(
-          {ms(record.ready), std::max(begin, 0.0), over ? ms(record.end) : step_end, record.bytes});
+      spans.collectives.push_back({ms(record.ready), std::max(begin, 0.0), end, record.bytes});
     }
     if (!over) {
       unfinished.push_back(std::move(record));
@@ -188,9 +188,10 @@ void StepClock::add_updates(StepSpans& spans) {
   std::vector<dist::UpdateRecord> unfinished;
   for (dist::UpdateRecord& record : updates_) {
     const bool over = record.end.done() && ms(record.end) <= step_end;
-    if (record.begin.done() && ms(record.begin) < step_end) {
+    const double end = over ? ms(record.end) : step_end;
+    if (record.begin.done() && ms(record.begin) < step_end && end >= 0.0) {
       const double begin = ms(record.begin);
-      const Interval part{std::max(begin, 0.0), over ? ms(record.end) : step_end};
+      const Interval part{std::max(begin, 0.0), end};
       spans.updates.push_back(part);
       if (recording_) {
         const std::string name = "optimizer " + record.label + (begin < 0.0 ? kGoesOn : "");

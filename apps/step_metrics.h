@@ -117,6 +117,8 @@ class StepClock {
     none      ///< the step begins where the last one ended: communication runs on across the border
   };
   void start(Border border = Border::barrier);
+  /// What happens from the end of the last step to the start of the next is no part of any.
+  void pause() { last_end_ = Event(); }
   void forward_done();
   void backward_done();
   /// The same for the next end, which `event` marks (Stream::record_time).

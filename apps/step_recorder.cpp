@@ -35,6 +35,7 @@ void StepRecorder::before_step(std::int64_t step) {
   if (!before_) {
     before_ = dist::measure_clock_offset(comm_, kClockRounds);
     clock_.restart();
+    clock_.pause();
   }
   clock_.set_recording(true);
 }
@@ -47,6 +48,7 @@ void StepRecorder::after_step(std::int64_t step, StepSpans spans) {
   steps_.push_back({step + 1, std::move(spans)});
   if (!schedule_.records(step + 1)) {
     after_ = dist::measure_clock_offset(comm_, kClockRounds);
+    clock_.pause();
   }
 }
 

@@ -89,16 +89,19 @@ Json link_json(const Options& options) {
 
 /// Sizes and members; times as well if the collectives of a step are exactly the buckets' pieces,
 /// in their order: from the first piece's begin to the last one's end.
-Json buckets_json(const std::vector<BucketInfo>& buckets, const TimingSummary& timing) {
+Json buckets_json(const Options& options, const std::vector<BucketInfo>& buckets,
+                  const TimingSummary& timing) {
   std::vector<std::size_t> pieces;
   for (const BucketInfo& bucket : buckets) {
     pieces.insert(pieces.end(), bucket.pieces.begin(), bucket.pieces.end());
   }
   const std::vector<CollectiveTimes>& times = timing.collectives;
-  const bool timed = std::equal(times.begin(), times.end(), pieces.begin(), pieces.end(),
-                                [](const CollectiveTimes& collective, std::size_t bytes) {
-                                  return collective.bytes == bytes;
-                                });
+  const bool in_order = options.mode != "naive" && !options.cross_step;  // by parameter, by need
+  const bool timed =
+      in_order && std::equal(times.begin(), times.end(), pieces.begin(), pieces.end(),
+                             [](const CollectiveTimes& collective, std::size_t bytes) {
+                               return collective.bytes == bytes;
+                             });
   Json list = Json::array();
   std::size_t next = 0;
   for (const BucketInfo& bucket : buckets) {
@@ -208,7 +211,7 @@ std::string summary_json(const RunInfo& info, const RunResult& result) {
   json["config"] = config_json(info);
   json["buckets_rebuilt"] = result.buckets_rebuilt;
   json["flags"] = info.options.command_line;
-  json["buckets"] = buckets_json(result.buckets, t);
+  json["buckets"] = buckets_json(info.options, result.buckets, t);
   // A path among the flags may be any bytes; JSON must be UTF-8.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -250,8 +253,15 @@ bool MetricsFile::write(const RunInfo& info, const Progress& progress,
     json["test_loss"] = evaluation->loss;
     json["accuracy"] = accuracy_of(*evaluation);
   }
-  file_ << json.dump() << std::endl;
-  return static_cast<bool>(file_);
+  const std::string line = json.dump() + "\n";
+  if (file_ << line << std::flush) {
+    complete_ += line.size();
+    return true;
+  }
+  file_.close();  // tries once more
+  std::error_code ignored;
+  std::filesystem::resize_file(path_, complete_, ignored);
+  return false;
 }
 
 void MetricsFile::check() const {

@@ -28,6 +28,7 @@ class MetricsFile {
  private:
   std::filesystem::path path_;
   std::ofstream file_;
+  std::uintmax_t complete_ = 0;  // bytes of whole lines
 };
 
 /// Makes the directory for a run's files: `requested`, or the first free runs/<n>. UsageError with

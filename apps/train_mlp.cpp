@@ -106,14 +106,13 @@ std::optional<MetricsFile> open_metrics(const Options& options, const dist::Comm
   if (options.trace) {
     files.insert(files.end(), {directory / kTrace, directory / kTimeline});
   }
-  std::vector<std::filesystem::path> with_weights = files;
   if (!options.save.empty()) {
-    with_weights.emplace_back(options.save);
+    files.emplace_back(options.save);
   }
-  check_output_files(with_weights);
-  for (const std::filesystem::path& file : files) {
-    std::error_code ignored;  // it can be written, so it will be replaced
-    std::filesystem::remove(file, ignored);
+  check_output_files(files);
+  for (const char* name : {kMetrics, kSummary, kTrace, kTimeline}) {
+    std::error_code ignored;  // it can be written, so it will be replaced; or there is none
+    std::filesystem::remove(directory / name, ignored);
   }
   return std::make_optional<MetricsFile>(directory / kMetrics);
 }
@@ -175,7 +174,7 @@ int train(const Options& options, const dist::RankInfo& ranks) {
   compare_ranks(result, data_parallel);
   result.choices = Context::current().choices();
   result.memory = largest_of_ranks(
-      measure_memory(data_parallel, *optimizer, parameters, data, resident, place.device), comm);
+      measure_memory(data_parallel, *optimizer, parameters, data, resident, result.tensors), comm);
   if (comm.rank() == 0) {
     write_results(console, info, result, directory, *metrics, data_parallel.parameters());
   }

@@ -57,6 +57,8 @@ class Trainer {
   /// Step number `step`, counted from 0 through all epochs; to be called in order. Returns when it
   /// is done. Collective.
   void step(std::int64_t step, Timed timed = Timed::yes);
+  /// Something else comes before the next step, a test say, and is no part of it.
+  void pause() { clock_.pause(); }
 
   /// Mean loss over the global batch for each step since the last call. Collective. Error when one
   /// is not finite.

@@ -157,8 +157,9 @@ void check_same_values(const std::vector<autograd::Variable>& parameters, Commun
         " differs from rank 0's: largest difference ", largest_difference(other, root), "; ",
         replicas == Replicas::initial
             ? "initialise all ranks alike (same --seed or --init file) or use --init-sync broadcast"
-            : "they began alike: expected the same flags on all ranks, and all ranks in every "
-              "backward"));
+            : "they began alike: expected the same flags on all ranks, all ranks in every "
+              "backward, "
+              "and memory that keeps its bits"));
   }
 }
 

@@ -79,6 +79,39 @@ TEST(ExecutionSummary, ProfilesTheOperationsAgainstTheLimitsOfTheMachine) {
   EXPECT_EQ(calls, expected) << "what the work is counted for is what really ran";
 }
 
+TEST(ExecutionSummary, CountsTheProductsOfTheSamplesThereAre) {
+  const auto model_flop = [](const std::string& flags) {
+    const TemporaryDirectory dir;
+    const test::Outcome outcome = test::run_program(
+        BRIGADE_TRAIN_MLP, "--hidden 64,64 --steps 4 --threads 1 --json " + flags, 0, dir.path());
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out)["model_flop"].get<double>();
+  };
+  const double eight = model_flop("--train-samples 8 --batch 8");
+  EXPECT_GT(eight, 0.0);
+  EXPECT_EQ(model_flop("--train-samples 8 --batch 512"), eight);
+  EXPECT_EQ(model_flop("--train-samples 8 --batch 512 --uneven pad"), 64 * eight);
+  EXPECT_EQ(model_flop("--train-samples 15 --batch 512 --accum 2"), 2 * eight) << "8 and 7";
+  EXPECT_EQ(model_flop("--train-samples 12 --batch 8"), eight) << "the last step has only four";
+}
+
+TEST(ExecutionSummary, OneRankEmulatesNoLink) {
+  const TemporaryDirectory dir;
+  const test::Outcome outcome = test::run_program(
+      BRIGADE_TRAIN_MLP, test::kTiny + std::string("--emulate-link 50,0.6 --out run"), 0,
+      dir.path());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(test::count(outcome.err,
+                        "[rank 0] warning: --emulate-link: without effect: one rank "
+                        "sends nothing; start more with mpirun -np 2"),
+            1)
+      << outcome.err;
+  EXPECT_THAT(outcome.out, testing::Not(HasSubstr("emulated")));
+  EXPECT_TRUE(
+      nlohmann::json::parse(test::read(dir.path() / "run" / "summary.json"))["emulated_link"]
+          .is_null());
+}
+
 TEST(ExecutionSummary, ProfilesUpdatesInFlightAsOneOptimizer) {
   for (const std::string flags :
        {"--optimizer-overlap --bucket-by layer", "--cross-step --bucket-by layer",

@@ -1,6 +1,7 @@
 // Every fault of --inject, as a user would see it: how the job ends, after how long, in which line.
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <string>
 
 #include "tests/support/program_run.h"
@@ -67,6 +68,12 @@ INSTANTIATE_TEST_SUITE_P(
              "has 'bucket 0: 0.bias'"},
         Case{"OtherSeed", "other_seed", 2, 3,
              "[rank 0] data parallel: parameter '0.weight' of rank 1 differs from rank 0's"},
+        Case{"BitFlip", "bit_flip:rank=2", 3, 3,
+             "[rank 0] data parallel: parameter '0.weight' of rank 2 differs from rank 0's: "
+             "largest difference 0."},
+        Case{"BitFlipUnderTheNextForward", "bit_flip --cross-step", 2, 3,
+             "[rank 0] data parallel: parameter '0.weight' of rank 1 differs from rank 0's: "
+             "largest difference 0."},
         Case{"Nan", "nan", 2, 1,
              "[rank 0] loss: expected a finite number, got nan in step 3 on rank 1, while other "
              "ranks' are finite: look for NaN or inf in that rank's data"},
@@ -96,6 +103,23 @@ TEST(FailureLab, ASlowRankIsNamedAtTheEnd) {
   EXPECT_LT(outcome.seconds, kSeconds);
 }
 
+// Whose weights would be saved?
+TEST(FailureLab, RanksThatEndApartLeaveAnAccountButNoWeights) {
+  const TemporaryDirectory directory;
+  const std::filesystem::path weights = directory.path() / "weights.safetensors";
+  const Outcome outcome = test::run_program(
+      BRIGADE_TRAIN_MLP, kTiny + ("--inject bit_flip --out run --save " + weights.string()), 2,
+      directory.path());
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("they began alike: expected the same flags on all ranks, all "
+                                     "ranks in every backward, and memory that keeps its bits"));
+  EXPECT_THAT(outcome.out, HasSubstr("6 steps in "));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("parameters equal")));
+  EXPECT_FALSE(std::filesystem::exists(weights));
+  EXPECT_THAT(test::read(directory.path() / "run" / "summary.json"),
+              HasSubstr("\"params_equal\": false"));
+}
+
 TEST(FailureLab, BroadcastHealsAnotherSeed) {
   const Outcome outcome = inject("other_seed --init-sync broadcast");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -122,6 +146,8 @@ TEST(FailureLab, WhatCannotBeInjectedIsAUsageErrorPrintedOnce) {
   };
   complaint("slow:rank=2", 2, "[rank 0] --inject slow:rank=2: expected a rank from 0 to 1, got 2");
   complaint("slow", 0, "[rank 0] --inject slow: expected at least 2 ranks, got 1");
+  complaint("bit_flip:step=7", 2,
+            "[rank 0] --inject bit_flip:step=7: expected a step from 1 to 6, got 7");
   complaint("kill:step=7", 2, "[rank 0] --inject kill:step=7: expected a step from 1 to 6, got 7");
   complaint("skip_param:name=0.wieght", 2,
             "the model has no parameter \"0.wieght\"; did you mean 0.weight?");

@@ -38,7 +38,7 @@ TEST(Inject, KeysComeInAnyOrder) {
 TEST(Inject, MistakesNameWhatWasExpected) {
   EXPECT_ERROR_OF(UsageError, parsed("slwo"),
                   "--inject: expected one of slow, skip_param, swap_buckets, other_seed, nan, "
-                  "kill, got \"slwo\"; did you mean slow?");
+                  "kill, bit_flip, got \"slwo\"; did you mean slow?");
   EXPECT_ERROR_OF(UsageError, parsed("slow:rnak=1"),
                   "--inject slow: expected one of rank, ms, got \"rnak\"; did you mean rank?");
   EXPECT_ERROR_OF(UsageError, parsed("slow:step=1"),
@@ -70,6 +70,38 @@ TEST(Inject, OnlyTheChosenRankHasTheFault) {
     const auto options =
         FaultInjector(parsed("swap_buckets"), comm).synchronisation({.bucket_bytes = 64}, listed);
     EXPECT_EQ(options.plan, chosen ? (dist::BucketPlan{{1}, {0}, {3}, {2}}) : dist::BucketPlan{});
+  });
+}
+
+TEST(Inject, ABitOfTheFirstWeightFlipsOnceInItsStepAndOnlyInTraining) {
+  test::thread_world(2, [](dist::Communicator& comm) {
+    const auto model = make_mlp({{2, 2}, true}, 0, kCpu);
+    const autograd::Variable weight = model->parameters()[0];
+    const auto others = [&] {
+      const auto values = weight.data().to_vector<float>();
+      return std::vector<float>(values.begin() + 1, values.end());
+    };
+    const float before = weight.data().to_vector<float>()[0];
+    const std::vector<float> others_before = others();
+    FaultInjector faults(parsed("bit_flip:step=2"), comm);
+    nn::Module& trained = faults.around(*model, /*accum=*/2, /*steps=*/4);
+    const autograd::Variable x(Tensor::zeros({1, 2}));
+    std::vector<bool> flipped;
+    for (int forward = 0; forward < 6; ++forward) {
+      {
+        const autograd::NoGradGuard evaluation;
+        const float unchanged = weight.data().to_vector<float>()[0];
+        trained.forward(x);
+        EXPECT_EQ(weight.data().to_vector<float>()[0], unchanged);
+      }
+      trained.forward(x);
+      const float ratio = weight.data().to_vector<float>()[0] / before;
+      flipped.push_back(ratio == 0.5F || ratio == 2.0F);
+      EXPECT_EQ(flipped.back(), ratio != 1.0F);
+    }
+    const bool chosen = comm.rank() == 1;
+    EXPECT_EQ(flipped, (std::vector<bool>{false, false, chosen, chosen, chosen, chosen}));
+    EXPECT_EQ(others(), others_before);
   });
 }
 

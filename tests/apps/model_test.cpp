@@ -1,7 +1,9 @@
 #include "apps/model.h"
 
 #include <cmath>
+#include <string>
 
+#include "core/serialize.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_directory.h"
 
@@ -58,6 +60,29 @@ TEST(Model, RefusesWeightsOfAnotherNetwork) {
       UsageError, load_weights(path, make_mlp({{4, 3, 1}, false}, 0, kCpu)->parameters()),
       head + "expected 2.weight [1, 3] f32, got nothing; expected nothing, got 0.bias [3] f32" +
           tail);
+}
+
+TEST(Model, SaysWhenOnlyTheTypeOfTheNumbersIsAnother) {
+  const TemporaryDirectory dir;
+  const auto path = dir / "w.safetensors";
+  const auto model = make_mlp({{4, 3}, false}, 0, kCpu);
+  save_safetensors(path, {{"0.weight", Tensor::zeros({3, 4}, DType::bf16)}});
+  EXPECT_ERROR_OF(UsageError, load_weights(path, model->parameters()),
+                  "--init " + path.string() +
+                      ": numbers of another type: expected 0.weight [3, 4] f32, got 0.weight [3, "
+                      "4] bf16; convert the file");
+  save_safetensors(path, {{"0.weight", Tensor::zeros({3, 4}, DType::bf16)},
+                          {"0.bias", Tensor::zeros({3}, DType::bf16)}});
+  EXPECT_THROW(
+      {
+        try {
+          load_weights(path, model->parameters());
+        } catch (const UsageError& error) {
+          EXPECT_NE(std::string(error.what()).find("of another network"), std::string::npos);
+          throw;
+        }
+      },
+      UsageError);
 }
 
 TEST(Model, RefusesWeightsThatAreNotFinite) {

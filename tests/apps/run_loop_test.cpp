@@ -66,7 +66,7 @@ struct Told {
 
 /// Trains one rank on samples of class 0 and tests it on those of the class that `label` says.
 Told run(const RunInfo& info, double lr, std::function<std::int64_t()> label,
-         TraceSchedule trace = {}) {
+         TraceSchedule trace = {}, std::optional<dist::UpdateDeadline> in_flight = {}) {
   const OneClass train([] { return 0; });
   const OneClass test(std::move(label));
   dist::SingleProcessCommunicator comm(kCpu);
@@ -88,7 +88,8 @@ Told run(const RunInfo& info, double lr, std::function<std::int64_t()> label,
                            .sampler = sampler,
                            .data = train,
                            .device = kCpu,
-                           .trace = trace},
+                           .trace = trace,
+                           .in_flight = in_flight},
                           test, {console, &metrics});
   told.text = testing::internal::GetCapturedStdout();
   std::istringstream lines(test::read(directory / "metrics.jsonl"));
@@ -100,6 +101,22 @@ Told run(const RunInfo& info, double lr, std::function<std::int64_t()> label,
 
 std::int64_t class_zero() {
   return 0;
+}
+
+// With --cross-step a step begins where the last one ended, unless there was a test.
+TEST(RunLoop, ATestIsNoPartOfAStep) {
+  static constexpr int kSlow = 200;  // ms
+  RunInfo info = run_of(8);
+  info.options.eval_every = 1;
+  const Told told = run(
+      info, 0.1,
+      [] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(kSlow));
+        return 0;
+      },
+      {}, dist::UpdateDeadline::next_read);
+  EXPECT_EQ(told.result.timing.measured_steps, 6);
+  EXPECT_LT(told.result.timing.step_p95, kSlow / 2);
 }
 
 TEST(RunLoop, TheLastLossIsThatOfTheLastStep) {

@@ -94,6 +94,7 @@ TEST(Setup, RecordsTheLastStepsOfARunTooShortToSkipAsMany) {
 TEST(Setup, AStepIsWhatTheFlagsSay) {
   RunInfo info;
   info.geometry = {.batch = 4, .accum = 3, .ranks = 2};
+  info.micro_batch = 4;
   const auto state = [&info](const std::string& optimizer, double momentum) {
     info.options.optimizer = optimizer;
     info.options.momentum = momentum;

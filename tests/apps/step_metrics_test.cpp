@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <future>
+#include <thread>
 
 #include "apps/step_recorder.h"
 #include "dist/single_process.h"
@@ -122,6 +123,37 @@ TEST(StepClock, ACollectiveInFlightAtAStepsEndIsSharedOutBetweenTheSteps) {
   clock.forward_done();
   clock.backward_done();
   EXPECT_TRUE(clock.finish().collectives.empty()) << "each is over once";
+}
+
+// ms:      step 1        | pause      | step 2
+// comm          [in the pause --]
+TEST(StepClock, APauseBetweenStepsThatAdjoinIsNoPartOfAny) {
+  constexpr double kPause = 100;  // ms
+  dist::SingleProcessCommunicator comm(kCpu);
+  StepClock clock(kCpu, comm);
+  const Tensor payload = Tensor::zeros({25});
+  std::promise<void> may_end;
+  const auto step = [&clock] {
+    clock.start(StepClock::Border::none);
+    clock.forward_done();
+    clock.backward_done();
+    return clock.finish();
+  };
+  step();
+  comm.enqueue(payload, "in the pause",
+               [&](dist::Collectives& /*unused*/) { may_end.get_future().wait(); });
+  const dist::Work behind = comm.all_reduce(payload, "behind it");
+  step();
+  may_end.set_value();
+  comm.wait(behind, kCpu);
+  std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(kPause));
+  clock.pause();
+  const StepSpans after = step();
+  EXPECT_LT(after.optimizer.end, kPause / 2);
+  EXPECT_TRUE(after.collectives.empty()) << after.labels.front();
+
+  std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(kPause));
+  EXPECT_GE(step().optimizer.end, kPause);
 }
 
 TEST(StepClock, AnUpdateInFlightAtAStepsEndIsSharedOutBetweenTheSteps) {

@@ -1,9 +1,12 @@
 #include "apps/summary.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "core/error.h"
 #include "tests/support/program_run.h"
 #include "tests/support/temporary_directory.h"
 
@@ -84,11 +87,76 @@ TEST(Summary, EveryResultStandsUnderItsName) {
   }
 }
 
+// Modes that send in another order than the buckets' would show one bucket's times as another's.
+TEST(Summary, ABucketHasTimesWhereTheyAreItsOwn) {
+  const auto has_times = [](const std::string& mode, bool cross_step, std::size_t bytes) {
+    RunInfo info;
+    info.options.mode = mode;
+    info.options.cross_step = cross_step;
+    RunResult result;
+    result.buckets = {{.bytes = 100, .parameters = {"w"}, .pieces = {60, 40}}};
+    result.timing.collectives = {{1, 2, 3, 60}, {4, 5, 6, bytes}};
+    const nlohmann::json bucket = nlohmann::json::parse(summary_json(info, result))["buckets"][0];
+    if (bucket.contains("ready_ms")) {
+      EXPECT_EQ(bucket["ready_ms"], 1);
+      EXPECT_EQ(bucket["begin_ms"], 2);
+      EXPECT_EQ(bucket["end_ms"], 6);
+    }
+    return bucket.contains("ready_ms");
+  };
+  EXPECT_TRUE(has_times("overlap", false, 40));
+  EXPECT_FALSE(has_times("overlap", false, 41));
+  EXPECT_FALSE(has_times("overlap", true, 40));
+  EXPECT_FALSE(has_times("naive", false, 40));
+}
+
+/// While it lives no file of this process grows beyond `bytes`: as on a full disk, a write stops in
+/// the middle.
+class LimitedFileSize {
+ public:
+  explicit LimitedFileSize(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~LimitedFileSize() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  LimitedFileSize(const LimitedFileSize&) = delete;
+  LimitedFileSize& operator=(const LimitedFileSize&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+TEST(Metrics, EndWithAWholeLineAlsoOnAFullDisk) {
+  RunInfo info;
+  info.steps_per_epoch = 1;
+  const TemporaryDirectory directory;
+  MetricsFile metrics(directory / "metrics.jsonl");
+  int written = 0;
+  {
+    const LimitedFileSize limit(1000);
+    while (metrics.write(info, Progress(), std::nullopt)) {
+      ++written;
+    }
+    EXPECT_TRUE(metrics.write(info, Progress(), std::nullopt)) << "the first one alone is told";
+  }
+  EXPECT_GE(written, 2);
+  EXPECT_THROW(metrics.check(), Error);
+  const std::string text = test::read(directory / "metrics.jsonl");
+  EXPECT_EQ(text.back(), '\n');
+  EXPECT_EQ(test::count(text, "\n"), written);
+  EXPECT_EQ(test::count(text, "}\n"), written);
+}
+
 TEST(Metrics, EveryNumberOfAStepStandsUnderItsName) {
   RunInfo info;
   info.steps_per_epoch = 4;
   info.shape.widths = {10, 5};  // without dx, 2 * 2 * 4 * 10 * 5 FLOP
-  info.geometry.batch = 4;
+  info.micro_batch = 4;
   info.gemm_gflops = 1e-6;
   const Progress progress{
       .step = 6,

@@ -97,6 +97,16 @@ TEST_F(TrainMlpFiles, ASummaryIsOfTheRunBesideIt) {
   EXPECT_FALSE(std::filesystem::exists(dir_ / "run" / "summary.json"));
 }
 
+TEST_F(TrainMlpFiles, TimeLinesAreOfTheRunBesideThem) {
+  ASSERT_EQ(run(kTiny + std::string("--trace --out run")).exit_code, 0);
+  ASSERT_TRUE(std::filesystem::exists(dir_.path() / "run" / "timeline.html"));
+  ASSERT_TRUE(std::filesystem::exists(dir_.path() / "run" / "trace.json.gz"));
+  EXPECT_THAT(read(dir_.path() / "run" / "timeline.html"), HasSubstr("overlap, 1 rank<"));
+  ASSERT_EQ(run(kTiny + std::string("--out run")).exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(dir_.path() / "run" / "timeline.html"));
+  EXPECT_FALSE(std::filesystem::exists(dir_.path() / "run" / "trace.json.gz"));
+}
+
 TEST_F(TrainMlpFiles, AResultThatCannotBePrintedIsAnError) {
   const Outcome outcome = run(std::string(kTiny) + "--json >/dev/full 2>err #");
   EXPECT_EQ(outcome.exit_code, 1);

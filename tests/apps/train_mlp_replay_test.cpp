@@ -82,7 +82,7 @@ TEST_F(TrainMlpReplay, AFusedUpdateIsForOneRank) {
 
 TEST_F(TrainMlpReplay, RefusesWhatAReplayWouldLeaveOut) {
   for (const std::string flags : {"--cross-step", "--find-unused", "--static-graph", "--trace",
-                                  "--profile", "--inject nan:rank=1"}) {
+                                  "--profile", "--inject nan:rank=1", "--inject bit_flip"}) {
     const test::Outcome outcome = run(flags + " --replay");
     EXPECT_EQ(outcome.exit_code, 2) << flags;
     EXPECT_THAT(outcome.err,
