@@ -90,8 +90,16 @@ int compare(const Options& options, const dist::RankInfo& ranks) {
   set_threads(options, ranks);
   const Workplace place = find_workplace(options, ranks, console);
   dist::Communicator& comm = *place.comm;
-  const DataSplits data = load_data(options, options.batch * options.accum * comm.size());
+  const std::int64_t global_batch = options.batch * options.accum * comm.size();
+  const DataSplits data = load_data(options, global_batch);
   check_same_data(data, comm);
+  if (data.train->size() < global_batch) {  // "(none)" would have more of them in a step
+    throw UsageError(
+        concat("compare_modes: expected at least as many training samples as a global "
+               "batch has, ",
+               global_batch, " (--batch x --accum x ranks), got ", data.train->size(),
+               "; lower --batch or --accum"));
+  }
   const ComparisonInfo info = describe(options, ranks, place, data);
   print_comparison_start(console, info);
   const std::filesystem::path directory = agree_on_directory(options, comm);

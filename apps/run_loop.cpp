@@ -14,8 +14,15 @@ namespace brigade::apps {
 
 namespace {
 
-/// Tests on small batches would take long and teach nothing.
-constexpr std::int64_t kTestBatch = 128;
+/// Tests on small batches would take long and teach nothing; larger ones than training's must not
+/// be what needs most memory.
+std::int64_t test_batch(const RunInfo& info) {
+  constexpr std::int64_t kSamples = 128;
+  constexpr std::int64_t kNumbers = std::int64_t{1} << 17;  // of an activation
+  const std::vector<std::int64_t>& widths = info.shape.widths;
+  const std::int64_t widest = *std::max_element(widths.begin(), widths.end());
+  return std::max(info.options.batch, std::min(kSamples, kNumbers / widest));
+}
 
 using Clock = std::chrono::steady_clock;
 
@@ -136,9 +143,8 @@ class RunLoop {
     std::optional<Evaluation> evaluation;
     if (test) {
       const Clock::time_point begin = Clock::now();
-      evaluation =
-          evaluate(parts_.model, parts_.loss, test_data_, std::max(info_.options.batch, kTestBatch),
-                   parts_.data_parallel.communicator(), info_.device);
+      evaluation = evaluate(parts_.model, parts_.loss, test_data_, test_batch(info_),
+                            parts_.data_parallel.communicator(), info_.device);
       test_seconds_ += seconds_since(begin);
       result_.test = *evaluation;
       result_.best_accuracy = std::max(result_.best_accuracy, evaluation->accuracy.value_or(0.0));

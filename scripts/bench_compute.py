@@ -14,7 +14,11 @@ train_mlp's at most a quarter of its steps.
 PyTorch, share of its own products (with dW added to W) and memory follow behind the rest.
 PYTHON is one that can import torch (default: the first python3); --compile also times torch.compile, --jax a jitted
 JAX step (jax_baseline.py). --alone leaves PyTorch out.
+PyTorch may drop its gradients after a step, as it does by default, or keep them and fill them with zeros, and take memory
+in huge pages (THP_MEM_ALLOC_ENABLE=1) or not: which is fastest depends on the network. Before the rounds each of the four
+runs once; the fastest is timed ("as"), and memory is compared with the least that any of them took.
 
+  as         how PyTorch was fastest: keeps or drops its gradients, + with huge pages
   ratio      Brigade's median step / PyTorch's; of the medians of the rounds, and the least and most of a round
   kept       that ratio if PyTorch's zero_grad() cost nothing
   GEMMs      share of a step that its matrix products take by themselves, on as many different buffers
@@ -49,6 +53,9 @@ import tempfile
 LIMIT = 1800  # seconds for one run: far more than any takes
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.join(HERE, "..", "build", "cpu-release", "bin")
+PEERS = {"keeps": (["--no-set-to-none"], {}), "drops": (["--set-to-none"], {}),
+         "keeps+": (["--no-set-to-none"], {"THP_MEM_ALLOC_ENABLE": "1"}),
+         "drops+": (["--set-to-none"], {"THP_MEM_ALLOC_ENABLE": "1"})}
 GRID = [(depth, width, batch) for depth, width in ((8, 1024), (12, 2048), (40, 256), (4, 4096))
         for batch in (32, 128, 512)]
 SECONDS = 4  # about what one run may compute; a slow core makes it longer
@@ -73,11 +80,19 @@ def run_json(command, environment=None):
     return json.loads(result.stdout)
 
 
+def can_import(python, module):
+    try:
+        return subprocess.run([python, "-c", f"import {module}"], capture_output=True, timeout=LIMIT).returncode == 0
+    except OSError:
+        return False
+
+
 class Bench:
     def __init__(self, options):
         self.options = options
         self.pinned = ["taskset", "-c", str(options.core)]
         self.contestants = {"brigade": self.brigade}
+        self.fastest_peer, self.least_memory = "keeps", None  # of the cell at hand
         if not options.alone:
             self.contestants["peer"] = self.torch
         if options.flags:
@@ -108,11 +123,21 @@ class Bench:
 
     def torch(self, cell, *flags):
         depth, width, batch = cell
-        return run_json([*self.pinned, self.options.python, os.path.join(HERE, "torch_baseline.py"), "--device", "cpu",
+        how, environment = PEERS[self.fastest_peer]
+        return run_json([*self.pinned, self.options.python, os.path.join(HERE, "torch_baseline.py"), "--device", "cpu", *how,
                          "--widths", ",".join([str(width)] * (depth + 1)), "--batch", str(batch),
                          "--steps", str(steps_of(cell)), "--warmup", str(WARMUP),
                          *(["--cpu-time"] if self.options.cpu_time else []), *flags],
-                        {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"})
+                        {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", **environment})
+
+    def choose_peer(self, cell):
+        tried = {}
+        for name in PEERS:
+            self.fastest_peer = name
+            tried[name] = self.torch(cell)
+        self.fastest_peer = min(tried, key=lambda name: tried[name]["step_ms"])
+        grown = [result["process_growth"] for result in tried.values()]
+        self.least_memory = None if None in grown else min(grown)
 
     def jax(self, cell):
         depth, width, batch = cell
@@ -127,6 +152,8 @@ class Bench:
 
     def measure(self, cell):
         rounds = []
+        if not self.options.alone and not self.options.flags:
+            self.choose_peer(cell)
         for number in range(self.options.rounds):
             names = list(self.contestants)
             turn = number % len(names)
@@ -159,7 +186,7 @@ def columns(bench):
     for name in other:
         result += [(name, "peer_ms", "9.2f", 1), ("ratio", "ratio", "6.3f", 1), ("least", "least", "6.2f", 1),
                    ("most", "largest", "6.2f", 1)]
-        result += [] if options.flags else [("kept", "ratio_kept", "6.3f", 1)]
+        result += [] if options.flags else [("as", "peer_as", "6s", 1), ("kept", "ratio_kept", "6.3f", 1)]
     if not options.flags:
         result += [("GEMMs %", "gemm_share", "7.1f", 0.01), ("other", "other_share", "6.1f", 0.01),
                    ("own", "framework_share", "5.1f", 0.01), ("floor", "of_floor", "6.2f", 1),
@@ -183,7 +210,11 @@ def columns(bench):
 
 
 def width(form):
-    return int(form.split(".")[0])
+    return int(re.match(r"\d+", form)[0])
+
+
+def cell_text(value, form, unit):
+    return value.rjust(width(form)) if isinstance(value, str) else format(value / unit, form)
 
 
 def summarise(bench, cell, rounds):
@@ -201,7 +232,7 @@ def summarise(bench, cell, rounds):
         row.update({"ratio": ratio(row["brigade_ms"], row["peer_ms"]), "least": min(each), "largest": max(each)})
         if not bench.options.flags:
             bare = median(rounds, "peer", lambda result: result["step_ms"] - result["zero_grad_ms"])
-            row["ratio_kept"] = ratio(row["brigade_ms"], bare)
+            row.update({"ratio_kept": ratio(row["brigade_ms"], bare), "peer_as": bench.fastest_peer})
     if bench.options.fused:
         row["fused_gemm_share"] = median(rounds, "gemms", lambda result: result["fused_gemm_share"])
         row["fused_bytes"] = None if bench.options.cpu_time else median(rounds, "fused", growth)
@@ -209,10 +240,10 @@ def summarise(bench, cell, rounds):
             each = [r["fused"]["step_ms"] / r["peer"]["step_ms"] for r in rounds]
             row.update({"of_peer_fused": ratio(row["fused_ms"], row["peer_ms"]), "of_peer_fused_least": min(each),
                         "of_peer_fused_most": max(each)})
-            row["fused_bytes_ratio"] = ratio(row["fused_bytes"], median(rounds, "peer", growth))
+            row["fused_bytes_ratio"] = ratio(row["fused_bytes"], bench.least_memory)
     if not bench.options.cpu_time:
         row["brigade_bytes"] = median(rounds, "brigade", growth)
-        row["peer_bytes"] = median(rounds, "peer", growth)
+        row["peer_bytes"] = median(rounds, "peer", growth) if bench.options.flags else bench.least_memory
         row["bytes_ratio"] = ratio(row["brigade_bytes"], row["peer_bytes"])
     row["rounds"] = rounds
     return row
@@ -233,6 +264,8 @@ def missed_bars(rows):
         expect(f"{name} share of GEMMs", row["gemm_share"] if width >= 1024 else None, 0.92, at_least=True)
         expect(f"{name} multiple of the floor", row["of_floor"], 1.1)
         expect(f"{name} memory", row.get("bytes_ratio"), 1.0)
+        if "ratio" in row and row.get("bytes_ratio", 0) is None:
+            lines.append(f"missed: {name} memory was not measured: /proc does not tell")
         if "fused_ms" in row:
             expect(f"{name} fused, ratio", row.get("of_peer_fused"), 0.6 if (depth, width) == (40, 256) else 1.0)
             expect(f"{name} fused, share of GEMMs", row["fused_gemm_share"] if width >= 1024 else None, 0.92,
@@ -275,22 +308,29 @@ def main():
                          or not os.access(os.path.dirname(os.path.abspath(options.json)), os.W_OK)):
         sys.exit(f"bench_compute: --json: expected a file in a directory that can be written, got {options.json}")
 
+    for python, module in ((None if options.alone or options.flags else options.python, "torch"), (options.jax, "jax")):
+        if python and not can_import(python, module):
+            sys.exit(f"bench_compute: expected a python that can import {module}, got {python}"
+                     + ("; --alone leaves PyTorch out" if module == "torch" else ""))
+
     bench = Bench(options)
     print(f"one thread, {options.rounds} rounds; step in ms" + (" of CPU time" if options.cpu_time else ""))
     table = columns(bench)
     print(" ".join(["cell".rjust(12), *(heading.rjust(width(form)) for heading, _, form, _ in table)]))
-    rows, version = [], options.flags
+    rows, version = [], ""
     for cell in cells:
         rounds = bench.measure(cell)
         row = summarise(bench, cell, rounds)
         print(" ".join(["x".join(map(str, cell)).rjust(12),
-                        *("-".rjust(width(form)) if row[key] is None else format(row[key] / unit, form)
+                        *("-".rjust(width(form)) if row[key] is None else cell_text(row[key], form, unit)
                           for _, key, form, unit in table)]), flush=True)
         rows.append(row)
         version = rounds[0].get("peer", {}).get("torch", version)
         if options.json:  # after every cell: a grid takes an hour, and may be interrupted
-            with open(options.json, "w", encoding="utf-8") as file:
-                json.dump({"torch": version, "jax": rounds[0].get("jax", {}).get("jax"), "cells": rows}, file, indent=1)
+            with open(f"{options.json}.tmp", "w", encoding="utf-8") as file:
+                json.dump({"torch": version or None, "jax": rounds[0].get("jax", {}).get("jax"),
+                           "flags": options.flags or None, "cells": rows}, file, indent=1)
+            os.replace(f"{options.json}.tmp", options.json)
     if not options.alone:
         middle = statistics.median(row["ratio"] for row in rows)
         largest = max(row["ratio"] for row in rows)
@@ -304,4 +344,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)

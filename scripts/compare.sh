@@ -14,8 +14,8 @@ case ${1:-} in
 esac
 ranks=2
 if [[ ${1:-} =~ ^[0-9]+$ ]]; then
+  [[ $1 =~ ^0*[1-9][0-9]{0,3}$ ]] || { echo "compare: N must be from 1 to 9999, got $1" >&2 && exit 2; }
   ranks=$((10#$1))
   shift
 fi
-[ "$ranks" -ge 1 ] || { echo "compare: N must be at least 1" >&2 && exit 2; }
 build_and_run compare_modes "$ranks" "$@"

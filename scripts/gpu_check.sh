@@ -21,6 +21,7 @@ case ${1:-} in
   --tests | --speed | --large) only=${1#--} && shift ;;
   -*) echo "gpu_check: unknown flag $1 (see --help)" >&2 && exit 2 ;;
 esac
+[ $# -le 1 ] || { echo "gpu_check: expected one RESULT.json behind the flag, got $* (see --help)" >&2 && exit 2; }
 
 preset=cuda-release
 bin=$root/build/$preset/bin
@@ -62,10 +63,12 @@ find_pip_nccl() {
   fi
 }
 
-# part NAME SECONDS COMMAND...: runs one part, at most SECONDS and what is left of the whole; notes how it ended.
+# part NAME SECONDS COMMAND...: runs one part, at most SECONDS and what is left of the whole; notes how it ended, and in
+# last_rc for who goes on from there.
 part() {
   local name=$1 seconds=$2 begin=$SECONDS rc=0 left
   shift 2
+  last_rc=1
   left=$((limit - SECONDS))
   if [ "$left" -lt 5 ]; then
     printf '%s\tno time left\t0\t%s\n' "$name" "$*" >>"$work/parts.tsv"
@@ -73,13 +76,27 @@ part() {
     [[ $name == bench-* ]] || failed=yes # speed comes last, in order of interest
     return
   fi
-  timeout --kill-after=5 $((seconds < left ? seconds : left)) "$@" >"$work/$name.out" 2>"$work/$name.err" || rc=$?
+  # In the background: timeout has a process group of its own, where Ctrl-C would not reach it (interrupted() does).
+  timeout --kill-after=5 $((seconds < left ? seconds : left)) "$@" >"$work/$name.out" 2>"$work/$name.err" &
+  job=$!
+  wait "$job" || rc=$?
+  job=""
+  last_rc=$rc
+  local ended="exit $rc"
+  if [ "$rc" = 124 ] && [ "$left" -lt "$seconds" ] && [[ $name == bench-* ]]; then
+    rc="no time left" ended="no time left" # it was given less than it may need
+  fi
   printf '%s\t%s\t%s\t%s\n' "$name" "$rc" $((SECONDS - begin)) "$*" >>"$work/parts.tsv"
-  echo "gpu_check: $name: exit $rc after $((SECONDS - begin)) s"
-  if [ "$rc" != 0 ]; then
+  echo "gpu_check: $name: $ended after $((SECONDS - begin)) s"
+  if [ "$rc" != 0 ] && [ "$rc" != "no time left" ]; then
     [[ $name == bench-*-torch* ]] || failed=yes # what PyTorch cannot do is no failure of ours
     tail -n 15 "$work/$name.out" "$work/$name.err" | sed 's/^/    /'
   fi
+}
+
+interrupted() {
+  [ -z "$job" ] || kill "$job" 2>/dev/null || true
+  exit 130
 }
 
 skip_part() {
@@ -92,9 +109,11 @@ check_build() {
   architecture=$(gpu_query compute_cap | tr -d ' .')-real
   cd "$root"
   part configure 60 cmake --preset "$preset" -DCMAKE_CUDA_ARCHITECTURES="$architecture"
+  [ "$last_rc" = 0 ] || return 0
   # Only what the parts below run: all there is takes minutes more.
   part build 240 cmake --build --preset "$preset" --parallel "$(nproc)" \
     --target train_mlp brigade_gpu_tests gpu_tests_alone data_parallel_on_one_gpu steady_state_test
+  [ "$last_rc" != 0 ] || built=yes # else there may be programs of an earlier state
 }
 
 check_tests() {
@@ -160,8 +179,9 @@ check_sanitizer() {
 
 # bench NAME BATCH DEPTH WIDTH [flags of both]: alternately ours and PyTorch's, in ROUNDS (2) rounds, so that both see the
 # same clocks. Ours as it is, as CUDA graphs, and as these with the update in the product that computes dW, or without
-# cuBLASLt's epilogues: whether they gain anything is cuBLAS's secret. torch.compile has one turn, where COMPILE is yes:
-# it compiles for longer than all else takes. One more run of ours measures what the GPU's memory can do.
+# cuBLASLt's epilogues: whether they gain anything is cuBLAS's secret. torch.compile has one turn by itself and one as a
+# CUDA graph, where COMPILE is yes: it compiles for longer than all else takes. One more run of ours measures what the
+# GPU's memory can do.
 bench() {
   local name=$1 batch=$2 depth=$3 width=$4 widths round
   shift 4
@@ -185,6 +205,7 @@ bench() {
   done
   if [ "$has_torch" = yes ] && [ "${COMPILE:-no}" = yes ]; then
     part "bench-$name-torch-compile-1" 90 "${theirs[@]}" --compile
+    part "bench-$name-torch-compile-graph-1" 90 "${theirs[@]}" --compile --cuda-graph
   fi
 }
 
@@ -272,7 +293,8 @@ def memory_floor(bench):
 
 speed = {}
 for bench in sorted({part.split("-brigade")[0].removeprefix("bench-") for part in parts if "-brigade" in part}):
-    who = ("brigade", "brigade-graph", "brigade-fused", "brigade-plain", "torch", "torch-graph", "torch-compile")
+    who = ("brigade", "brigade-graph", "brigade-fused", "brigade-plain", "torch", "torch-graph", "torch-compile",
+           "torch-compile-graph")
     every = {one: steps(bench, one) for one in who}
     speed[bench] = {f"{one}_step_ms": statistics.median(every[one]) if every[one] else None for one in who}
     speed[bench]["spread_ms"] = {one: [min(some), max(some)] for one, some in every.items() if some}
@@ -281,9 +303,10 @@ for bench in sorted({part.split("-brigade")[0].removeprefix("bench-") for part i
     fused = speed[bench]["brigade-fused_step_ms"]
     speed[bench].update({"memory_floor_ms": floor, "of_memory_floor": best / floor if best and floor else None,
                          "fused_of_its_floor": fused / (floor * 2 / 3) if fused and floor else None})
-    for ours, theirs in (("brigade", "torch"), ("brigade-graph", "torch-graph"), ("brigade-graph", "torch-compile"),
-                         ("brigade-graph", "torch"), ("brigade-fused", "torch"), ("brigade-fused", "torch-compile"),
-                         ("brigade-graph", "brigade-plain")):
+    for ours, theirs in (("brigade", "torch"), ("brigade", "torch-compile"), ("brigade-graph", "torch"),
+                         ("brigade-graph", "torch-graph"), ("brigade-graph", "torch-compile"),
+                         ("brigade-graph", "torch-compile-graph"), ("brigade-fused", "torch"),
+                         ("brigade-fused", "torch-compile-graph"), ("brigade-graph", "brigade-plain")):
         a, b = speed[bench][f"{ours}_step_ms"], speed[bench][f"{theirs}_step_ms"]
         speed[bench][f"{ours}_over_{theirs}"] = a / b if a and b else None
 
@@ -315,8 +338,14 @@ require_gpu
 command -v python3 >/dev/null || die "needs python3"
 result=${1:-$root/tests/gpu_results/$(date +%F)-$(gpu_query name | tr ' /' '--')${only:+-$only}.json}
 result=$(realpath -m "$result")
+mkdir -p "$(dirname "$result")" 2>/dev/null || true
+if [ -d "$result" ] || [ ! -w "$(dirname "$result")" ]; then
+  die "cannot write $result"
+fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+job="" built=no last_rc=0
+trap interrupted INT TERM
 SECONDS=0
 CUDACXX=$(find_nvcc) || die "no nvcc: install the CUDA toolkit"
 export CUDACXX
@@ -324,7 +353,7 @@ prepare_libraries
 find_pip_nccl
 allow_mpi_anywhere
 check_build
-if [ -x "$bin/train_mlp" ] && [ -x "$bin/brigade_gpu_tests" ]; then
+if [ "$built" = yes ]; then
   case $only in
     "" | tests)
       check_tests
@@ -336,7 +365,6 @@ if [ -x "$bin/train_mlp" ] && [ -x "$bin/brigade_gpu_tests" ]; then
   case $only in "" | speed) check_speed ;; esac
   case $only in "" | large) check_large ;; esac
 fi
-mkdir -p "$(dirname "$result")"
 tar -czf "${result%.json}.logs.tar.gz" -C "$work" --exclude='run-*' --wildcards --exclude='bench-*/*' . ||
   echo "gpu_check: not all output could be kept"
 write_result

@@ -11,6 +11,7 @@ import argparse
 import ctypes
 import json
 import os
+import re
 import statistics
 import sys
 import time
@@ -27,14 +28,19 @@ def parse():
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--warmup", type=int, default=10)
     parser.add_argument("--cpu-time", action="store_true", help="time by what this thread computed, not by the clock")
-    parser.add_argument("--compile", action="store_true", help="torch.compile the network")
+    parser.add_argument("--compile", nargs="?", const="default", metavar="MODE",
+                        help="torch.compile the network, in MODE: reduce-overhead has CUDA graphs")
     parser.add_argument("--cuda-graph", action="store_true", help="the whole step as one CUDA graph; one rank")
     parser.add_argument("--tf32", action="store_true", help="products may round their factors to TF32")
     parser.add_argument("--bucket-mb", type=float, default=25.0, help="bucket_cap_mb of DistributedDataParallel")
     parser.add_argument("--set-to-none", action=argparse.BooleanOptionalAction, default=None,
-                        help="drop the gradients' memory after every step; default: on a GPU, as PyTorch does. On a CPU it "
-                        "is faster when it keeps them and fills them with zeros")
+                        help="drop the gradients' memory after every step, as PyTorch does by default; default here: on a GPU. "
+                        "Which is faster on a CPU depends on the network: bench_compute.py tries both")
     args = parser.parse_args()
+    if not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)+", args.widths):
+        parser.error(f"--widths: expected at least two numbers with commas between them, got {args.widths}")
+    if min(args.batch, args.steps, args.threads) < 1 or args.warmup < 0:
+        parser.error("expected --batch, --steps and --threads of at least 1 and --warmup of at least 0")
     if args.set_to_none is None:
         args.set_to_none = args.device == "cuda"
     if args.cuda_graph and (args.device != "cuda" or int(os.environ.get("WORLD_SIZE", "1")) > 1):
@@ -117,6 +123,8 @@ def main():
     args = parse()
     import torch
 
+    if args.device == "cuda" and not torch.cuda.is_available():
+        sys.exit("torch_baseline: --device cuda: expected a GPU, but PyTorch finds none; add --device cpu")
     torch.backends.cuda.matmul.allow_tf32 = args.tf32
     torch.set_num_threads(args.threads)
     now = time.thread_time if args.cpu_time else time.perf_counter
@@ -126,7 +134,7 @@ def main():
     widths = [int(width) for width in args.widths.split(",")]
     model = build(torch, widths, not args.no_bias).to(args.device)
     if args.compile:
-        model = torch.compile(model)
+        model = torch.compile(model, mode=args.compile)
     ranks = int(os.environ.get("WORLD_SIZE", "1"))
     if ranks > 1:
         torch.distributed.init_process_group("gloo")

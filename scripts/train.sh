@@ -20,10 +20,10 @@ case ${1:-} in
 esac
 ranks=2
 if [[ ${1:-} =~ ^[0-9]+$ ]]; then
+  [[ $1 =~ ^0*[1-9][0-9]{0,3}$ ]] || { echo "train: N must be from 1 to 9999, got $1" >&2 && exit 2; }
   ranks=$((10#$1))
   shift
 fi
-[ "$ranks" -ge 1 ] || { echo "train: N must be at least 1" >&2 && exit 2; }
 
 batch=$(((128 + ranks / 2) / ranks)) # per rank: the global batch is 128, or the nearest multiple of N
 defaults=(--data fashion-mnist --epochs 2 --loss mse --hidden "512,512" --batch $((batch > 0 ? batch : 1)))

@@ -193,6 +193,16 @@ TEST_F(CompareModes, OfOneRankHasNothingToCompareAndSaysSo) {
   EXPECT_THAT(outcome.out, HasSubstr("mpirun -np N"));
 }
 
+TEST_F(CompareModes, RefusesADataSetSmallerThanAStep) {
+  const Outcome outcome = run("--batch 8 --accum 2 --train-samples 31", 2);
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(count(outcome.err,
+                  "[rank 0] compare_modes: expected at least as many training samples "
+                  "as a global batch has, 32 (--batch x --accum x ranks), got 31"),
+            1)
+      << outcome.err;
+}
+
 TEST_F(CompareModes, RefusesModesThatCannotBeCompared) {
   const Outcome unknown = run("--modes naive,overlab", 2);
   EXPECT_EQ(unknown.exit_code, 2);

@@ -119,6 +119,23 @@ TEST(RunLoop, ATestIsNoPartOfAStep) {
   EXPECT_LT(told.result.timing.step_p95, kSlow / 2);
 }
 
+TEST(RunLoop, TestsAWideNetworkInSmallBatches) {
+  const auto reads_of_a_test = [](std::int64_t outputs) {
+    RunInfo info = run_of(1);
+    info.shape.widths = {3, outputs};
+    info.options.batch = 2;
+    int reads = 0;
+    run(info, 0.0, [&reads] {
+      ++reads;
+      return 0;
+    });
+    return reads;
+  };
+  EXPECT_EQ(reads_of_a_test(2), 1) << "of all 8 samples";
+  EXPECT_EQ(reads_of_a_test(1 << 15), 2) << "of 4";
+  EXPECT_EQ(reads_of_a_test(1 << 17), 4) << "of as many as in training";
+}
+
 TEST(RunLoop, TheLastLossIsThatOfTheLastStep) {
   RunInfo info = run_of(5);
   constexpr double kSmall = 0.1;

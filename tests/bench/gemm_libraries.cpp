@@ -15,7 +15,7 @@
 #include "core/cpu/onednn_private.h"
 #include "core/cpu/threads.h"
 #include "core/ops.h"
-#include "tests/bench/positive_argument.h"
+#include "tests/bench/run_measurement.h"
 
 namespace brigade {
 namespace {
@@ -99,14 +99,14 @@ void measure(int depth, std::int64_t width, std::int64_t batch, int rounds) {
 }  // namespace brigade
 
 int main(int argc, char** argv) {
-  const auto argument = [&](int index, int otherwise) {
-    return brigade::test::positive_argument(argc, argv, index, otherwise,
-                                            "gemm_libraries DEPTH WIDTH BATCH ROUNDS");
-  };
   brigade::set_cpu_threads(1);
   if (brigade::onednn::description().empty()) {
     std::fprintf(stderr, "gemm_libraries: nothing to compare: no oneDNN, or no AVX2\n");
     return 1;
   }
-  brigade::measure(argument(1, 8), argument(2, 1024), argument(3, 128), argument(4, 25));
+  return brigade::test::run_measurement(argc, argv, "gemm_libraries DEPTH WIDTH BATCH ROUNDS",
+                                        {8, 1024, 128, 25}, [](const std::vector<int>& numbers) {
+                                          brigade::measure(numbers[0], numbers[1], numbers[2],
+                                                           numbers[3]);
+                                        });
 }

@@ -35,7 +35,7 @@
 #include "core/error.h"
 #include "core/ops.h"
 #include "optim/sgd.h"
-#include "tests/bench/positive_argument.h"
+#include "tests/bench/run_measurement.h"
 #include "tests/support/small_model.h"
 
 namespace brigade {
@@ -261,13 +261,12 @@ void measure(const Sizes& sizes) {
 }  // namespace brigade
 
 int main(int argc, char** argv) {
-  const auto argument = [&](int index, int otherwise) {
-    return brigade::test::positive_argument(argc, argv, index, otherwise,
-                                            "gemm_share DEPTH WIDTH BATCH THREADS ROUNDS");
-  };
-  brigade::measure({.depth = argument(1, 8),
-                    .width = argument(2, 1024),
-                    .batch = argument(3, 128),
-                    .threads = argument(4, 1),
-                    .rounds = argument(5, 25)});
+  return brigade::test::run_measurement(argc, argv, "gemm_share DEPTH WIDTH BATCH THREADS ROUNDS",
+                                        {8, 1024, 128, 1, 25}, [](const std::vector<int>& numbers) {
+                                          brigade::measure({.depth = numbers[0],
+                                                            .width = numbers[1],
+                                                            .batch = numbers[2],
+                                                            .threads = numbers[3],
+                                                            .rounds = numbers[4]});
+                                        });
 }

@@ -14,7 +14,7 @@
 #include "core/ops.h"
 #include "dist/single_process.h"
 #include "optim/sgd.h"
-#include "tests/bench/positive_argument.h"
+#include "tests/bench/run_measurement.h"
 #include "tests/bench/turns.h"
 #include "tests/support/small_model.h"
 
@@ -82,9 +82,9 @@ void measure(int depth, int width, int batch, int rounds) {
 }  // namespace brigade
 
 int main(int argc, char** argv) {
-  const auto argument = [&](int index, int otherwise) {
-    return brigade::test::positive_argument(argc, argv, index, otherwise,
-                                            "span_cost DEPTH WIDTH BATCH ROUNDS");
-  };
-  brigade::measure(argument(1, 40), argument(2, 256), argument(3, 32), argument(4, 501));
+  return brigade::test::run_measurement(argc, argv, "span_cost DEPTH WIDTH BATCH ROUNDS",
+                                        {40, 256, 32, 501}, [](const std::vector<int>& numbers) {
+                                          brigade::measure(numbers[0], numbers[1], numbers[2],
+                                                           numbers[3]);
+                                        });
 }

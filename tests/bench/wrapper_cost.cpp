@@ -15,7 +15,7 @@
 #include "dist/data_parallel.h"
 #include "dist/single_process.h"
 #include "optim/sgd.h"
-#include "tests/bench/positive_argument.h"
+#include "tests/bench/run_measurement.h"
 #include "tests/bench/turns.h"
 #include "tests/support/small_model.h"
 
@@ -66,9 +66,9 @@ void measure(int depth, int width, int batch, int rounds) {
 }  // namespace brigade
 
 int main(int argc, char** argv) {
-  const auto argument = [&](int index, int otherwise) {
-    return brigade::test::positive_argument(argc, argv, index, otherwise,
-                                            "wrapper_cost DEPTH WIDTH BATCH ROUNDS");
-  };
-  brigade::measure(argument(1, 8), argument(2, 1024), argument(3, 128), argument(4, 51));
+  return brigade::test::run_measurement(argc, argv, "wrapper_cost DEPTH WIDTH BATCH ROUNDS",
+                                        {8, 1024, 128, 51}, [](const std::vector<int>& numbers) {
+                                          brigade::measure(numbers[0], numbers[1], numbers[2],
+                                                           numbers[3]);
+                                        });
 }
