@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 enum {
-  kMaxPorts = 64,
+  kMaxPorts = 254,    // as many as netlab.sh has addresses for
   kMaxFrame = 70000,  // segmentation offload hands over frames of up to 64 KiB
   kBurst = 64,        // frames read from one port before the others get their turn
   kSocketBuffer = 16 << 20,
@@ -53,12 +53,20 @@ static long now_ns(void) {
   return t.tv_sec * 1000000000L + t.tv_nsec;
 }
 
+// Returns -1 for what is not a delay. The number is digits alone: strtod takes -1, inf and 0x10, too.
 static long parse_delay_ns(const char* text) {
   char* unit;
+  double scale = 1e6;
   const double value = strtod(text, &unit);
-  if (!strcmp(unit, "us")) return (long)(value * 1e3);
-  if (!strcmp(unit, "s")) return (long)(value * 1e9);
-  return (long)(value * 1e6);
+  if (unit == text || unit != text + strspn(text, "0123456789.")) return -1;
+  if (!strcmp(unit, "us")) {
+    scale = 1e3;
+  } else if (!strcmp(unit, "s")) {
+    scale = 1e9;
+  } else if (*unit && strcmp(unit, "ms") != 0) {
+    return -1;
+  }
+  return value * scale < 1e18 ? (long)(value * scale) : -1;  // 30 years; a long ends at 290
 }
 
 // A raw socket on one interface that sees every frame arriving there, unsegmented
@@ -143,6 +151,10 @@ int main(int argc, char** argv) {
     return 2;
   }
   const long delay_ns = parse_delay_ns(argv[1]);
+  if (delay_ns < 0) {
+    fprintf(stderr, "delaybox: expected a delay like 2ms, 500us or 1s, got '%s'\n", argv[1]);
+    return 2;
+  }
   port_count = argc - 2;
   prctl(PR_SET_TIMERSLACK, 1);  // wake up when asked, not up to 50 us later
   for (int i = 0; i < port_count; i++) {

@@ -26,6 +26,8 @@ self=$(readlink -f "$0")
 here=$(dirname "$self")
 lab=${NETLAB:-nl}
 state=/tmp/netlab.$lab # configuration, hosts file and helpers of a lab that is up
+call=netlab.sh # how to call this script for this lab, in messages
+[ "$lab" = nl ] || call="NETLAB=$lab $call"
 
 # Defaults of a lab; a lab that is up keeps its own in $state/conf.
 hosts=2 rate=1gbit delay=0 mtu=1500 burst=128kb cc=reno
@@ -49,7 +51,7 @@ is_up() {
 }
 
 load() {
-  is_up || die "lab '$lab' is not up (netlab.sh up)"
+  is_up || die "lab '$lab' is not up ($call up)"
   # Any user may create files in /tmp: read only what root wrote.
   if ! [ -O "$state" ] || ! [ -O "$state/conf" ]; then
     die "$state does not belong to root"
@@ -68,10 +70,12 @@ namespaces() {
 
 # ---- bringing a lab up and down -------------------------------------------------------------------
 
+# `replace` and not `del`, then `add`: a rate that tc refuses leaves the link as it was.
 set_rate() { # NAMESPACE DEVICE RATE
-  ip netns exec "$1" tc qdisc del dev "$2" root 2>/dev/null || true
-  if [ "$3" != none ]; then
-    ip netns exec "$1" tc qdisc add dev "$2" root handle 1: tbf rate "$3" burst "$burst" limit 4mb
+  if [ "$3" = none ]; then
+    ip netns exec "$1" tc qdisc del dev "$2" root 2>/dev/null || true
+  else
+    ip netns exec "$1" tc qdisc replace dev "$2" root handle 1: tbf rate "$3" burst "$burst" limit 4mb
   fi
 }
 
@@ -93,6 +97,15 @@ set_tcp() { # K
     echo 4096 16384 4194304 > ipv4/tcp_wmem
     [ ! -e ipv6/conf/all/disable_ipv6 ] || echo 1 > ipv6/conf/all/disable_ipv6' sh "$cc" ||
     echo "netlab: TCP settings of h$1 not set" >&2
+}
+
+check_cc() {
+  local used
+  used=$(on_host 1 cat /proc/sys/net/ipv4/tcp_congestion_control)
+  [ "$used" != "$cc" ] || return 0
+  echo "netlab: --cc: congestion control '$cc' cannot be set here, $used is used instead" >&2
+  cc=$used
+  sed -i "s/^cc=.*/cc=$cc/" "$state/conf"
 }
 
 add_host() { # K
@@ -142,7 +155,7 @@ SCRIPT
 
 # Before the trap is set: an error in here must not take down somebody's running lab.
 need_no_lab() {
-  [ ! -e "$state" ] || die "lab '$lab' is already up (netlab.sh down removes it)"
+  [ ! -e "$state" ] || die "lab '$lab' is already up ($call down removes it)"
 }
 
 up() {
@@ -156,6 +169,7 @@ up() {
   for k in $(seq "$hosts"); do
     add_host "$k"
   done
+  check_cc
   if [ "$delay" = 0 ]; then
     add_bridge
   else
@@ -232,8 +246,18 @@ run_mpi() {
     $mpi_flags "${program[@]}"
 }
 
+end_ranks() { # PID...: in order, or by force after 2 s
+  local _
+  kill "$@" 2>/dev/null || return 0
+  for _ in $(seq 20); do
+    kill -0 "$@" 2>/dev/null || return 0
+    sleep 0.1
+  done
+  kill -KILL "$@" 2>/dev/null || true
+}
+
 run_env() { # rank r runs on host r % hosts + 1
-  local rank pid pids=() status=0 port=$((20000 + RANDOM % 20000))
+  local rank clock pids=() status=0 port=$((20000 + RANDOM % 20000))
   for rank in $(seq 0 $((np - 1))); do
     (
       export RANK=$rank LOCAL_RANK=$((rank / hosts)) WORLD_SIZE=$np
@@ -242,17 +266,29 @@ run_env() { # rank r runs on host r % hosts + 1
     ) &
     pids+=($!)
   done
-  for pid in "${pids[@]}"; do
-    wait "$pid" || status=$?
+  # The first rank to fail ends the others, which would wait for it. Each is asked in turn, since `wait -n` overlooks
+  # one that a signal has killed before; `read` is a pause that starts no process beside the ranks.
+  exec {clock}<> <(:)
+  while [ ${#pids[@]} -gt 0 ]; do
+    for rank in "${!pids[@]}"; do
+      kill -0 "${pids[rank]}" 2>/dev/null && continue
+      wait "${pids[rank]}" || status=$?
+      if [ "$status" != 0 ]; then
+        echo "netlab: rank $rank ended with status $status: the others are stopped" >&2
+        end_ranks "${pids[@]}"
+        return "$status"
+      fi
+      unset "pids[rank]"
+    done
+    read -r -t 0.2 -u "$clock" || true
   done
-  return "$status"
 }
 
 # Runs `$1` in the lab that is up, or in one that lives only as long as the run.
 run() {
   if is_up; then
     [ "$lab_flags_given" = no ] ||
-      die "lab '$lab' is up with its own hosts and rate: drop those flags, or netlab.sh down first"
+      die "lab '$lab' is up with its own hosts and rate: drop those flags, or $call down first"
     load
   else
     need_no_lab
@@ -268,7 +304,9 @@ run() {
 }
 
 check() {
-  on_host 2 python3 - <<'SCRIPT' &
+  [ "$hosts" -ge 2 ] || die "check: expected a lab of 2 hosts or more, got $hosts"
+  # Not by on_host: $! has to be the receiver itself, for the trap to end it.
+  ip netns exec "$lab-h2" python3 - <<'SCRIPT' &
 import socket, time
 connection, _ = socket.create_server(("10.77.0.2", 5999)).accept()
 buffer, received, begin = bytearray(1 << 20), 0, None
@@ -280,40 +318,68 @@ while count := connection.recv_into(buffer):
 rate = received * 8e-6 / (time.time() - begin)
 print("netlab check: h1 -> h2 %.1f Mbit/s of payload over %.1f MB" % (rate, received / 1e6))
 SCRIPT
-  local receiver=$!
-  sleep 0.5
+  job=$!
+  trap 'kill "$job" 2>/dev/null' EXIT # a receiver nobody has reached would keep its port
   on_host 1 python3 - <<'SCRIPT'
-import socket, time
-connection = socket.create_connection(("10.77.0.2", 5999))
+import socket, sys, time
+end = time.time() + 10  # on a busy machine the receiver takes a while to start
+while True:
+    try:
+        connection = socket.create_connection(("10.77.0.2", 5999))
+        break
+    except OSError as error:
+        if time.time() > end:
+            sys.exit("netlab: check: h1 cannot reach the receiver on h2: %s" % error)
+        time.sleep(0.1)
 end = time.time() + 2
 while time.time() < end:
     connection.sendall(bytes(1 << 20))
 SCRIPT
-  wait "$receiver"
+  wait "$job"
+  trap - EXIT
 }
 
 # ---- command line ---------------------------------------------------------------------------------
+
+need_value() { # FLAG [VALUE...]
+  [ -n "${2:-}" ] || die "$1: expected a value, got nothing"
+}
+
+check_rate() { # RATE
+  local number='^([0-9]+(\.[0-9]*)?|\.[0-9]+)([kmgt]i?)?(bit|bps)$' # as tc reads it
+  [[ $1 = none || (${1,,} =~ $number && $1 = *[1-9]*) ]] || die "rate: expected none or a rate like 500mbit, got '$1'"
+}
+
+# Before anything is created. A host's number is the last part of its address.
+check_flags() {
+  [[ $hosts =~ ^[1-9][0-9]{0,2}$ && $hosts -le 254 ]] || die "--hosts: expected 1 to 254, got '$hosts'"
+  [[ $np =~ ^([1-9][0-9]{0,3})?$ ]] || die "-np: expected 1 to 9999, got '$np'"
+  [[ $delay =~ ^[0-9]{1,9}(\.[0-9]+)?(us|ms|s)?$ ]] ||
+    die "--delay: expected a number, alone (milliseconds) or with us, ms or s, got '$delay'"
+  check_rate "$rate"
+}
 
 parse_flags() {
   while [ $# -gt 0 ]; do
     case $1 in
       --)
         program=("${@:2}")
-        return
+        break
         ;;
       -h | --help) usage 0 ;;
       --hosts | --rate | --delay | --mtu | --burst | --cc)
-        [ $# -ge 2 ] || die "$1 needs a value"
+        need_value "$@"
         printf -v "${1#--}" %s "$2"
         lab_flags_given=yes
         ;;
-      -np | -n | --np) np=${2:?} ;;
-      --pin) pin=${2:?} ;;
-      --mpi) mpi_flags=${2:?} ;;
+      -np | -n | --np) need_value "$@" && np=$2 ;;
+      --pin) need_value "$@" && pin=$2 ;;
+      --mpi) need_value "$@" && mpi_flags=$2 ;;
       *) die "unknown flag $1 (write -- before the program; see netlab.sh --help)" ;;
     esac
     shift 2
   done
+  check_flags
 }
 
 need_program() {
@@ -339,7 +405,8 @@ main() {
       ;;
     rate)
       load
-      shape "${1:?rate}"
+      check_rate "${1:-}"
+      shape "$1"
       sed -i "s/^rate=.*/rate=$1/" "$state/conf"
       ;;
     run)

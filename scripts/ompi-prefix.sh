@@ -46,9 +46,13 @@ ompi_prefix_drop_plugins() {
 
 ompi_prefix_unpack() {
   local prefix debs deb name
+  debs=$(cd "$2" && pwd) || return 1
+  if ! compgen -G "$debs/*.deb" >/dev/null; then
+    echo "ompi-prefix: expected .deb files, got none in $debs (ompi-prefix.sh download fetches them)" >&2
+    return 1
+  fi
   mkdir -p "$1/fallback" || return 1
   prefix=$(cd "$1" && pwd) || return 1
-  debs=$(cd "$2" && pwd) || return 1
   for deb in "$debs"/*.deb; do
     case ${deb##*/} in
       zlib1g_* | libudev1_* | libgfortran5_* | libquadmath0_*)
@@ -59,13 +63,13 @@ ompi_prefix_unpack() {
   done
   ompi_prefix_drop_plugins "$prefix/usr/lib/x86_64-linux-gnu"
   # Debian's development link points to /lib of the machine it is installed on.
-  ln -sf "$prefix/fallback/lib/x86_64-linux-gnu/libz.so.1" "$prefix/usr/lib/x86_64-linux-gnu/libz.so"
+  ln -sf "$prefix/fallback/lib/x86_64-linux-gnu/libz.so.1" "$prefix/usr/lib/x86_64-linux-gnu/libz.so" || return 1
   # What update-alternatives would have made.
   for name in mpirun mpiexec; do
-    ln -sf orterun "$prefix/usr/bin/$name"
+    ln -sf orterun "$prefix/usr/bin/$name" || return 1
   done
   for name in mpicc mpicxx mpic++ mpiCC; do
-    ln -sf opal_wrapper "$prefix/usr/bin/$name"
+    ln -sf opal_wrapper "$prefix/usr/bin/$name" || return 1
   done
   touch "$prefix/.ready"
 }
@@ -133,9 +137,12 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
   esac
 elif command -v mpirun >/dev/null 2>&1 && [ -z "${OMPI_PREFIX_FORCE:-}" ] && [ -z "${OMPI_PRIVATE:-}" ]; then
   echo "ompi-prefix: this machine has $(command -v mpirun); nothing done (OMPI_PREFIX_FORCE=1 to override)" >&2
+elif [ -z "${1:-}" ] || { [ ! -e "$1/.ready" ] && [ -z "${2:-}" ]; }; then
+  # Not ${1:?...}: that would end the shell that sources this.
+  echo "ompi-prefix: expected PREFIX and a DEBDIR to unpack, got '${1:-}' and '${2:-}'" >&2
+  return 1
 else
-  if [ ! -e "${1:?prefix}/.ready" ]; then
-    ompi_prefix_unpack "$1" "${2:?directory with the .deb files}"
-  fi
+  # A return of its own, since the caller's shell need not have set -e.
+  [ -e "$1/.ready" ] || ompi_prefix_unpack "$1" "$2" || return 1
   ompi_prefix_env "$1"
 fi
