@@ -18,7 +18,7 @@ namespace {
 /// be what needs most memory.
 std::int64_t test_batch(const RunInfo& info) {
   constexpr std::int64_t kSamples = 128;
-  constexpr std::int64_t kNumbers = std::int64_t{1} << 17;  // of an activation
+  constexpr std::int64_t kNumbers = std::int64_t{1} << 16;  // of an activation
   const std::vector<std::int64_t>& widths = info.shape.widths;
   const std::int64_t widest = *std::max_element(widths.begin(), widths.end());
   return std::max(info.options.batch, std::min(kSamples, kNumbers / widest));

@@ -196,9 +196,6 @@ void Engine::reset() noexcept {
       state->masked = false;
     }
   }
-  reached_.clear();
-  ready_.clear();
-  listeners_.clear();
 }
 
 }  // namespace brigade::autograd

@@ -132,7 +132,7 @@ TEST(RunLoop, TestsAWideNetworkInSmallBatches) {
     return reads;
   };
   EXPECT_EQ(reads_of_a_test(2), 1) << "of all 8 samples";
-  EXPECT_EQ(reads_of_a_test(1 << 15), 2) << "of 4";
+  EXPECT_EQ(reads_of_a_test(1 << 14), 2) << "of 4";
   EXPECT_EQ(reads_of_a_test(1 << 17), 4) << "of as many as in training";
 }
 
