@@ -95,8 +95,7 @@ int compare(const Options& options, const dist::RankInfo& ranks) {
   check_same_data(data, comm);
   if (data.train->size() < global_batch) {  // "(none)" would have more of them in a step
     throw UsageError(
-        concat("compare_modes: expected at least as many training samples as a global "
-               "batch has, ",
+        concat("compare_modes: expected at least as many training samples as a global batch has, ",
                global_batch, " (--batch x --accum x ranks), got ", data.train->size(),
                "; lower --batch or --accum"));
   }

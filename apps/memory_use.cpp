@@ -8,8 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "core/context.h"
-
 namespace brigade::apps {
 
 namespace {

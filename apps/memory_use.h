@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apps/dataset.h"
+#include "core/allocator.h"
 #include "dist/data_parallel.h"
 #include "optim/optimizer.h"
 

@@ -80,8 +80,8 @@ Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
     place.comm->emulate_link(*options.emulated_link);
   } else if (options.emulated_link) {
     console.warn(
-        "[rank 0] warning: --emulate-link: without effect: one rank sends nothing; start "
-        "more with mpirun -np 2");
+        "[rank 0] warning: --emulate-link: without effect: one rank sends nothing; start more "
+        "with mpirun -np 2");
   }
   return place;
 }

@@ -158,8 +158,7 @@ void check_same_values(const std::vector<autograd::Variable>& parameters, Commun
         replicas == Replicas::initial
             ? "initialise all ranks alike (same --seed or --init file) or use --init-sync broadcast"
             : "they began alike: expected the same flags on all ranks, all ranks in every "
-              "backward, "
-              "and memory that keeps its bits"));
+              "backward, and memory that keeps its bits"));
   }
 }
 
