@@ -53,7 +53,7 @@ std::vector<std::string> Options::agreement() const {
           flag("piece-mb", piece_mb.value_or(bucket_mb)),
           flag("optimizer-overlap", optimizer_overlap ? "on" : "off"),
           flag("cross-step", cross_step ? "on" : "off"),
-          flag("fused-update", fused_update ? "on" : "off"),
+          flag("fused-update", fused_update),
           flag("no-rebuild", rebuild_buckets ? "off" : "on"),
           flag("comm-hook", comm_hook),
           flag("init-sync", init_sync),

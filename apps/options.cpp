@@ -108,8 +108,8 @@ void declare_optimizer(FlagTable& flags, Options& o, Program program) {
   flags.number("--clip-norm", o.clip_norm, kAboveZero, kNoLimit,
                "scale longer gradients down to this norm (off)");
   if (program == Program::train_mlp) {
-    flags.toggle("--fused-update", "make the sgd step in the product that computes dW; 1 rank",
-                 [&o] { o.fused_update = true; });
+    flags.choice("--fused-update", o.fused_update, {"auto", "on", "off"},
+                 "sgd's step in the product that computes dW: auto (1 rank) | on | off (auto)");
   }
   flags.number("--seed", o.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
                "of weights, sample order, synthetic data (0)");

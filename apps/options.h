@@ -64,8 +64,9 @@ struct Options {
   double momentum = 0.0;
   bool nesterov = false;
   double weight_decay = 0.0;
-  double clip_norm = 0.0;  // 0: no clipping
-  bool fused_update = false;
+  double clip_norm = 0.0;             // 0: no clipping
+  std::string fused_update = "auto";  // on one rank, where nothing is in the way
+  bool fuses_update = false;          // what comes of it: decided() in setup.h
   std::uint64_t seed = 0;
 
   std::string device = "auto";

@@ -81,29 +81,10 @@ void resolve_in_flight(const CLI::App& app, Options& o) {
   }
 }
 
-/// A gradient that is used up where it is made serves nobody else.
 void check_fused_update(const Options& o) {
-  if (!o.fused_update) {
-    return;
-  }
-  const std::string flag = "--fused-update: expected ";
-  if (o.optimizer != "sgd" || o.momentum > 0.0) {
-    throw UsageError(concat(flag, "--optimizer sgd without --momentum, got ",
-                            o.optimizer == "sgd" ? "it with --momentum" : o.optimizer,
-                            ": only its step is a multiple of the gradient"));
-  }
-  if (o.accum > 1) {
-    throw UsageError(concat(flag, "one micro-batch per step, got --accum ", o.accum,
-                            ": the second must still see the weights of the first"));
-  }
-  const char* reader = o.in_flight()           ? "--optimizer-overlap or --cross-step"
-                       : o.clip_norm > 0.0     ? "--clip-norm"
-                       : o.comm_hook != "none" ? "--comm-hook"
-                       : o.find_unused         ? "--find-unused"
-                       : o.static_graph        ? "--static-graph"
-                                               : nullptr;
-  if (reader != nullptr) {
-    throw UsageError(concat(flag, "no ", reader, ": it is for gradients, and none are kept"));
+  const std::string obstacle = fused_update_obstacle(o);
+  if (o.fused_update == "on" && !obstacle.empty()) {
+    throw UsageError("--fused-update on: " + obstacle);
   }
 }
 
@@ -139,6 +120,28 @@ void check_replay(const Options& o) {
 }
 
 }  // namespace
+
+// A gradient that is used up where it is made serves nobody else.
+std::string fused_update_obstacle(const Options& o) {
+  if (o.optimizer != "sgd" || o.momentum > 0.0) {
+    return concat("expected --optimizer sgd without --momentum, got ",
+                  o.optimizer == "sgd" ? "it with --momentum" : o.optimizer,
+                  ": only its step is a multiple of the gradient");
+  }
+  if (o.accum > 1) {
+    return concat("expected one micro-batch per step, got --accum ", o.accum,
+                  ": the second must still see the weights of the first");
+  }
+  const char* reader = o.in_flight()           ? "--optimizer-overlap or --cross-step"
+                       : o.clip_norm > 0.0     ? "--clip-norm"
+                       : o.comm_hook != "none" ? "--comm-hook"
+                       : o.find_unused         ? "--find-unused"
+                       : o.static_graph        ? "--static-graph"
+                                               : nullptr;
+  return reader == nullptr
+             ? ""
+             : concat("expected no ", reader, ": it is for gradients, and none are kept");
+}
 
 void resolve_options(const CLI::App& app, Options& o) {
   if (o.mode == "no_sync" && o.accum == 1) {

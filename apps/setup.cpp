@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "apps/fashion_mnist.h"
+#include "apps/resolve_options.h"
 #include "apps/synthetic.h"
 #include "core/context.h"
 #include "core/cpu/threads.h"
@@ -31,6 +32,14 @@ std::string cuda_graph_obstacle(const Options& options, const std::string& comm)
   return {};
 }
 
+Options decided(const Options& options, int ranks) {
+  Options result = options;
+  const bool possible = ranks == 1 && fused_update_obstacle(options).empty();
+  result.fuses_update =
+      options.fused_update == "on" || (options.fused_update == "auto" && possible);
+  return result;
+}
+
 Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
                          const Console& console) {
   const auto control = dist::make_communicator("mpi", kCpu);
@@ -45,8 +54,8 @@ Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
     throw UsageError(
         concat("--tf32: expected a GPU, but this run is on ", place.device, "; leave it out"));
   }
-  if (options.fused_update && ranks.size > 1) {
-    throw UsageError(concat("--fused-update: expected one rank, got ", ranks.size,
+  if (options.fused_update == "on" && ranks.size > 1) {
+    throw UsageError(concat("--fused-update on: expected one rank, got ", ranks.size,
                             ": the others' gradients come after the product; use "
                             "--optimizer-overlap"));
   }
@@ -157,7 +166,7 @@ std::unique_ptr<optim::Optimizer> make_optimizer(
                                                                      .momentum = o.momentum,
                                                                      .weight_decay = o.weight_decay,
                                                                      .nesterov = o.nesterov});
-    if (o.fused_update) {
+    if (o.fuses_update) {
       sgd->update_in_backward();
     }
     return sgd;

@@ -23,6 +23,9 @@ struct Workplace {
   std::optional<MachineLimits> limits = {};  ///< likewise, with --profile
 };
 
+/// The options as they are for so many ranks: what to do where the user has left it open.
+Options decided(const Options& options, int ranks);
+
 /// Compares the ranks' flags, chooses the device and connects the ranks; says once if a GPU was
 /// hoped for in vain. Collective.
 Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,

@@ -124,7 +124,8 @@ Workplace open_workplace(const Options& options, const dist::RankInfo& ranks,
   return place;
 }
 
-int train(const Options& options, const dist::RankInfo& ranks) {
+int train(const Options& asked, const dist::RankInfo& ranks) {
+  const Options options = decided(asked, ranks.size);
   const Console console(ranks.rank == 0, options.json ? Console::Target::err : Console::Target::out,
                         options.color);
   set_threads(options, ranks);

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 """bench_compute.py: is a training step on one CPU thread faster than PyTorch's?
 
-  scripts/bench_compute.py [--python PYTHON] [--cells 8x1024x128,...|grid] [--rounds 5] [--fused] [--compile]
+  scripts/bench_compute.py [--python PYTHON] [--cells 8x1024x128,...|grid] [--rounds 5] [--unfused] [--compile]
                            [--jax PYTHON] [--alone] [--cpu-time] [--flags FLAGS]
 
 A cell is depth x width x batch; `grid` is 8x1024, 12x2048, 40x256 and 4x4096 at batch 32, 128 and 512. In every round
 train_mlp with one rank, torch_baseline.py and gemm_share (tests/bench) take turns on one core with one thread each.
-Both train Linear and ReLU layers with MSE and plain SGD. A step is timed from the start of forward to the end of the
+Both train Linear and ReLU layers with MSE and plain SGD, which train_mlp makes in the product that computes dW: with one
+rank it does so wherever it can (PyTorch's optimizers have no counterpart). A step is timed from the start of forward to the end of the
 optimizer, PyTorch's to the end of zero_grad(), without which its next step would be wrong; Brigade's zero_grad() marks
 gradients as empty and does nothing else. A round has at least 5 steps behind those that warm up: 5 of PyTorch's; of
 train_mlp's at most a quarter of its steps.
---fused also times Brigade with --fused-update, which PyTorch's optimizer has no counterpart of: its step, ratio to
-PyTorch, share of its own products (with dW added to W) and memory follow behind the rest.
+--unfused also times Brigade with --fused-update off, whose update is a pass over weights and gradients as PyTorch's is: its
+step, ratio to PyTorch, share of its own products, multiple of its own floor and memory follow behind the rest.
 PYTHON is one that can import torch (default: the first python3); --compile also times torch.compile, --jax a jitted
 JAX step (jax_baseline.py). --alone leaves PyTorch out.
 PyTorch may drop its gradients after a step, as it does by default, or keep them and fill them with zeros, and take memory
@@ -25,7 +26,7 @@ runs once; the fastest is timed ("as"), and memory is compared with the least th
   other      share of its other kernels: a replayed step (--replay) less the products
   own        share of the framework itself: a step less the same step replayed. The three are gemm_share's, in one run,
              CPU time; so are the next two
-  floor      the step as a multiple of those products plus one pass over the weights at memory speed
+  floor      the step as a multiple of those products; unfused, plus one pass over the weights at memory speed
   roof       the same with products at the rate of a large square one, whatever this network's shapes allow
   memory     growth of the process, Brigade's / PyTorch's (MiB): its highest resident set (VmHWM) less the resident set
              before the network is made, libraries imported, data loaded. Weights, gradients, activations, libraries'
@@ -39,7 +40,7 @@ then that of gemm_share, which trains the same layers without train_mlp around t
 to Brigade without, and nothing else takes part, gemm_share neither.
 
 The last lines name every bar that is missed: ratio <= 1, of 40x256 <= 0.6, in the median <= 0.9; GEMMs >= 92 % from
-width 1024 on; floor <= 1.1; memory <= 1; with --fused its ratios of cells and its GEMMs, too. With --check that is exit code 3.
+width 1024 on; floor <= 1.1; memory <= 1; with --unfused its, too. With --check that is exit code 3.
 --json FILE keeps every number."""
 import argparse
 import json
@@ -97,8 +98,8 @@ class Bench:
             self.contestants["peer"] = self.torch
         if options.flags:
             self.contestants = {"brigade": lambda cell: self.brigade(cell, *options.flags.split()), "peer": self.brigade}
-        if options.fused:
-            self.contestants["fused"] = self.fused
+        if options.unfused:
+            self.contestants["unfused"] = self.unfused
         if options.compile:
             self.contestants["compile"] = lambda cell: self.torch(cell, "--compile")
         if options.jax:
@@ -106,7 +107,7 @@ class Bench:
 
     def brigade(self, cell, *flags):
         if self.options.cpu_time:
-            return self.gemms(cell)
+            return self.gemms(cell)["fused"]
         depth, width, batch = cell
         with tempfile.TemporaryDirectory() as out:
             return run_json([*self.pinned, os.path.join(BUILD, "train_mlp"), "--depth", str(depth),
@@ -115,11 +116,8 @@ class Bench:
                              "--train-samples", str(batch * 4), "--eval-every", "0", "--log-every", "100000",
                              "--json", "--out", out, *flags])
 
-    def fused(self, cell):
-        if not self.options.cpu_time:
-            return self.brigade(cell, "--fused-update")
-        result = self.gemms(cell)
-        return {**result, "step_ms": result["fused_ms"]}
+    def unfused(self, cell):
+        return self.gemms(cell)["unfused"] if self.options.cpu_time else self.brigade(cell, "--fused-update", "off")
 
     def torch(self, cell, *flags):
         depth, width, batch = cell
@@ -159,7 +157,7 @@ class Bench:
             turn = number % len(names)
             result = {name: self.contestants[name](cell) for name in names[turn:] + names[:turn]}
             if not self.options.flags:
-                result["gemms"] = result["brigade"] if self.options.cpu_time else self.gemms(cell)
+                result["gemms"] = self.gemms(cell)
             rounds.append(result)
         return rounds
 
@@ -195,13 +193,15 @@ def columns(bench):
         result.append(("MiB", "brigade_bytes", "8.1f", 2**20))
         for name in other:
             result += [(name, "peer_bytes", "8.1f", 2**20), ("ratio", "bytes_ratio", "6.3f", 1)]
-    if options.fused:
-        result += [("fused", "fused_ms", "9.2f", 1), ("GEMMs %", "fused_gemm_share", "7.1f", 0.01)]
-        result += [] if options.cpu_time else [("MiB", "fused_bytes", "8.1f", 2**20)]
+    if options.unfused:
+        result += [("unfused", "unfused_ms", "9.2f", 1)]
         for _ in other:
-            result += [("ratio", "of_peer_fused", "6.3f", 1), ("least", "of_peer_fused_least", "6.2f", 1),
-                       ("most", "of_peer_fused_most", "6.2f", 1)]
-            result += [] if options.cpu_time else [("memory", "fused_bytes_ratio", "6.3f", 1)]
+            result += [("ratio", "of_peer_unfused", "6.3f", 1), ("least", "of_peer_unfused_least", "6.2f", 1),
+                       ("most", "of_peer_unfused_most", "6.2f", 1)]
+        result += [("GEMMs %", "unfused_gemm_share", "7.1f", 0.01), ("floor", "unfused_of_floor", "6.2f", 1)]
+        result += [] if options.cpu_time else [("MiB", "unfused_bytes", "8.1f", 2**20)]
+        for _ in other:
+            result += [] if options.cpu_time else [("ratio", "unfused_bytes_ratio", "6.3f", 1)]
     for name in ("compile", "jax"):
         if name in bench.contestants:
             result += [(name, f"{name}_ms", "9.2f", 1), ("ratio", f"of_{name}", "6.3f", 1),
@@ -220,7 +220,7 @@ def cell_text(value, form, unit):
 def summarise(bench, cell, rounds):
     row = {"cell": cell}
     for part in ("gemm_share", "other_share", "framework_share", "of_floor", "of_roof"):
-        row[part] = median(rounds, "gemms", lambda result, part=part: result[part])
+        row[part] = median(rounds, "gemms", lambda result, part=part: result["fused"][part])
     for name in bench.contestants:
         row[f"{name}_ms"] = median(rounds, name)
         if name in ("compile", "jax"):
@@ -233,14 +233,15 @@ def summarise(bench, cell, rounds):
         if not bench.options.flags:
             bare = median(rounds, "peer", lambda result: result["step_ms"] - result["zero_grad_ms"])
             row.update({"ratio_kept": ratio(row["brigade_ms"], bare), "peer_as": bench.fastest_peer})
-    if bench.options.fused:
-        row["fused_gemm_share"] = median(rounds, "gemms", lambda result: result["fused_gemm_share"])
-        row["fused_bytes"] = None if bench.options.cpu_time else median(rounds, "fused", growth)
+    if bench.options.unfused:
+        for part in ("gemm_share", "of_floor"):
+            row[f"unfused_{part}"] = median(rounds, "gemms", lambda result, part=part: result["unfused"][part])
+        row["unfused_bytes"] = None if bench.options.cpu_time else median(rounds, "unfused", growth)
         if "peer" in bench.contestants:
-            each = [r["fused"]["step_ms"] / r["peer"]["step_ms"] for r in rounds]
-            row.update({"of_peer_fused": ratio(row["fused_ms"], row["peer_ms"]), "of_peer_fused_least": min(each),
-                        "of_peer_fused_most": max(each)})
-            row["fused_bytes_ratio"] = ratio(row["fused_bytes"], bench.least_memory)
+            each = [r["unfused"]["step_ms"] / r["peer"]["step_ms"] for r in rounds]
+            row.update({"of_peer_unfused": ratio(row["unfused_ms"], row["peer_ms"]), "of_peer_unfused_least": min(each),
+                        "of_peer_unfused_most": max(each)})
+            row["unfused_bytes_ratio"] = ratio(row["unfused_bytes"], bench.least_memory)
     if not bench.options.cpu_time:
         row["brigade_bytes"] = median(rounds, "brigade", growth)
         row["peer_bytes"] = median(rounds, "peer", growth) if bench.options.flags else bench.least_memory
@@ -266,10 +267,12 @@ def missed_bars(rows):
         expect(f"{name} memory", row.get("bytes_ratio"), 1.0)
         if "ratio" in row and row.get("bytes_ratio", 0) is None:
             lines.append(f"missed: {name} memory was not measured: /proc does not tell")
-        if "fused_ms" in row:
-            expect(f"{name} fused, ratio", row.get("of_peer_fused"), 0.6 if (depth, width) == (40, 256) else 1.0)
-            expect(f"{name} fused, share of GEMMs", row["fused_gemm_share"] if width >= 1024 else None, 0.92,
+        if "unfused_ms" in row:
+            expect(f"{name} unfused, ratio", row.get("of_peer_unfused"), 0.6 if (depth, width) == (40, 256) else 1.0)
+            expect(f"{name} unfused, share of GEMMs", row["unfused_gemm_share"] if width >= 1024 else None, 0.92,
                    at_least=True)
+            expect(f"{name} unfused, multiple of the floor", row["unfused_of_floor"], 1.1)
+            expect(f"{name} unfused, memory", row.get("unfused_bytes_ratio"), 1.0)
     if len(rows) > 1 and "ratio" in rows[0]:
         expect("median ratio", statistics.median(row["ratio"] for row in rows), 0.9)
     return lines
@@ -282,7 +285,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--core", type=int, default=0)
     parser.add_argument("--alone", action="store_true")
-    parser.add_argument("--fused", action="store_true")
+    parser.add_argument("--unfused", action="store_true")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--jax", metavar="PYTHON")
     parser.add_argument("--cpu-time", action="store_true")
@@ -292,8 +295,8 @@ def main():
     options = parser.parse_args()
     if options.cpu_time and options.jax:
         sys.exit("bench_compute: --cpu-time: expected no --jax, which computes on threads of its own; leave one out")
-    if options.flags and (options.cpu_time or options.jax or options.compile or options.fused or options.check):
-        sys.exit("bench_compute: --flags: expected no --cpu-time, --jax, --compile, --fused or --check: it compares "
+    if options.flags and (options.cpu_time or options.jax or options.compile or options.unfused or options.check):
+        sys.exit("bench_compute: --flags: expected no --cpu-time, --jax, --compile, --unfused or --check: it compares "
                  "Brigade with itself")
     if options.alone and (options.flags or options.compile or options.check):
         sys.exit("bench_compute: --alone: expected no --flags, --compile or --check, which need something to compare with")
@@ -335,9 +338,9 @@ def main():
         middle = statistics.median(row["ratio"] for row in rows)
         largest = max(row["ratio"] for row in rows)
         print(f"{options.flags or 'PyTorch ' + version}: median ratio {middle:.3f}, largest {largest:.3f}")
-        if options.fused:
-            fused = [row["of_peer_fused"] for row in rows]
-            print(f"fused: median ratio {statistics.median(fused):.3f}, largest {max(fused):.3f}")
+        if options.unfused:
+            unfused = [row["of_peer_unfused"] for row in rows]
+            print(f"unfused: median ratio {statistics.median(unfused):.3f}, largest {max(unfused):.3f}")
     missed = [] if options.flags else missed_bars(rows)
     print("\n".join(missed))
     sys.exit(3 if options.check and missed else 0)

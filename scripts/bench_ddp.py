@@ -8,7 +8,7 @@ With --rate the ranks sit on two pretend hosts with one core each and a link of 
 (scripts/netlab.sh, needs root). Without, both are on this machine, each bound to a core.
 
 Per round each of these runs once, and the order turns by one from round to round:
-  alone         one rank by itself, nothing to send
+  alone         one rank by itself, nothing to send; its update is a pass of its own, as it is on two ranks
   flat          backward, then one all-reduce per bucket; times computation and communication apart
   naive, per_param, overlap, optimizer (--optimizer-overlap), cross-step   as train_mlp has them
   torch CAP     PyTorch DDP over gloo with bucket_cap_mb CAP, for every --caps; PYTHON must import torch
@@ -39,8 +39,8 @@ BUILD = os.path.join(HERE, "..", "build", "cpu-release", "bin")
 MODEL = {"depth": 16, "width": 1024, "batch": 256}
 WARMUP, STEPS = 10, 20
 BUCKETS = ["--bucket-mb", "4.1", "--last-bucket-mb", "4.1"]  # a layer of 1024 x 1024, or several of 256 x 256
-MODES = {"alone": ["--mode", "overlap", *BUCKETS], "naive": ["--mode", "naive"], "per_param": ["--mode", "per_param"],
-         "flat": ["--mode", "flat", *BUCKETS], "overlap": ["--mode", "overlap", *BUCKETS],
+MODES = {"alone": ["--mode", "overlap", "--fused-update", "off", *BUCKETS], "naive": ["--mode", "naive"],
+         "per_param": ["--mode", "per_param"], "flat": ["--mode", "flat", *BUCKETS], "overlap": ["--mode", "overlap", *BUCKETS],
          "optimizer": ["--optimizer-overlap", *BUCKETS], "cross-step": ["--cross-step"]}
 # Flags of train_mlp that every mode takes and that change how Brigade sends or runs, but not what it computes.
 SAME_WORK = ["--bucket-mb", "--no-rebuild", "--reduce", "--init-sync", "--comm", "--prefetch"]

@@ -78,7 +78,7 @@ const std::vector<Row> kAlike{
     {"--nesterov", {}, {"--momentum=0.9"}},
     {"--weight-decay", "0.1"},
     {"--clip-norm", "1"},
-    {"--fused-update"},
+    {"--fused-update", "off"},
     {"--seed", "1"},
     {"--device", "cpu"},
     {"--comm", "ring"},

@@ -158,22 +158,24 @@ TEST(Options, UpdatesInFlightAreRefusedWhereTheyCannotWork) {
 }
 
 TEST(Options, AFusedUpdateIsRefusedWhereGradientsAreNeeded) {
-  EXPECT_FALSE(parsed({}).fused_update);
-  EXPECT_TRUE(parsed({"--fused-update", "--weight-decay", "0.1"}).fused_update);
-  EXPECT_THAT(parsed({"--fused-update"}).agreement(),
+  EXPECT_EQ(parsed({"--fused-update", "off", "--momentum", "0.9"}).fused_update, "off");
+  EXPECT_THAT(parsed({"--fused-update", "on"}).agreement(),
               ::testing::Contains(std::string("--fused-update on")));
-  EXPECT_THAT(complaint({"--fused-update", "--optimizer", "adam"}),
-              HasSubstr("--fused-update: expected --optimizer sgd without --momentum, got adam:"));
-  EXPECT_THAT(complaint({"--fused-update", "--momentum", "0.9"}),
+  EXPECT_THAT(
+      complaint({"--fused-update", "on", "--optimizer", "adam"}),
+      HasSubstr("--fused-update on: expected --optimizer sgd without --momentum, got adam:"));
+  EXPECT_THAT(complaint({"--fused-update", "on", "--momentum", "0.9"}),
               HasSubstr("without --momentum, got it with --momentum:"));
-  EXPECT_THAT(complaint({"--fused-update", "--accum", "2"}),
+  EXPECT_THAT(complaint({"--fused-update", "on", "--accum", "2"}),
               HasSubstr("expected one micro-batch per step, got --accum 2"));
-  EXPECT_THAT(complaint({"--fused-update", "--cross-step"}),
+  EXPECT_THAT(complaint({"--fused-update", "on", "--cross-step"}),
               HasSubstr("expected no --optimizer-overlap or --cross-step"));
-  EXPECT_THAT(complaint({"--fused-update", "--clip-norm", "1"}), HasSubstr("no --clip-norm"));
-  EXPECT_THAT(complaint({"--fused-update", "--comm-hook", "bf16"}), HasSubstr("no --comm-hook"));
-  EXPECT_THAT(complaint({"--fused-update", "--find-unused"}), HasSubstr("no --find-unused"));
-  EXPECT_THAT(complaint({"--fused-update", "--static-graph"}), HasSubstr("no --static-graph"));
+  EXPECT_THAT(complaint({"--fused-update", "on", "--clip-norm", "1"}), HasSubstr("no --clip-norm"));
+  EXPECT_THAT(complaint({"--fused-update", "on", "--comm-hook", "bf16"}),
+              HasSubstr("no --comm-hook"));
+  EXPECT_THAT(complaint({"--fused-update", "on", "--find-unused"}), HasSubstr("no --find-unused"));
+  EXPECT_THAT(complaint({"--fused-update", "on", "--static-graph"}),
+              HasSubstr("no --static-graph"));
 }
 
 TEST(Options, CrossStepCutsLayersIntoPiecesUnlessAHookNeedsThemWhole) {

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "tests/support/program_run.h"
 #include "tests/support/temporary_directory.h"
@@ -54,30 +55,42 @@ TEST_F(TrainMlpReplay, EndsWithTheSameBitsAsWithout) {
 TEST_F(TrainMlpReplay, RepeatsAFusedUpdate) {
   for (const std::string flags : {"", "--weight-decay 0.1", "--dtype bf16", "--sync never"}) {
     SCOPED_TRACE(flags);
-    const nlohmann::json dynamic = trained("--fused-update " + flags, 1);
-    const nlohmann::json replayed = trained("--fused-update --replay " + flags, 1);
+    const nlohmann::json dynamic = trained("--fused-update on " + flags, 1);
+    const nlohmann::json replayed = trained("--fused-update on --replay " + flags, 1);
     EXPECT_EQ(replayed["params_hash"], dynamic["params_hash"]);
     EXPECT_GT(replayed["replayed_micro_batches"], 10);
+    const nlohmann::json stepped = trained("--fused-update off " + flags, 1);
     EXPECT_EQ(dynamic["config"]["fused_update"], true);
-    const nlohmann::json stepped = trained(flags, 1);
+    EXPECT_EQ(stepped["config"]["fused_update"], false);
     EXPECT_NEAR(dynamic["loss_last"].get<double>(), stepped["loss_last"].get<double>(), 1e-5);
   }
 }
 
 TEST_F(TrainMlpReplay, AFusedUpdateNeedsNoGradientsInAnyModeOrCarrier) {
-  const nlohmann::json expected = trained("--fused-update", 1);
+  const nlohmann::json expected = trained("--fused-update on", 1);
   for (const std::string flags :
        {"--mode naive --comm shared", "--mode naive --comm ring --reduce deterministic",
         "--mode flat --comm hierarchical", "--mode per_param --comm shared"}) {
-    EXPECT_EQ(trained("--fused-update " + flags, 1)["params_hash"], expected["params_hash"])
+    EXPECT_EQ(trained("--fused-update on " + flags, 1)["params_hash"], expected["params_hash"])
         << flags;
   }
 }
 
+TEST_F(TrainMlpReplay, OneRankFusesItsUpdateWhereverThatIsPossible) {
+  const nlohmann::json fused = trained("--fused-update on", 1);
+  const nlohmann::json usual = trained("", 1);
+  EXPECT_EQ(usual["config"]["fused_update"], true);
+  EXPECT_EQ(usual["params_hash"], fused["params_hash"]);
+  for (const auto& [flags, ranks] : {std::pair("", 2), std::pair("--momentum 0.9", 1),
+                                     std::pair("--accum 2", 1), std::pair("--cross-step", 1)}) {
+    EXPECT_EQ(trained(flags, ranks)["config"]["fused_update"], false) << flags << ' ' << ranks;
+  }
+}
+
 TEST_F(TrainMlpReplay, AFusedUpdateIsForOneRank) {
-  const test::Outcome outcome = run("--fused-update");
+  const test::Outcome outcome = run("--fused-update on");
   EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("--fused-update: expected one rank, got 2"));
+  EXPECT_THAT(outcome.err, HasSubstr("--fused-update on: expected one rank, got 2"));
 }
 
 TEST_F(TrainMlpReplay, RefusesWhatAReplayWouldLeaveOut) {

@@ -1,22 +1,24 @@
 // gemm_share [DEPTH WIDTH BATCH THREADS ROUNDS]: what does a training step consist of, and how near
 // is it to the machine's limit?
 //
-// These take turns, but for peak, which is measured before and after them:
+// A step is forward, backward and SGD; no communication. There are two: with the update in the
+// product that computes dW, as train_mlp makes it on one rank ("fused"), and with one that is a
+// pass of its own ("unfused", --fused-update off). Of each these take turns:
 //
-//   step     forward, backward, SGD; no communication
+//   step     as it is
 //   kernels  the same step replayed (autograd/replay.h): what it calls, without building its graph
-//   fused    the step with its update in the product that computes dW (--fused-update)
 //   GEMMs    of the same shapes and transpositions in the same order on as many different buffers,
-//            so that what is in a cache for one is in it for the other; once with dW added to W,
-//            which are the fused step's
-//   memory   the least that the optimizer must move: reads a weight and its gradient, writes the
-//            weight, 12 bytes per weight at the bandwidth that one plain loop over them reaches
-//   peak     a large square product, as fast as this machine multiplies anything
+//            so that what is in a cache for one is in it for the other
+//
+// and, for both, memory: the least that an optimizer's pass must move. It reads a weight and its
+// gradient and writes the weight, 12 bytes per weight at the bandwidth that one plain loop over
+// them reaches. And peak, before and after all turns: a large square product, as fast as this
+// machine multiplies anything.
 //
 // So a step is GEMMs, other kernels (kernels - GEMMs) and the framework itself (step - kernels).
-// Two limits: the floor is GEMMs + memory, with products as fast as their library has them at these
-// shapes; the roof has them at the peak rate as well, whatever their shape. Medians over the
-// rounds, peak the best of them, in ms of CPU time, which with several threads is the sum over
+// Two limits: the floor is GEMMs, unfused + memory, with products as fast as their library has them
+// at these shapes; the roof has them at the peak rate as well, whatever their shape. Medians over
+// the rounds, peak the best of them, in ms of CPU time, which with several threads is the sum over
 // them.
 #include <algorithm>
 #include <array>
@@ -24,6 +26,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
@@ -142,7 +145,7 @@ class FullStep {
  public:
   enum class Update { afterwards, in_backward };
 
-  explicit FullStep(const Sizes& sizes, Update update = Update::afterwards)
+  FullStep(const Sizes& sizes, Update update)
       : model_(test::make_mlp(
             std::vector<std::int64_t>(static_cast<std::size_t>(sizes.depth) + 1, sizes.width))),
         optimizer_(model_->parameters(), {.lr = 0.01}),
@@ -200,22 +203,29 @@ double peak_gflops() {
 
 /// In ms of CPU time.
 struct Times {
-  std::vector<double> gemms, step, kernels, fused_gemms, fused, moves;
+  struct Step {
+    std::vector<double> gemms, step, kernels;
+  };
+  Step fused, unfused;
+  std::vector<double> moves;
 };
 
 Times take_turns(Floor& floor, const Sizes& sizes) {
-  FullStep step(sizes);
   FullStep fused(sizes, FullStep::Update::in_backward);
-  const auto multiply = [&] { floor.multiply(Floor::Dw::written); };
+  FullStep unfused(sizes, FullStep::Update::afterwards);
+  const auto added = [&] { floor.multiply(Floor::Dw::added_to_w); };
+  const auto written = [&] { floor.multiply(Floor::Dw::written); };
   Times times;
   // Before each of the steps other buffers pass through the caches.
   const std::vector<std::pair<std::vector<double>*, std::function<void()>>> turns{
-      {&times.gemms, multiply},
-      {&times.step, [&] { step.run(); }},
-      {&times.gemms, multiply},
-      {&times.kernels, [&] { step.replay(); }},
-      {&times.fused_gemms, [&] { floor.multiply(Floor::Dw::added_to_w); }},
-      {&times.fused, [&] { fused.run(); }},
+      {&times.unfused.gemms, written},
+      {&times.unfused.step, [&] { unfused.run(); }},
+      {&times.unfused.gemms, written},
+      {&times.unfused.kernels, [&] { unfused.replay(); }},
+      {&times.fused.gemms, added},
+      {&times.fused.step, [&] { fused.run(); }},
+      {&times.fused.gemms, added},
+      {&times.fused.kernels, [&] { fused.replay(); }},
       {&times.moves, [&] { floor.move_weights(); }}};
   constexpr int kWarmUp = 3;
   for (int round = -kWarmUp; round < sizes.rounds; ++round) {
@@ -226,9 +236,31 @@ Times take_turns(Floor& floor, const Sizes& sizes) {
       }
     }
   }
-  BRIGADE_CHECK(step.replays() >= static_cast<std::size_t>(sizes.rounds),
-                "gemm_share: the step was not replayed");
+  for (const FullStep* step : {&fused, &unfused}) {
+    BRIGADE_CHECK(step->replays() >= static_cast<std::size_t>(sizes.rounds),
+                  "gemm_share: the step was not replayed");
+  }
   return times;
+}
+
+/// `flop`: of the products; `moves`: the pass over the weights that they leave to do, in ms.
+nlohmann::ordered_json shares(const Times::Step& times, double flop, double peak, double moves) {
+  const double gemms = median(times.gemms);
+  const double step = median(times.step);
+  const double kernels = median(times.kernels);
+  const double floor_ms = gemms + moves;
+  const double roof_ms = 1e-6 * flop / peak + moves;
+  return {{"step_ms", step},
+          {"kernels_ms", kernels},
+          {"gemm_ms", gemms},
+          {"gemm_share", gemms / step},
+          {"other_share", (kernels - gemms) / step},
+          {"framework_share", (step - kernels) / step},
+          {"gemm_gflops", 1e-6 * flop / gemms},
+          {"floor_ms", floor_ms},
+          {"of_floor", step / floor_ms},
+          {"roof_ms", roof_ms},
+          {"of_roof", step / roof_ms}};
 }
 
 void measure(const Sizes& sizes) {
@@ -236,25 +268,20 @@ void measure(const Sizes& sizes) {
   Floor floor(sizes);
   double peak = peak_gflops();
   const Times times = take_turns(floor, sizes);
-  const double gemms = median(times.gemms);
-  const double step = median(times.step);
-  const double kernels = median(times.kernels);
   const double moves = median(times.moves);
-  const double fused = median(times.fused);
-  const double rate = 1e-6 * floor.flop() / gemms;
-  peak = std::max({peak, peak_gflops(), rate});
-  const double floor_ms = gemms + moves;
-  const double roof_ms = 1e-6 * floor.flop() / peak + moves;
-  std::printf(
-      "{\"depth\": %d, \"width\": %lld, \"batch\": %lld, \"threads\": %d, \"rounds\": %d, "
-      "\"step_ms\": %.3f, \"kernels_ms\": %.3f, \"gemm_ms\": %.3f, \"gemm_share\": %.4f, "
-      "\"other_share\": %.4f, \"framework_share\": %.4f, \"gemm_gflops\": %.1f, "
-      "\"peak_gflops\": %.1f, \"memory_gbps\": %.1f, \"floor_ms\": %.3f, \"of_floor\": %.3f, "
-      "\"roof_ms\": %.3f, \"of_roof\": %.3f, \"fused_ms\": %.3f, \"fused_gemm_share\": %.4f}\n",
-      sizes.depth, static_cast<long long>(sizes.width), static_cast<long long>(sizes.batch),
-      sizes.threads, sizes.rounds, step, kernels, gemms, gemms / step, (kernels - gemms) / step,
-      (step - kernels) / step, rate, peak, 1e-6 * floor.bytes() / moves, floor_ms, step / floor_ms,
-      roof_ms, step / roof_ms, fused, median(times.fused_gemms) / fused);
+  peak = std::max({peak, peak_gflops(), 1e-6 * floor.flop() / median(times.fused.gemms),
+                   1e-6 * floor.flop() / median(times.unfused.gemms)});
+  const nlohmann::ordered_json result{
+      {"depth", sizes.depth},
+      {"width", sizes.width},
+      {"batch", sizes.batch},
+      {"threads", sizes.threads},
+      {"rounds", sizes.rounds},
+      {"peak_gflops", peak},
+      {"memory_gbps", 1e-6 * floor.bytes() / moves},
+      {"fused", shares(times.fused, floor.flop(), peak, 0.0)},
+      {"unfused", shares(times.unfused, floor.flop(), peak, moves)}};
+  std::printf("%s\n", result.dump().c_str());
 }
 
 }  // namespace

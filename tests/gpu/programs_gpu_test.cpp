@@ -151,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"Uneven", "--train-samples 61 --loss cross_entropy --find-unused", ""},
                     Case{"Bf16", "--dtype bf16 --optimizer adamw", "--replay", 1e-3},
                     Case{"Fp16Hook", "--comm-hook fp16 --bucket-mb 0.0001", "", 1e-3},
-                    Case{"FusedUpdate", "--fused-update", "--cuda-graph", 1e-6, 1}),
+                    Case{"FusedUpdate", "--fused-update on", "--cuda-graph", 1e-6, 1}),
     [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
