@@ -14,14 +14,15 @@ namespace brigade::apps {
 
 namespace {
 
-/// Tests on small batches would take long and teach nothing; larger ones than training's must not
-/// be what needs most memory.
+/// Tests on small batches would take long and teach nothing; large ones must not be what needs most
+/// memory. A test has x, targets and two activations beside training's batch and its targets, a
+/// training step has dy and dx beside these, as its activations lie in the gradients.
 std::int64_t test_batch(const RunInfo& info) {
   constexpr std::int64_t kSamples = 128;
   constexpr std::int64_t kNumbers = std::int64_t{1} << 16;  // of an activation
   const std::vector<std::int64_t>& widths = info.shape.widths;
   const std::int64_t widest = *std::max_element(widths.begin(), widths.end());
-  return std::max(info.options.batch, std::min(kSamples, kNumbers / widest));
+  return std::max((info.options.batch + 1) / 2, std::min(kSamples, kNumbers / widest));
 }
 
 using Clock = std::chrono::steady_clock;

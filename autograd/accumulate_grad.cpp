@@ -26,6 +26,9 @@ Engine::Destination into_grad(GradState& leaf) {
   // one of a weight used twice must find 1 here.
   const double carry = std::exchange(leaf.carry, 1.0);
   const double beta = leaf.filled ? carry : 0.0;
+  if (!leaf.filled) {
+    leaf.loan.call_in();
+  }
   leaf.filled = true;
   return {leaf.grad, {.alpha = leaf.leaf_scale, .beta = beta}};
 }

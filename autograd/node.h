@@ -25,8 +25,8 @@ struct ReluMask {
 /// Where a node's backward writes its gradients, one per input.
 class Gradients {
  public:
-  Gradients(Engine& engine, Node& node, bool dy_is_masked)
-      : engine_(engine), node_(node), dy_is_masked_(dy_is_masked) {}
+  Gradients(Engine& engine, Node& node, bool dy_is_masked, bool graph_is_kept)
+      : engine_(engine), node_(node), dy_is_masked_(dy_is_masked), graph_is_kept_(graph_is_kept) {}
 
   /// Whether input `i` wants a gradient at all.
   bool wanted(std::size_t i) const;
@@ -56,6 +56,9 @@ class Gradients {
   /// Whether dy came masked, because the node that computed it took this one's mask.
   bool dy_is_masked() const { return dy_is_masked_; }
 
+  /// Whether another backward may run through this graph: saved tensors must stay until release().
+  bool graph_is_kept() const { return graph_is_kept_; }
+
   /// How many gradients have been written.
   std::size_t written() const { return written_; }
 
@@ -70,6 +73,7 @@ class Gradients {
   Engine& engine_;
   Node& node_;
   bool dy_is_masked_;
+  bool graph_is_kept_;
   std::size_t written_ = 0;
 };
 
@@ -84,7 +88,7 @@ class Node {
   virtual const char* name() const = 0;
 
   /// Given dy, the gradient of the output, writes the gradients of all wanted inputs, each exactly
-  /// once.
+  /// once. May overwrite dy if it holds it alone (Tensor::holds_alone).
   virtual void backward(const Tensor& dy, Gradients& grads) = 0;
 
   /// Null unless the output is a ReLU's and backward asks dy_is_masked().

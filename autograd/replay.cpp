@@ -22,7 +22,7 @@ void Replay::look_at_parameters() {
   layouts_.resize(parameters_.size());
   gradients_.resize(parameters_.size());
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const GradState& state = *parameters_[i].grad_state();
+    GradState& state = *parameters_[i].grad_state();
     BRIGADE_CHECK(!state.hooks || state.hooks->list.empty(), "replay: parameter '",
                   parameters_[i].name(),
                   "' has a hook, which a replay would not call; remove it, or do not replay");
@@ -39,6 +39,7 @@ void Replay::look_at_parameters() {
       layouts_[i] = now;
     }
     gradients_[i] = gradient_of(state);
+    state.loan.call_in();                  // a replayed kernel writes to it and asks nobody
     parameters_[i].wait_until_readable();  // a replayed layer would not
   }
 }

@@ -109,6 +109,7 @@ void Variable::move_grad_to(const Tensor& place) const {
     place.copy_from(state.grad);
   }
   state.grad = place;
+  state.loan = Loan();  // what was lent keeps the old memory
   ++state.moves;
 }
 

@@ -8,6 +8,7 @@
 
 #include "autograd/hooks.h"
 #include "core/kernels.h"
+#include "core/loan.h"
 #include "core/tensor.h"
 
 namespace brigade::autograd {
@@ -75,6 +76,7 @@ struct GradState {
   /// Leaf: the gradient the optimizer reads, kept across steps (possibly a slice of a bucket).
   /// Otherwise: the sum of the contributions so far, alive only during backward.
   Tensor grad;
+  Loan loan;  ///< of the memory of `grad`, while that is not filled: a layer's output (linear.h)
   std::vector<Listener> listeners;
   Shape shape;
   DType dtype = DType::f32;
@@ -125,8 +127,9 @@ class Variable {
   /// zero_grad().
   Tensor grad() const;
 
-  /// Forgets the gradient's value but keeps its memory: the next contribution overwrites it. No
-  /// fill.
+  /// Forgets the gradient's value but keeps its memory: the next contribution overwrites it, and
+  /// the output of a layer before that (GradState::loan), so who wants to keep what grad() gave
+  /// must clone it. No fill.
   void zero_grad() const;
 
   /// The values are being written by another stream, as an optimizer does that runs while the next

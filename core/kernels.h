@@ -205,11 +205,12 @@ struct CpuKernels {
   /// y = max(x, 0), NaN stays NaN. x and y may be the same memory.
   template <class T>
   static void relu(Stream& s, std::int64_t n, const T* x, T* y);
-  /// dx = dy where y > 0, else 0; the mask is taken from the output, so x need not be kept.
+  /// dx = dy where y > 0, else 0; the mask is taken from the output, so x need not be kept. dx may
+  /// be dy.
   template <class T>
   static void relu_backward(Stream& s, std::int64_t n, const T* dy, const T* y, Scale scale, T* dx);
   /// The backward of ReLU and bias in one pass: dz = dy where y > 0, else 0, and db[c] =
-  /// Σ_r dz[r, c].   dy, y, dz: [rows, cols], dz other memory than dy and y   db: [cols]
+  /// Σ_r dz[r, c].   dy, y, dz: [rows, cols], dz may be dy   db: [cols]
   template <class T>
   static void relu_bias_backward(Stream& s, std::int64_t rows, std::int64_t cols, const T* dy,
                                  const T* y, T* dz, T* db);

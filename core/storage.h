@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 
 #include "core/allocator.h"
 
@@ -26,6 +27,15 @@ class Storage {
   }
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
+
+  /// Exchanges the memory: tensors over either find themselves in the other's from now on.
+  void swap(Storage& other) noexcept {
+    std::swap(allocator_, other.allocator_);
+    std::swap(owner_, other.owner_);
+    std::swap(device_, other.device_);
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+  }
 
   std::byte* data() const { return static_cast<std::byte*>(data_); }
   std::size_t bytes() const { return bytes_; }

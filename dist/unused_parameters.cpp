@@ -23,6 +23,7 @@ std::string_view to_string(UnusedPolicy policy) {
 void contribute_without_backward(const autograd::Variable& parameter) {
   autograd::GradState& state = *parameter.grad_state();
   if (!state.filled) {
+    state.loan.call_in();
     state.grad.zero();
     state.filled = true;
   } else if (state.synchronized) {

@@ -28,6 +28,23 @@ std::size_t updates_of(const Variable& input) {
   return input.requires_grad() ? input.grad_state()->updates : 0;
 }
 
+/// Memory for y [N, out]: if it fits there, that of W's gradient, as long as that is empty. y is
+/// read for the last time just before dW is written: by the layer behind this one for its dW, then
+/// for the mask of dy. Where W's gradient is accumulated, updates W at once or has no memory yet, y
+/// gets its own. To be called when W can be read: then nobody uses its gradient any more.
+Tensor empty_output(const Variable& w, const Shape& shape, DType dtype) {
+  if (grad_enabled() && w.requires_grad()) {
+    GradState& state = *w.grad_state();
+    const bool empty = state.grad.defined() && !state.filled && !state.in_place;
+    if (empty && state.dtype == dtype) {
+      if (Tensor lent = state.loan.lend(state.grad, shape); lent.defined()) {
+        return lent;
+      }
+    }
+  }
+  return Tensor::empty(shape, dtype, w.device());
+}
+
 class LinearNode final : public Node {
  public:
   /// `x` and `w` as they were multiplied. `mask`: of the ReLU behind the sums; undefined without.
@@ -47,16 +64,20 @@ class LinearNode final : public Node {
     // One kernel for dW and db. Not with bf16: there dW is of a rounded dz, db never is.
     const bool together = bias && grads.wanted(kWeight) && precision() == Precision::full &&
                           ops::sums_bias_with_weight(dy);
-    Tensor dz = dy;  // [N, out], the gradient before the ReLU
-    Tensor dz_sums;  // [out]
+    const bool in_place = dy.holds_alone();  // no hook has kept it
+    Tensor dz = dy;                          // [N, out], the gradient before the ReLU
+    Tensor dz_sums;                          // [out]
     if (relu_ && !grads.dy_is_masked()) {
-      dz = Tensor::empty_like(dy);
+      dz = in_place ? dy : Tensor::empty_like(dy);
       if (bias && !together) {
         dz_sums = Tensor::empty({dy.shape()[1]}, dy.dtype(), dy.device());
         ops::relu_bias_backward(dy, mask_.y, dz, dz_sums);
       } else {
         ops::relu_backward(dy, mask_.y, {}, dz);
       }
+    }
+    if (!grads.graph_is_kept()) {
+      mask_ = ReluMask();  // y, which may lie where dW is to be written
     }
     const Tensor dzf = factor(dz, precision());
     // dW and db first: the all-reduce waits for them, while dx is waited for by this thread alone.
@@ -151,9 +172,9 @@ Variable activated_linear(const Variable& x, const Variable& w, const Variable& 
   const Tensor bias = b.defined() ? b.data() : Tensor();
   BRIGADE_CHECK(x.shape().rank() == 2 && w.shape().rank() == 2,
                 "linear: expected x [N, in] and w [out, in], got ", x.shape(), " and ", w.shape());
-  Tensor y = Tensor::empty({x.shape()[0], w.shape()[0]}, x.data().dtype(), x.device());
   const Tensor xf = factor(x.data(), precision);
   const Tensor wf = factor(w.data(), precision);
+  Tensor y = empty_output(w, {x.shape()[0], w.shape()[0]}, x.data().dtype());
   ReluMask mask;
   if (activation == Activation::relu) {
     const bool wanted = x.requires_grad() || w.requires_grad() || b.requires_grad();

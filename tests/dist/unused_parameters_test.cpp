@@ -4,12 +4,16 @@
 
 #include <cmath>
 
+#include "autograd/engine.h"
+#include "autograd/functions/linear.h"
+#include "autograd/functions/mse_loss.h"
 #include "dist/data_parallel.h"
 #include "dist/single_process.h"
 #include "optim/sgd.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/fake_communicator.h"
 #include "tests/support/slopes.h"
+#include "tests/support/tensors.h"
 #include "tests/support/thread_world.h"
 
 namespace brigade::dist {
@@ -19,6 +23,7 @@ using test::backward_of;
 using test::gradient_of;
 using test::numbers;
 using test::thread_world;
+using test::values;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -44,6 +49,20 @@ TEST(UnusedParameters, AreNamedInALaterBackwardToo) {
     backward_of({{p[0], 1}, {p[1], 1}});
     EXPECT_THAT([&] { backward_of({{p[0], 1}}); }, ThrowsMessage<Error>(HasSubstr("'b'")));
   }
+}
+
+TEST(UnusedParameters, LeaveAnOutputAloneThatLiesInTheirGradient) {
+  SingleProcessCommunicator comm(kCpu);
+  const Tensor x = Tensor::from(std::vector<float>{1, 2, 3, 4}, {2, 2});
+  const autograd::Variable used(x.clone(), true, "used");
+  const autograd::Variable unused(x.clone(), true, "unused");
+  const DataParallel parallel({used, unused}, comm, finding(SyncMode::overlap));
+  const autograd::Variable y = autograd::linear(autograd::Variable(x), unused, {});
+  EXPECT_EQ(y.data().bytes(), unused.grad_state()->grad.bytes());
+  const autograd::Variable other = autograd::linear(autograd::Variable(x), used, {});
+  autograd::backward(autograd::mse_loss(other, Tensor::zeros({2, 2})));
+  EXPECT_EQ(values(unused.grad_state()->grad), std::vector<float>(4, 0.0F));
+  EXPECT_EQ(values(y.data()), (std::vector<float>{5, 11, 11, 25}));
 }
 
 TEST_P(UnusedParametersTest, OneThatSomeRankUsesHasTheAverageOnAll) {

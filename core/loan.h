@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+
+#include "core/tensor.h"
+
+namespace brigade {
+
+/// Memory that is lent out while its owner has no use for it.
+///
+/// A gradient is empty between the optimizer's step and the kernel of backward that writes it;
+/// until then an activation can lie there, and a training step needs no other memory for it. What
+/// is lent looks like any other tensor. If somebody still holds it when the memory is called in, it
+/// moves to memory of its own, and every handle and view of it with it, so lending is never wrong;
+/// where nobody does, calling in costs nothing. Only bare pointers into it (Tensor::data) do not
+/// follow.
+class Loan {
+ public:
+  /// A tensor of `shape` in the first bytes of `lender`, whose memory it keeps alive; undefined
+  /// when what was lent before has not come back, or has no room. Its values are whatever is there.
+  Tensor lend(const Tensor& lender, const Shape& shape);
+
+  /// The memory is needed: must be called before anything else is enqueued that writes to it. What
+  /// is still held moves, with a copy on the compute stream.
+  void call_in() {
+    if (borrower_.use_count() > 0) {
+      move_out();
+    }
+  }
+
+ private:
+  void move_out();
+
+  std::weak_ptr<Storage> borrower_;
+};
+
+}  // namespace brigade
