@@ -51,7 +51,7 @@ std::string plural(std::int64_t count, const char* word, const char* ending = "s
 
 std::string optimizer_text(const Options& o) {
   std::string text = fmt::format("{} lr {:g}", o.optimizer, o.lr);
-  if (o.fuses_update) {
+  if (o.updates_in_backward) {
     text += " in the product that computes dW";
   }
   if (o.optimizer == "sgd" && o.momentum > 0.0) {

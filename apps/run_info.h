@@ -56,7 +56,7 @@ struct RunInfo {
             .optimizer_state = options.optimizer != "sgd" ? 2
                                : options.momentum > 0.0   ? 1
                                                           : 0,
-            .fused_update = options.fuses_update,
+            .fused_update = options.updates_in_backward,
             .masks_in_product = device.is_cuda()};
   }
 };

@@ -35,7 +35,7 @@ std::string cuda_graph_obstacle(const Options& options, const std::string& comm)
 Options decided(const Options& options, int ranks) {
   Options result = options;
   const bool possible = ranks == 1 && fused_update_obstacle(options).empty();
-  result.fuses_update =
+  result.updates_in_backward =
       options.fused_update == "on" || (options.fused_update == "auto" && possible);
   return result;
 }
@@ -166,7 +166,7 @@ std::unique_ptr<optim::Optimizer> make_optimizer(
                                                                      .momentum = o.momentum,
                                                                      .weight_decay = o.weight_decay,
                                                                      .nesterov = o.nesterov});
-    if (o.fuses_update) {
+    if (o.updates_in_backward) {
       sgd->update_in_backward();
     }
     return sgd;

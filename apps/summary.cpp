@@ -59,7 +59,7 @@ Json config_json(const RunInfo& info) {
           {"piece_mb", o.piece_mb.value_or(o.bucket_mb)},
           {"optimizer_overlap", o.optimizer_overlap},
           {"cross_step", o.cross_step},
-          {"fused_update", o.fuses_update},
+          {"fused_update", o.updates_in_backward},
           {"rebuild_buckets", o.rebuild_buckets},
           {"comm_hook", o.comm_hook},
           {"tf32", o.tf32},

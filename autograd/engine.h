@@ -20,8 +20,9 @@ struct BackwardOptions {
 /// Runs on the calling thread and only enqueues on the compute stream. Backwards that share a leaf
 /// must come one after the other. Errors: root is not a scalar or requires no gradient; the graph
 /// was freed by an earlier backward; a function did not deliver a gradient it owes. After an error
-/// gradients are unspecified, counters are reset, and the next backward starts clean (unless a
-/// listener refuses it, as a DataParallel does that had all-reduces in flight).
+/// gradients are unspecified, counters are reset, and the next backward starts clean (unless it
+/// goes through a node of the failed one that was freed, or a listener refuses it, as a
+/// DataParallel does that had all-reduces in flight).
 void backward(const Variable& root, BackwardOptions options = {});
 
 /// One backward pass; backward() makes one, Gradients (node.h) reports to it.

@@ -5,25 +5,41 @@
 #include "core/recording.h"
 
 namespace brigade {
+namespace {
+
+void move_to_own_memory(Storage& borrower) {
+  const Device device = borrower.device();
+  Storage place(Context::current().allocator(device), borrower.bytes());
+  dispatch(device, [&]<class K>(K) {
+    call(compute_stream(device), K::copy, place.data(), borrower.data(), borrower.bytes());
+  });
+  borrower.swap(place);
+}
+
+}  // namespace
 
 Tensor Loan::lend(const Tensor& lender, const Shape& shape) {
-  if (!borrower_.expired() || shape.numel() > lender.numel()) {
+  const std::shared_ptr<Storage> earlier = borrower_.lock();
+  if (closed_ || (earlier && earlier->lent()) || shape.numel() > lender.numel()) {
     return {};
   }
-  const Tensor lent = lender.with_own_storage(shape);
+  const Tensor lent = lender.lent(shape);
   borrower_ = lent.storage();
   return lent;
 }
 
 void Loan::move_out() {
   const std::shared_ptr<Storage> borrower = borrower_.lock();
+  if (borrower->lent()) {
+    move_to_own_memory(*borrower);  // may throw, and then it still lies here
+  }
   borrower_.reset();
-  const Device device = borrower->device();
-  Storage place(Context::current().allocator(device), borrower->bytes());
-  dispatch(device, [&]<class K>(K) {
-    call(compute_stream(device), K::copy, place.data(), borrower->data(), borrower->bytes());
-  });
-  borrower->swap(place);
+}
+
+void end_loan(const Tensor& tensor) {
+  if (tensor.storage()->lent()) {
+    move_to_own_memory(*tensor.storage());
+  }
 }
 
 }  // namespace brigade

@@ -11,13 +11,17 @@ namespace brigade {
 /// A gradient is empty between the optimizer's step and the kernel of backward that writes it;
 /// until then an activation can lie there, and a training step needs no other memory for it. What
 /// is lent looks like any other tensor. If somebody still holds it when the memory is called in, it
-/// moves to memory of its own, and every handle and view of it with it, so lending is never wrong;
-/// where nobody does, calling in costs nothing. Only bare pointers into it (Tensor::data) do not
-/// follow.
+/// moves to memory of its own, and every handle and view of it with it; that costs an allocation
+/// and a copy, and nothing where nobody holds it.
+///
+/// What does not follow: bare pointers into it (Tensor::data), and work on other streams than the
+/// compute stream that has not been waited for. Who enqueues such work calls end_loan() first, as
+/// dist::Communicator does.
 class Loan {
  public:
   /// A tensor of `shape` in the first bytes of `lender`, whose memory it keeps alive; undefined
-  /// when what was lent before has not come back, or has no room. Its values are whatever is there.
+  /// when what was lent before still lies there, has no room, or the loan is closed. Its values are
+  /// whatever is there.
   Tensor lend(const Tensor& lender, const Shape& shape);
 
   /// The memory is needed: must be called before anything else is enqueued that writes to it. What
@@ -28,10 +32,17 @@ class Loan {
     }
   }
 
+  /// Nothing is lent from now on: somebody may still be writing to the memory.
+  void close() noexcept { closed_ = true; }
+
  private:
   void move_out();
 
   std::weak_ptr<Storage> borrower_;
+  bool closed_ = false;
 };
+
+/// Moves `tensor` to memory of its own if its memory is lent, as Loan::call_in does.
+void end_loan(const Tensor& tensor);
 
 }  // namespace brigade

@@ -85,9 +85,9 @@ Tensor Tensor::spanning(std::int64_t numel) const {
   return view;
 }
 
-Tensor Tensor::with_own_storage(const Shape& shape) const {
+Tensor Tensor::lent(const Shape& shape) const {
   Tensor view = flat_view(0, shape);
-  view.storage_ = make_recycled<Storage>(storage_, bytes(), view.nbytes(), device());
+  view.storage_ = make_recycled<Storage>(storage_, bytes(), view.nbytes(), device(), /*lent=*/true);
   view.byte_offset_ = 0;
   return view;
 }

@@ -59,8 +59,9 @@ class Tensor {
   bool in_memory_stats() const { return storage_->in_memory_stats(); }
   bool same_storage(const Tensor& other) const { return storage_ == other.storage_; }
   const std::shared_ptr<Storage>& storage() const { return storage_; }
-  /// Whether no other tensor has a part in the memory, so that nobody sees it overwritten.
-  bool holds_alone() const { return storage_.use_count() == 1; }
+  /// Whether no other tensor has a part in the memory and nobody else owns it, so that nobody sees
+  /// it overwritten.
+  bool holds_alone() const { return storage_.use_count() == 1 && in_memory_stats(); }
 
   /// Views. Errors: another number of elements; out of range.
   Tensor reshape(const Shape& shape) const;
@@ -72,7 +73,7 @@ class Tensor {
 
   /// The first elements of the same memory under a Storage of their own, which keeps this tensor's
   /// and can be moved away without it (core/loan.h).
-  Tensor with_own_storage(const Shape& shape) const;
+  Tensor lent(const Shape& shape) const;
 
   /// A copy on `device`; this tensor itself when it is there already.
   Tensor to(Device device) const;

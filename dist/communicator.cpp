@@ -5,6 +5,7 @@
 
 #include "core/context.h"
 #include "core/error.h"
+#include "core/loan.h"
 #include "core/trace.h"
 
 namespace brigade::dist {
@@ -47,6 +48,7 @@ std::unique_ptr<Communicator> Communicator::split(int /*color*/, int /*key*/) {
 //
 Work Communicator::enqueue(const Tensor& payload, std::string_view label,
                            std::function<void(Collectives&)> collective) {
+  end_loan(payload);  // a layer's output would be overwritten by backward while it travels
   Stream& compute = compute_stream(payload.device());
   Stream& comm = comm_stream();
   const Timing timing = event_times() ? Timing::on : Timing::off;

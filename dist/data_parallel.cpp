@@ -26,23 +26,6 @@ MakeBuffer memory_of(Communicator& comm) {
 
 }  // namespace
 
-BucketPolicy bucket_policy(const DataParallelOptions& options) {
-  return {.by = options.mode == SyncMode::per_param ? BucketBy::parameter : options.bucket_by,
-          .groups = options.bucket_groups,
-          .cap_bytes = options.bucket_bytes,
-          .first_cap_bytes = options.first_bucket_bytes,
-          .last_cap_bytes = options.last_bucket_bytes};
-}
-
-BucketPlan plan_buckets(std::span<const autograd::Variable> parameters,
-                        const DataParallelOptions& options) {
-  if (!options.plan.empty()) {
-    return options.plan;
-  }
-  const std::vector<PlanParameter> planned = plan_parameters(parameters);
-  return assign_buckets(planned, expected_order(planned), bucket_policy(options));
-}
-
 DataParallel::DataParallel(std::vector<autograd::Variable> parameters, Communicator& comm,
                            const DataParallelOptions& options)
     : parameters_(autograd::trainable(parameters)),
@@ -166,9 +149,17 @@ void DataParallel::on_backward_begin() {
 
 void DataParallel::note_lost_updates() noexcept {
   if (updates_ != nullptr && !updates_->all_made() && refusal_ == nullptr) {
-    refusal_ =
+    refuse(
         "updates in flight have failed or were dropped, so the ranks no longer hold the same "
-        "weights";
+        "weights");
+  }
+}
+
+/// Collectives that nobody waits for may still write to the gradients.
+void DataParallel::refuse(const char* why) noexcept {
+  refusal_ = why;
+  for (const autograd::Variable& parameter : parameters_) {
+    parameter.grad_state()->loan.close();
   }
 }
 
@@ -312,9 +303,9 @@ void DataParallel::rebuild_buckets() {
 // alike.
 void DataParallel::on_backward_abort() noexcept {
   if (collectives_before_ && comm_.collectives() != collectives_before_) {
-    refusal_ =
+    refuse(
         "an earlier backward failed with an all-reduce in flight, so the ranks no longer execute "
-        "the same collectives";
+        "the same collectives");
   }
   collectives_before_.reset();
   ready_order_.forget();

@@ -12,51 +12,13 @@
 #include "dist/bucket.h"
 #include "dist/comm_hook.h"
 #include "dist/communicator.h"
+#include "dist/data_parallel_options.h"
 #include "dist/grad_sync.h"
 #include "dist/ready_order.h"
 #include "dist/unused_parameters.h"
 #include "dist/update_in_flight.h"
 
 namespace brigade::dist {
-
-/// What to do with the initial parameter values of the ranks.
-enum class InitSync {
-  /// They must be equal; a difference is an error that names rank, parameter and how much.
-  verify,
-  /// Rank 0's values win.
-  broadcast
-};
-
-struct DataParallelOptions {
-  SyncMode mode = SyncMode::overlap;
-  std::size_t bucket_bytes = 25U << 20U;
-  InitSync init_sync = InitSync::verify;
-  /// How a bucket is brought together; with naive, which has no buckets, only as the default says.
-  std::shared_ptr<CommHook> hook = std::make_shared<PlainAllReduce>();
-  UnusedPolicy unused = UnusedPolicy::refuse;
-  BucketPlan plan = {};  ///< the same on every rank; empty: made by bucket_policy()
-
-  /// @name What makes a bucket, where no plan is given; see bucket_plan.h.
-  /// @{
-  BucketBy bucket_by = BucketBy::size;
-  std::size_t bucket_groups = 2;                       ///< with BucketBy::groups
-  std::optional<std::size_t> first_bucket_bytes = {};  ///< empty: bucket_bytes
-  std::optional<std::size_t> last_bucket_bytes = {};   ///< likewise
-  /// @}
-  /// All-reduce large buckets as several collectives of at most piece_bytes each.
-  bool split_tensors = false;
-  std::optional<std::size_t> piece_bytes = {};  ///< empty: bucket_bytes
-  /// Make the buckets anew, once, from the order in which the first synchronised backward has
-  /// produced the gradients; see ready_order.h. A given plan is never changed.
-  bool rebuild_buckets = true;
-};
-
-/// What makes a bucket with these options. With per_param: one parameter each.
-BucketPolicy bucket_policy(const DataParallelOptions& options);
-
-/// The plan that a DataParallel with these options starts with.
-BucketPlan plan_buckets(std::span<const autograd::Variable> parameters,
-                        const DataParallelOptions& options);
 
 /// Makes N ranks train one model: each computes on its own samples, and after every backward all
 /// hold the same, averaged gradients.
@@ -172,6 +134,7 @@ class DataParallel final : public autograd::GradListener {
   void connect();
   void end_updates_in_flight();
   void note_lost_updates() noexcept;
+  void refuse(const char* why) noexcept;
   void check_not_refused() const;
   void rebuild_buckets();
 

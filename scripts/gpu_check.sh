@@ -195,8 +195,8 @@ bench() {
   for round in $(seq "${ROUNDS:-2}"); do
     part "bench-$name-brigade-$round" 60 "${ours[@]}" --out "$work/bench-$name-$round"
     part "bench-$name-brigade-graph-$round" 60 "${ours[@]}" --cuda-graph --out "$work/bench-$name-graph-$round"
-    part "bench-$name-brigade-unfused-$round" 60 "${ours[@]}" --cuda-graph --fused-update off \
-      --out "$work/bench-$name-unfused-$round"
+    part "bench-$name-brigade-graph-unfused-$round" 60 "${ours[@]}" --cuda-graph --fused-update off \
+      --out "$work/bench-$name-graph-unfused-$round"
     part "bench-$name-brigade-plain-$round" 60 env BRIGADE_EPILOGUES=0 "${ours[@]}" --cuda-graph \
       --out "$work/bench-$name-plain-$round"
     if [ "$has_torch" = yes ]; then
@@ -294,20 +294,20 @@ def memory_floor(bench):
 
 speed = {}
 for bench in sorted({part.split("-brigade")[0].removeprefix("bench-") for part in parts if "-brigade" in part}):
-    who = ("brigade", "brigade-graph", "brigade-unfused", "brigade-plain", "torch", "torch-graph", "torch-compile",
+    who = ("brigade", "brigade-graph", "brigade-graph-unfused", "brigade-plain", "torch", "torch-graph", "torch-compile",
            "torch-compile-graph")
     every = {one: steps(bench, one) for one in who}
     speed[bench] = {f"{one}_step_ms": statistics.median(every[one]) if every[one] else None for one in who}
     speed[bench]["spread_ms"] = {one: [min(some), max(some)] for one, some in every.items() if some}
     floor = memory_floor(bench)
     best = min((some for one in ("brigade", "brigade-graph") if (some := speed[bench][f"{one}_step_ms"])), default=None)
-    unfused = speed[bench]["brigade-unfused_step_ms"]
+    unfused = speed[bench]["brigade-graph-unfused_step_ms"]
     speed[bench].update({"memory_floor_ms": floor, "of_memory_floor": unfused / floor if unfused and floor else None,
                          "fused_of_its_floor": best / (floor * 2 / 3) if best and floor else None})
     for ours, theirs in (("brigade", "torch"), ("brigade", "torch-compile"), ("brigade-graph", "torch"),
                          ("brigade-graph", "torch-graph"), ("brigade-graph", "torch-compile"),
-                         ("brigade-graph", "torch-compile-graph"), ("brigade-unfused", "torch-graph"),
-                         ("brigade-unfused", "torch-compile-graph"), ("brigade-graph", "brigade-unfused"),
+                         ("brigade-graph", "torch-compile-graph"), ("brigade-graph-unfused", "torch-graph"),
+                         ("brigade-graph-unfused", "torch-compile-graph"), ("brigade-graph", "brigade-graph-unfused"),
                          ("brigade-graph", "brigade-plain")):
         a, b = speed[bench][f"{ours}_step_ms"], speed[bench][f"{theirs}_step_ms"]
         speed[bench][f"{ours}_over_{theirs}"] = a / b if a and b else None

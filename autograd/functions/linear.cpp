@@ -30,13 +30,14 @@ std::size_t updates_of(const Variable& input) {
 
 /// Memory for y [N, out]: if it fits there, that of W's gradient, as long as that is empty. y is
 /// read for the last time just before dW is written: by the layer behind this one for its dW, then
-/// for the mask of dy. Where W's gradient is accumulated, updates W at once or has no memory yet, y
-/// gets its own. To be called when W can be read: then nobody uses its gradient any more.
+/// for the mask of dy. Where W's gradient is accumulated or has no memory yet, y gets its own, and
+/// on a CPU also where backward updates W at once: pages that nobody touches take no memory there.
+/// To be called when W can be read: then nobody uses its gradient any more.
 Tensor empty_output(const Variable& w, const Shape& shape, DType dtype) {
   if (grad_enabled() && w.requires_grad()) {
     GradState& state = *w.grad_state();
-    const bool empty = state.grad.defined() && !state.filled && !state.in_place;
-    if (empty && state.dtype == dtype) {
+    const bool untouched = state.in_place && !state.device.is_cuda();
+    if (state.grad.defined() && !state.filled && !untouched && state.dtype == dtype) {
       if (Tensor lent = state.loan.lend(state.grad, shape); lent.defined()) {
         return lent;
       }
@@ -64,20 +65,11 @@ class LinearNode final : public Node {
     // One kernel for dW and db. Not with bf16: there dW is of a rounded dz, db never is.
     const bool together = bias && grads.wanted(kWeight) && precision() == Precision::full &&
                           ops::sums_bias_with_weight(dy);
-    const bool in_place = dy.holds_alone();  // no hook has kept it
-    Tensor dz = dy;                          // [N, out], the gradient before the ReLU
-    Tensor dz_sums;                          // [out]
-    if (relu_ && !grads.dy_is_masked()) {
-      dz = in_place ? dy : Tensor::empty_like(dy);
-      if (bias && !together) {
-        dz_sums = Tensor::empty({dy.shape()[1]}, dy.dtype(), dy.device());
-        ops::relu_bias_backward(dy, mask_.y, dz, dz_sums);
-      } else {
-        ops::relu_backward(dy, mask_.y, {}, dz);
-      }
-    }
+    Tensor dz_sums;  // [out]
+    const Tensor dz = masked(dy, grads, bias && !together, dz_sums);
     if (!grads.graph_is_kept()) {
       mask_ = ReluMask();  // y, which may lie where dW is to be written
+      released = true;     // also if something fails from here on
     }
     const Tensor dzf = factor(dz, precision());
     // dW and db first: the all-reduce waits for them, while dx is waited for by this thread alone.
@@ -118,6 +110,22 @@ class LinearNode final : public Node {
                   ": another backward has updated '", inputs[kWeight] ? inputs[kWeight]->name : "x",
                   "' since forward has read it; with updates in backward each backward needs a "
                   "forward of its own");
+  }
+
+  /// dz [N, out], the gradient before the ReLU, in the place of dy unless a hook has kept that. On
+  /// request, where a mask is to be applied, the sums of its columns as well, in the same pass.
+  Tensor masked(const Tensor& dy, const Gradients& grads, bool sums_wanted, Tensor& sums) const {
+    if (!relu_ || grads.dy_is_masked()) {
+      return dy;
+    }
+    Tensor dz = dy.holds_alone() ? dy : Tensor::empty_like(dy);
+    if (sums_wanted) {
+      sums = Tensor::empty({dy.shape()[1]}, dy.dtype(), dy.device());
+      ops::relu_bias_backward(dy, mask_.y, dz, sums);
+    } else {
+      ops::relu_backward(dy, mask_.y, {}, dz);
+    }
+    return dz;
   }
 
   void write_dx(const Tensor& dzf, Gradients& grads) const {

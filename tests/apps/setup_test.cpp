@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "tests/support/thread_world.h"
@@ -19,6 +20,25 @@ TEST(Setup, SaysThatMatrixProductsAreTf32s) {
   EXPECT_THAT(libraries_of(options, kCpu), Not(HasSubstr("TF32")));
   options.tf32 = true;
   EXPECT_THAT(libraries_of(options, kCpu), EndsWith(", TF32"));
+}
+
+TEST(Setup, OneRankUpdatesInBackwardWhereNothingNeedsGradients) {
+  Options plain;
+  EXPECT_TRUE(decided(plain, 1).updates_in_backward);
+  EXPECT_FALSE(decided(plain, 2).updates_in_backward) << "the others' gradients come later";
+  plain.fused_update = "off";
+  EXPECT_FALSE(decided(plain, 1).updates_in_backward);
+  const std::vector<void (*)(Options&)> obstacles{
+      [](Options& o) { o.optimizer = "adam"; }, [](Options& o) { o.momentum = 0.9; },
+      [](Options& o) { o.accum = 2; },          [](Options& o) { o.optimizer_overlap = true; },
+      [](Options& o) { o.cross_step = true; },  [](Options& o) { o.clip_norm = 1.0; },
+      [](Options& o) { o.comm_hook = "fp16"; }, [](Options& o) { o.find_unused = true; },
+      [](Options& o) { o.static_graph = true; }};
+  for (std::size_t i = 0; i < obstacles.size(); ++i) {
+    Options options;
+    obstacles[i](options);
+    EXPECT_FALSE(decided(options, 1).updates_in_backward) << i;
+  }
 }
 
 TEST(Setup, SaysWhereNcclFlagsDoNothing) {

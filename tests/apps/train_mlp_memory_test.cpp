@@ -64,10 +64,12 @@ TEST_F(Memory, OptimizersDiffer) {
 
 TEST_F(Memory, AReplaysOwnIsCounted) {
   // Batches larger than what is tested at a time, so that the peak is a training step's.
-  const std::string large = "--batch 512 --train-samples 2048 ";
-  const std::uint64_t plain = memory_of(large)["activations_and_rest"];
-  EXPECT_GE(memory_of(large + "--replay")["activations_and_rest"], plain);
-  EXPECT_GT(plain, 512 * (8 + 8 + 24 + 24) * sizeof(float));
+  for (const std::string update : {"on ", "off "}) {
+    const std::string large = "--batch 512 --train-samples 2048 --fused-update " + update;
+    const std::uint64_t plain = memory_of(large)["activations_and_rest"];
+    EXPECT_GE(memory_of(large + "--replay")["activations_and_rest"], plain);
+    EXPECT_GT(plain, 512 * (8 + 8 + 24 + 24) * sizeof(float));
+  }
 }
 
 TEST_F(Memory, GradientsSharedWithOtherRanksAreCounted) {

@@ -8,7 +8,8 @@
 //   step     as it is
 //   kernels  the same step replayed (autograd/replay.h): what it calls, without building its graph
 //   GEMMs    of the same shapes and transpositions in the same order on as many different buffers,
-//            so that what is in a cache for one is in it for the other
+//            so that what is in a cache for one is in it for the other; a layer's output lies in
+//            its gradient's memory where it does so in the step
 //
 // and, for both, memory: the least that an optimizer's pass must move. It reads a weight and its
 // gradient and writes the weight, 12 bytes per weight at the bandwidth that one plain loop over
@@ -75,36 +76,41 @@ double median(std::vector<double> values) {
 /// weights.
 class Floor {
  public:
-  explicit Floor(const Sizes& sizes) {
+  enum class Dw { written, added_to_w };
+
+  explicit Floor(const Sizes& sizes) : x_(random({sizes.batch, sizes.width})) {
     for (int layer = 0; layer < sizes.depth; ++layer) {
       weights_.push_back(random({sizes.width, sizes.width}));
       grads_.push_back(random({sizes.width, sizes.width}));
-      activations_.push_back(random({sizes.batch, sizes.width}));
+      outputs_.push_back(random({sizes.batch, sizes.width}));
+      // As in the step: a layer's output lies in its gradient, if it fits and dW is written there.
+      in_grads_.push_back(sizes.batch <= sizes.width
+                              ? grads_.back().flat_view(0, {sizes.batch, sizes.width})
+                              : outputs_.back());
     }
-    activations_.push_back(random({sizes.batch, sizes.width}));
     for (Tensor& delta : deltas_) {
       delta = random({sizes.batch, sizes.width});
     }
   }
 
-  enum class Dw { written, added_to_w };
-
   void multiply(Dw dw) {
+    std::vector<Tensor>& outputs = dw == Dw::written ? in_grads_ : outputs_;
+    const auto input = [&](std::size_t i) -> const Tensor& { return i > 0 ? outputs[i - 1] : x_; };
     const std::size_t depth = weights_.size();
     for (std::size_t i = 0; i < depth; ++i) {
-      ops::gemm(activations_[i], Trans::no, weights_[i], Trans::yes, {}, activations_[i + 1]);
+      ops::gemm(input(i), Trans::no, weights_[i], Trans::yes, {}, outputs[i]);
     }
     for (std::size_t i = depth; i-- > 0;) {
       const Tensor& dy = deltas_[(i + 1) % 2];
       if (dw == Dw::written) {
-        ops::gemm(dy, Trans::yes, activations_[i], Trans::no, {}, grads_[i]);
+        ops::gemm(dy, Trans::yes, input(i), Trans::no, {}, grads_[i]);
       }
       if (i > 0) {
         ops::gemm(dy, Trans::no, weights_[i], Trans::no, {}, deltas_[i % 2]);
       }
       if (dw == Dw::added_to_w) {
         const Scale step{.alpha = kTiny, .beta = 1.0};
-        ops::gemm(dy, Trans::yes, activations_[i], Trans::no, step, weights_[i]);
+        ops::gemm(dy, Trans::yes, input(i), Trans::no, step, weights_[i]);
       }
     }
   }
@@ -117,7 +123,7 @@ class Floor {
 
   /// Of multiply().
   double flop() const {
-    const auto rows = static_cast<double>(activations_.front().shape()[0]);
+    const auto rows = static_cast<double>(x_.shape()[0]);
     const auto gemms = static_cast<double>(3 * weights_.size() - 1);
     return 2.0 * gemms * rows * static_cast<double>(weights_.front().numel());
   }
@@ -135,10 +141,12 @@ class Floor {
     return values;
   }
 
-  std::vector<Tensor> weights_;      // [width, width]
-  std::vector<Tensor> grads_;        // [width, width]
-  std::vector<Tensor> activations_;  // [batch, width]; input, then every layer's output
-  std::array<Tensor, 2> deltas_;     // [batch, width], by turns, as an allocator reuses them
+  Tensor x_;                      // [batch, width]
+  std::vector<Tensor> weights_;   // [width, width]
+  std::vector<Tensor> grads_;     // [width, width]
+  std::vector<Tensor> outputs_;   // [batch, width], of every layer
+  std::vector<Tensor> in_grads_;  // likewise
+  std::array<Tensor, 2> deltas_;  // [batch, width], by turns, as an allocator reuses them
 };
 
 class FullStep {

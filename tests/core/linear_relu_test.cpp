@@ -89,6 +89,14 @@ TYPED_TEST(LinearRelu, BackwardEqualsReluBackwardAndThenColumnSum) {
       ops::relu_bias_backward(dy, y, dz, db);
       this->expect_same_bits(dz, expected);
       this->expect_same_bits(db, expected_sums);
+      Tensor in_place = dy.clone();
+      ops::relu_backward(in_place, y, {}, in_place);
+      this->expect_same_bits(in_place, expected);
+      in_place = dy.clone();
+      db = this->garbage({cols});
+      ops::relu_bias_backward(in_place, y, in_place, db);
+      this->expect_same_bits(in_place, expected);
+      this->expect_same_bits(db, expected_sums);
     }
   }
 }

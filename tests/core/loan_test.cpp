@@ -2,7 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <memory>
+
+#include "core/config.h"
 #include "core/context.h"
+#include "core/error.h"
 #include "core/ops.h"
 #include "core/recording.h"
 #include "tests/support/tensors.h"
@@ -71,6 +75,42 @@ TEST(Loan, KeepsTheLendersMemory) {
   const Tensor lent = loan.lend(lender, {2});
   lender = test::poisoned({2});
   EXPECT_THAT(values(lent), ElementsAre(1, 2));
+}
+
+TEST(Loan, IsNotForgottenWhereThereIsNoMemoryToMoveTo) {
+  if (kSanitized) {
+    GTEST_SKIP() << "a sanitizer ends the program";
+  }
+  Loan loan;
+  const auto owner = std::make_shared<int>();
+  // No machine has as much; nobody reads it.
+  const Tensor lender = Tensor::over(owner, reinterpret_cast<std::byte*>(owner.get()),
+                                     {std::int64_t{1} << 58}, DType::f32);
+  const Tensor lent = loan.lend(lender, lender.shape());
+  EXPECT_THROW(loan.call_in(), OutOfMemoryError);
+  EXPECT_EQ(lent.bytes(), lender.bytes());
+  EXPECT_FALSE(loan.lend(lender, {1}).defined());
+}
+
+TEST(Loan, EndsForOneWhoNeedsItLonger) {
+  Loan loan;
+  Tensor lender = f32({1, 2}, {2});
+  const Tensor lent = loan.lend(lender, {2});
+  end_loan(lent);
+  EXPECT_NE(lent.bytes(), lender.bytes());
+  const Tensor next = loan.lend(lender, {2});
+  EXPECT_EQ(next.bytes(), lender.bytes()) << "the memory is free";
+  const std::byte* own = lent.bytes();
+  end_loan(lent);
+  EXPECT_EQ(lent.bytes(), own);
+  EXPECT_THAT(values(lent), ElementsAre(1, 2));
+}
+
+TEST(Loan, IsRefusedOnceItIsClosed) {
+  Loan loan;
+  const Tensor lender = Tensor::zeros({2});
+  loan.close();
+  EXPECT_FALSE(loan.lend(lender, {1}).defined());
 }
 
 TEST(Loan, MovesInEveryReplay) {

@@ -209,6 +209,9 @@ TEST(FailedBackward, BehindACollectiveRefusesTheNextOne) {
           "data parallel: an earlier backward failed with an all-reduce in flight, so the ranks no "
           "longer execute the same collectives; end the job";
       EXPECT_ERROR(backward_of({{p[0], 1}, {p[1], 1}}), refusal) << to_string(mode);
+      for (const autograd::Variable& each : p) {  // it may still be on its way
+        EXPECT_FALSE(each.grad_state()->loan.lend(each.grad_state()->grad, {}).defined());
+      }
       const auto scope = parallel.no_sync();
       EXPECT_ERROR(backward_of({{p[0], 1}, {p[1], 1}}), refusal) << to_string(mode);
     });

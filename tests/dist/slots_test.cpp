@@ -1,12 +1,14 @@
 // Which parameters have a slot in a bucket: tied ones share one, frozen ones have none.
 #include <gmock/gmock.h>
 
+#include "autograd/functions/linear.h"
 #include "autograd/functions/scale.h"
 #include "core/ops.h"
 #include "dist/data_parallel.h"
 #include "dist/single_process.h"
 #include "optim/sgd.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/fake_communicator.h"
 #include "tests/support/slopes.h"
 #include "tests/support/thread_world.h"
 
@@ -106,6 +108,19 @@ TEST(FrozenParameters, ThawedAfterConstructionAreAnErrorOfTheNextBackward) {
   EXPECT_ERROR(backward_of({{p[0], 1}, {p[1], 1}}),
                "data parallel: parameter 'b' was frozen when DataParallel was made and trains now; "
                "make a new DataParallel");
+}
+
+TEST(DataParallel, AnOutputThatTravelsDoesNotLieInAGradient) {
+  test::FakeCommunicator comm(2);
+  const autograd::Variable w(Tensor::zeros({2, 2}), true, "w");
+  const DataParallel parallel({w}, comm, {});
+  const autograd::Variable x(Tensor::zeros({2, 2}));
+  const autograd::Variable y = autograd::linear(x, w, {});
+  EXPECT_EQ(y.data().bytes(), w.grad_state()->grad.bytes());
+  comm.all_reduce(y.data());  // backward could overwrite it on its way
+  EXPECT_NE(y.data().bytes(), w.grad_state()->grad.bytes());
+  comm.stream().flush();
+  EXPECT_EQ(comm.reduced.back(), y.data().bytes());
 }
 
 TEST(DataParallel, RefusesWhatWasComputed) {

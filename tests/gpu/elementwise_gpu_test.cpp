@@ -73,6 +73,7 @@ TYPED_TEST(ElementwiseOnGpu, ReluBackwardEqualsTheCpu) {
       const Tensor dx = beta == 0.0 ? this->garbage({n}) : this->numbers({n}, 3);
       this->expect_same({this->numbers({n}, 1), this->numbers({n}, 2), dx}, [beta](Tensors& t) {
         ops::relu_backward(t[0], t[1], {.alpha = 0.5, .beta = beta}, t[2]);
+        ops::relu_backward(t[0], t[1], {}, t[0]);
       });
     }
   }
@@ -86,8 +87,12 @@ TYPED_TEST(ElementwiseOnGpu, ReluBiasBackwardEqualsTheCpu) {
         dy.data<TypeParam>()[i] = std::numeric_limits<TypeParam>::quiet_NaN();
       }
       this->expect_same(
-          {dy, this->numbers({rows, cols}, 2), this->garbage({rows, cols}), this->garbage({cols})},
-          [](Tensors& t) { ops::relu_bias_backward(t[0], t[1], t[2], t[3]); },
+          {dy, this->numbers({rows, cols}, 2), this->garbage({rows, cols}), this->garbage({cols}),
+           this->garbage({cols})},
+          [](Tensors& t) {
+            ops::relu_bias_backward(t[0], t[1], t[2], t[3]);
+            ops::relu_bias_backward(t[0], t[1], t[0], t[4]);
+          },
           static_cast<double>(rows + 1) * this->kTolerance);
     }
   }

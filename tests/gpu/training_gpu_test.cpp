@@ -3,6 +3,8 @@
 #include <memory>
 
 #include "autograd/engine.h"
+#include "autograd/functions/linear.h"
+#include "autograd/functions/mse_loss.h"
 #include "autograd/replay.h"
 #include "core/context.h"
 #include "core/error.h"
@@ -121,6 +123,24 @@ TEST_F(TrainingOnGpu, WeightsAfterTwentyStepsEqualTheCpu) {
     EXPECT_LT(relative_distance(gpu[i].data().to_vector<float>(), cpu[i].data().to_vector<float>()),
               1e-4)
         << cpu[i].name();
+  }
+}
+
+TEST_F(TrainingOnGpu, AnOutputThatIsHeldMovesBeforeDwIsWrittenInItsPlace) {
+  for (const bool in_backward : {false, true}) {
+    Twins twins;
+    optim::SGD optimizer(twins.gpu.parameters(), {.lr = 0.1});  // gives gradients their memory
+    if (in_backward) {
+      optimizer.update_in_backward();
+    }
+    const std::vector<Variable> parameters = twins.gpu.parameters();
+    const Variable y = linear_relu(Variable(make_batch().to(kGpu)), parameters[0], parameters[1]);
+    EXPECT_EQ(y.data().bytes(), parameters[0].grad_state()->grad.bytes());
+    const std::vector<float> before = y.data().to_vector<float>();
+    const Tensor target = Tensor::zeros(y.shape(), DType::f32, kGpu);
+    autograd::backward(autograd::mse_loss(y, target));
+    EXPECT_EQ(y.data().to_vector<float>(), before);
+    EXPECT_NE(y.data().bytes(), parameters[0].grad_state()->grad.bytes());
   }
 }
 
