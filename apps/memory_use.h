@@ -17,9 +17,9 @@ struct MemoryUse {
   std::uint64_t weights = 0;          ///< the buckets' weights, padding included, and frozen ones
   std::uint64_t gradients = 0;        ///< the buckets' gradients: there are no others
   std::uint64_t optimizer_state = 0;  ///< momentum: one number per weight; Adam: two
-  /// Everything else at the moment of the peak: activations and their gradients, batches, what a
-  /// communication hook keeps, the copy of a bucket that is being moved, and up to 255 bytes of
-  /// rounding per tensor.
+  /// Everything else at the moment of the peak: activations that lie in no gradient (core/loan.h),
+  /// their own gradients, batches, what a communication hook keeps, the copy of a bucket that is
+  /// being moved, and up to 255 bytes of rounding per tensor.
   std::uint64_t activations_and_rest = 0;
   /// Most bytes in live tensors at one time since the data set was loaded: the sum of the above.
   std::uint64_t peak = 0;

@@ -15,8 +15,8 @@ namespace brigade::apps {
 namespace {
 
 /// Tests on small batches would take long and teach nothing; large ones must not be what needs most
-/// memory. A test has x, targets and two activations beside training's batch and its targets, a
-/// training step has dy and dx beside these, as its activations lie in the gradients.
+/// memory. A test has x, targets and two activations beside training's batch and its targets; a
+/// training step has at least dy and dx beside these.
 std::int64_t test_batch(const RunInfo& info) {
   constexpr std::int64_t kSamples = 128;
   constexpr std::int64_t kNumbers = std::int64_t{1} << 16;  // of an activation

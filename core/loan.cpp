@@ -23,7 +23,7 @@ Tensor Loan::lend(const Tensor& lender, const Shape& shape) {
   if (closed_ || (earlier && earlier->lent()) || shape.numel() > lender.numel()) {
     return {};
   }
-  const Tensor lent = lender.lent(shape);
+  Tensor lent = lender.lent(shape);
   borrower_ = lent.storage();
   return lent;
 }
