@@ -15,8 +15,8 @@ namespace brigade::apps {
 namespace {
 
 /// Tests on small batches would take long and teach nothing; large ones must not be what needs most
-/// memory. A test has x, targets and two activations beside training's batch and its targets; a
-/// training step has at least dy and dx beside these.
+/// memory. Where layers are about as wide as each other, half a batch of x, targets and two
+/// activations takes as much beside training's batch as dy and dx do in a step.
 std::int64_t test_batch(const RunInfo& info) {
   constexpr std::int64_t kSamples = 128;
   constexpr std::int64_t kNumbers = std::int64_t{1} << 16;  // of an activation

@@ -43,9 +43,9 @@ bool updates_values(const GradState& leaf) {
 
 Engine::Destination leaf_destination(GradState& leaf) {
   if (updates_values(leaf) && !leaf.updated) {
+    leaf.loan.call_in();  // listeners may do with the gradient's memory as they always do
     leaf.updated = true;
     ++leaf.updates;
-    leaf.loan.call_in();  // listeners may do with the gradient's memory as they always do
     const Scale& scale = leaf.in_place->scale;
     return {leaf.in_place->values, {.alpha = scale.alpha * leaf.leaf_scale, .beta = scale.beta}};
   }

@@ -108,8 +108,8 @@ void Variable::move_grad_to(const Tensor& place) const {
     wait_until_readable();
     place.copy_from(state.grad);
   }
+  state.loan.call_in();  // or an output would keep the old memory, perhaps a whole bucket
   state.grad = place;
-  state.loan = Loan();  // what was lent keeps the old memory
   ++state.moves;
 }
 

@@ -30,14 +30,14 @@ Tensor Loan::lend(const Tensor& lender, const Shape& shape) {
 
 void Loan::move_out() {
   const std::shared_ptr<Storage> borrower = borrower_.lock();
-  if (borrower->lent()) {
-    move_to_own_memory(*borrower);  // may throw, and then it still lies here
+  if (borrower && borrower->lent()) {  // another thread may have held the last handle
+    move_to_own_memory(*borrower);     // may throw, and then it still lies here
   }
   borrower_.reset();
 }
 
 void end_loan(const Tensor& tensor) {
-  if (tensor.storage()->lent()) {
+  if (tensor.defined() && tensor.storage()->lent()) {
     move_to_own_memory(*tensor.storage());
   }
 }

@@ -16,7 +16,8 @@ namespace brigade {
 ///
 /// What does not follow: bare pointers into it (Tensor::data), and work on other streams than the
 /// compute stream that has not been waited for. Who enqueues such work calls end_loan() first, as
-/// dist::Communicator does.
+/// dist::Communicator does for what it is to send; not in a repeatable() (core/recording.h), which
+/// finds nothing to move when it is repeated.
 class Loan {
  public:
   /// A tensor of `shape` in the first bytes of `lender`, whose memory it keeps alive; undefined

@@ -95,7 +95,8 @@ class Communicator : protected Collectives {
 
   /// Starts any other work on the communication stream, once everything enqueued so far on this
   /// thread's compute stream is done; all_reduce is the special case of one sum. `collective` gets
-  /// what collectives.h offers, must be the same on all ranks, and keeps alive what it uses.
+  /// what collectives.h offers, must be the same on all ranks, and keeps alive what it uses; if
+  /// that is a layer's output other than `payload`, call end_loan() before (core/loan.h).
   /// `payload` is what it is about, in full: its bytes are counted and shown in a time line.
   Work enqueue(const Tensor& payload, std::string_view label,
                std::function<void(Collectives&)> collective);

@@ -1,5 +1,7 @@
 #include "dist/data_parallel_options.h"
 
+#include <vector>
+
 #include "dist/bucket.h"
 
 namespace brigade::dist {

@@ -244,7 +244,8 @@ def summarise(bench, cell, rounds):
             each = [r["unfused"]["step_ms"] / r["peer"]["step_ms"] for r in rounds]
             row.update({"of_peer_unfused": ratio(row["unfused_ms"], row["peer_ms"]), "of_peer_unfused_least": min(each),
                         "of_peer_unfused_most": max(each)})
-            row["unfused_bytes_ratio"] = ratio(row["unfused_bytes"], bench.least_memory)
+            if not bench.options.cpu_time:
+                row["unfused_bytes_ratio"] = ratio(row["unfused_bytes"], bench.least_memory)
     if not bench.options.cpu_time:
         row["brigade_bytes"] = median(rounds, "brigade", growth)
         row["peer_bytes"] = median(rounds, "peer", growth) if bench.options.flags else bench.least_memory

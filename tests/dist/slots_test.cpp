@@ -1,4 +1,5 @@
-// Which parameters have a slot in a bucket: tied ones share one, frozen ones have none.
+// Which parameters have a slot in a bucket: tied ones share one, frozen ones have none. And what
+// else may lie there.
 #include <gmock/gmock.h>
 
 #include "autograd/functions/linear.h"
