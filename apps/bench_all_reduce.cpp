@@ -1,11 +1,11 @@
 // bench_all_reduce: times and checks all-reduces, one way against the other, as nccl-tests does.
-#include "apps/bench_contestants.h"
-#include "apps/bench_options.h"
-#include "apps/bench_table.h"
-#include "apps/console.h"
-#include "apps/program.h"
+#include "apps/bench/bench_contestants.h"
+#include "apps/bench/bench_options.h"
+#include "apps/bench/bench_table.h"
+#include "apps/report/console.h"
+#include "apps/training/program.h"
 #include "core/error.h"
-#include "dist/replica_check.h"
+#include "dist/ddp/replica_check.h"
 
 namespace brigade::apps {
 

@@ -3,15 +3,15 @@
 
 #include <cmath>
 
-#include "apps/chrome_trace.h"
-#include "apps/comparison.h"
-#include "apps/comparison_page.h"
-#include "apps/comparison_report.h"
-#include "apps/console.h"
-#include "apps/program.h"
+#include "apps/report/chrome_trace.h"
+#include "apps/compare/comparison.h"
+#include "apps/compare/comparison_page.h"
+#include "apps/compare/comparison_report.h"
+#include "apps/report/console.h"
+#include "apps/training/program.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"
-#include "core/serialize.h"
+#include "core/io/safetensors.h"
 
 namespace brigade::apps {
 

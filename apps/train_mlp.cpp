@@ -3,19 +3,19 @@
 #include <filesystem>
 #include <optional>
 
-#include "apps/chrome_trace.h"
-#include "apps/inject.h"
-#include "apps/program.h"
-#include "apps/report.h"
-#include "apps/run_loop.h"
-#include "apps/setup.h"
-#include "apps/timeline.h"
+#include "apps/report/chrome_trace.h"
+#include "apps/training/inject.h"
+#include "apps/training/program.h"
+#include "apps/report/report.h"
+#include "apps/training/run_loop.h"
+#include "apps/training/setup.h"
+#include "apps/report/timeline.h"
 #include "autograd/engine.h"
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"
-#include "core/serialize.h"
-#include "dist/ring_trace.h"
+#include "core/io/safetensors.h"
+#include "dist/algorithms/ring_trace.h"
 #include "optim/sgd.h"
 
 namespace brigade::apps {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "core/error.h"
 #include "core/ops.h"
-#include "core/recording.h"
+#include "core/runtime/recording.h"
 
 namespace brigade::autograd {
 namespace {

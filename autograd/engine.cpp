@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "autograd/accumulate_grad.h"
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "core/error.h"
 #include "core/ops.h"
-#include "core/recording.h"
-#include "core/trace.h"
+#include "core/runtime/recording.h"
+#include "core/runtime/trace.h"
 
 namespace brigade::autograd {
 namespace {
@@ -84,7 +84,7 @@ void Engine::run(GradState& root, const BackwardOptions& options) {
   reset();
 }
 
-/// Now and, on a CPU, in every replay of this backward (core/recording.h).
+/// Now and, on a CPU, in every replay of this backward (core/runtime/recording.h).
 void Engine::tell_listeners(Stream& stream, void (GradListener::*event)()) const {
   for (GradListener* listener : listeners_) {
     repeatable(stream, [listener, event] { (listener->*event)(); });

@@ -10,7 +10,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/variable.h"
 #include "core/kernels.h"
-#include "core/recycle.h"
+#include "core/runtime/recycle.h"
 
 namespace brigade::autograd {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "core/error.h"
 
 namespace brigade::autograd {

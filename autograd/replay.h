@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "autograd/engine.h"
-#include "core/allocator.h"
-#include "core/recording.h"
-#include "core/stream.h"
+#include "core/runtime/allocator.h"
+#include "core/runtime/recording.h"
+#include "core/runtime/stream.h"
 
 namespace brigade::autograd {
 

@@ -6,7 +6,7 @@
 
 #include "autograd/node.h"
 #include "core/error.h"
-#include "core/recycle.h"
+#include "core/runtime/recycle.h"
 
 namespace brigade::autograd {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "autograd/hooks.h"
 #include "core/kernels.h"
-#include "core/loan.h"
+#include "core/runtime/loan.h"
 #include "core/tensor.h"
 
 namespace brigade::autograd {
@@ -33,7 +33,7 @@ struct GradState {
   };
 
   // What every backward asks of every state comes first: with the shared_ptr's counters it is one
-  // cache line (core/recycle.h), and a model of 100,000 parameters does not fit into a cache.
+  // cache line (core/runtime/recycle.h), and a model of 100,000 parameters does not fit into a cache.
   std::shared_ptr<Node> producer;  ///< the node that computed the variable; null for a leaf
   std::size_t pending = 0;         ///< contributions still to come in this backward
   bool reached = false;            ///< this backward's graph contains it

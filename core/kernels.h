@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "core/half.h"
-#include "core/stream.h"
+#include "core/runtime/stream.h"
 
 namespace brigade {
 
@@ -154,7 +154,7 @@ struct CpuKernels {
   static void copy_from_host(Stream& s, void* dst, const void* src, std::size_t bytes);
   /// Returns when the bytes have arrived.
   static void copy_to_host(Stream& s, void* dst, const void* src, std::size_t bytes);
-  /// The same, but does not wait where `dst` is pinned (core/pinned.h).
+  /// The same, but does not wait where `dst` is pinned (core/runtime/pinned.h).
   static void send_to_host(Stream& s, void* dst, const void* src, std::size_t bytes);
 
   /// x[i] = value

@@ -2,7 +2,7 @@
 // (kHasCuda)` drops every other call.
 #include "core/device.h"
 #include "core/error.h"
-#include "core/pinned.h"
+#include "core/runtime/pinned.h"
 
 namespace brigade {
 

@@ -1,5 +1,5 @@
 // Builds without CUDA have no NVTX.
-#include "core/trace.h"
+#include "core/runtime/trace.h"
 
 namespace brigade {
 

@@ -4,9 +4,9 @@
 #include <initializer_list>
 #include <type_traits>
 
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "core/dispatch.h"
-#include "core/recording.h"
+#include "core/runtime/recording.h"
 #include "core/tensor.h"
 
 /// What the functions of ops.h share: how they check tensors, and how they find the kernel.

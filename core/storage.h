@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "core/allocator.h"
+#include "core/runtime/allocator.h"
 
 namespace brigade {
 
@@ -17,7 +17,7 @@ class Storage {
 
   /// Memory of another owner, such as a mapping that several processes share. `data` must stay
   /// valid for as long as `owner` is held. Not part of any MemoryStats. `lent`: another Storage's,
-  /// who may need it back (core/loan.h).
+  /// who may need it back (core/runtime/loan.h).
   Storage(std::shared_ptr<const void> owner, std::byte* data, std::size_t bytes, Device device,
           bool lent = false)
       : owner_(std::move(owner)), device_(device), lent_(lent), data_(data), bytes_(bytes) {}

@@ -1,9 +1,9 @@
 #include "core/tensor.h"
 
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "core/dispatch.h"
-#include "core/recording.h"
-#include "core/recycle.h"
+#include "core/runtime/recording.h"
+#include "core/runtime/recycle.h"
 
 namespace brigade {
 

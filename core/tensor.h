@@ -72,14 +72,14 @@ class Tensor {
   Tensor spanning(std::int64_t numel) const;
 
   /// The first elements of the same memory under a Storage of their own, which keeps this tensor's
-  /// and can be moved away without it (core/loan.h).
+  /// and can be moved away without it (core/runtime/loan.h).
   Tensor lent(const Shape& shape) const;
 
   /// A copy on `device`; this tensor itself when it is there already.
   Tensor to(Device device) const;
   Tensor clone() const;
   /// Overwrites the values; shapes and dtypes must agree, and devices, unless one is the CPU. From
-  /// a GPU to the host it waits, unless this memory is pinned (core/pinned.h).
+  /// a GPU to the host it waits, unless this memory is pinned (core/runtime/pinned.h).
   void copy_from(const Tensor& source) const;
   void zero() const;
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/trace.h"
+#include "core/runtime/trace.h"
 #include "nn/linear.h"
 #include "nn/relu.h"
 

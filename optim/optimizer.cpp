@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "core/error.h"
 
 namespace brigade::optim {

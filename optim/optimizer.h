@@ -19,7 +19,7 @@ struct FlatSpan {
 };
 
 /// Joins parameters whose data and gradients adjoin in memory, as they do in the buckets of
-/// dist/data_parallel.h. A parameter that has no gradient memory yet gets some. In the worst case
+/// dist/ddp/data_parallel.h. A parameter that has no gradient memory yet gets some. In the worst case
 /// one span per parameter.
 std::vector<FlatSpan> flat_spans(const std::vector<autograd::Variable>& parameters);
 
@@ -40,7 +40,7 @@ enum class LocalGradients : bool { refuse, allow };
 /// Updates parameters from their gradients. A weight that is in the list twice (two layers share
 /// it) is updated once; one that is frozen is left alone.
 ///
-/// Parameters may move in memory between steps (dist/data_parallel.h moves them into buckets, and
+/// Parameters may move in memory between steps (dist/ddp/data_parallel.h moves them into buckets, and
 /// once more when it rebuilds these): the next step finds the new spans and moves the state after
 /// them, bit by bit.
 class Optimizer {
@@ -57,7 +57,7 @@ class Optimizer {
   /// when this was made trains now. Updates are in flight (dist::DataParallel::update_in_flight).
   void step(LocalGradients local = LocalGradients::refuse);
 
-  /// @name step() in parts, each as soon as its gradients are there (dist/update_in_flight.h)
+  /// @name step() in parts, each as soon as its gradients are there (dist/overlap/bucket_optimizer.h)
   /// @{
   /// Begins a step: the parts to come belong to it. Error where backward makes the updates.
   void begin_step();

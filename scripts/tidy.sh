@@ -41,7 +41,7 @@ if [ ${#files[@]} = 0 ]; then
   exit 0
 fi
 # One process per file. The compile commands are g++'s: clang may not know every warning flag in them. The analyzer may
-# look at 20,000 states of a function instead of 225,000, which took it 30 of the 50 s of apps/options.cpp.
+# look at 20,000 states of a function instead of 225,000, which took it 30 of the 50 s of apps/flags/options.cpp.
 printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$(nproc)" \
   clang-tidy -p build/cpu-release --quiet --extra-arg=-Wno-unknown-warning-option --extra-arg=-Xclang --extra-arg=-analyzer-config \
   --extra-arg=-Xclang --extra-arg=max-nodes=20000 2>&1 |

@@ -4,13 +4,13 @@
 #include <cmath>
 #include <numeric>
 
-#include "apps/program.h"
+#include "apps/training/program.h"
 #include "autograd/engine.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"
 #include "core/ops.h"
 #include "core/random.h"
-#include "dist/launch.h"
+#include "dist/launch/launch.h"
 #include "nn/linear.h"
 #include "nn/mse_loss.h"
 #include "nn/relu.h"

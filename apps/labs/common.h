@@ -12,7 +12,7 @@
 
 #include "apps/labs/recorder.h"
 #include "autograd/variable.h"
-#include "dist/communicator.h"
+#include "dist/comm/communicator.h"
 #include "nn/module.h"
 
 /// What the labs share: the network, the data and the verdict. Everything a lab is about stands in

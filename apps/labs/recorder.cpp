@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "apps/chrome_trace.h"
-#include "apps/program.h"
-#include "apps/step_recorder.h"
-#include "apps/timeline.h"
-#include "core/serialize.h"
+#include "apps/report/chrome_trace.h"
+#include "apps/training/program.h"
+#include "apps/metrics/step_recorder.h"
+#include "apps/report/timeline.h"
+#include "core/io/safetensors.h"
 
 namespace brigade::labs {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "dist/communicator.h"
+#include "dist/comm/communicator.h"
 
 namespace brigade::apps {
 struct Options;

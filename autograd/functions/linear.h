@@ -15,9 +15,9 @@ enum class Precision : bool { full, bf16 };
 ///   x: [N, in]   w: [out, in]   b: [out] or undefined   y: [N, out]
 ///
 /// W is stored [out, in] so that dW = dyᵀ x has W's own layout: the GEMM writes dW straight into
-/// W's slice of a gradient bucket (dist/bucket.h) and the all-reduce needs no copy. Backward needs
+/// W's slice of a gradient bucket (dist/ddp/bucket.h) and the all-reduce needs no copy. Backward needs
 /// x (for dW) and W (for dx = dy W); both stay alive until then, with bf16 their rounded copies. y
-/// lies in the memory of W's gradient, if it fits, until dW is written there (core/loan.h). db is
+/// lies in the memory of W's gradient, if it fits, until dW is written there (core/runtime/loan.h). db is
 /// the column sum of dy; on a GPU it comes out of dW's kernel where cuBLASLt has one (not bf16).
 /// Throws Error if x is not [N, in]. Enqueues on the compute stream; never waits for the device.
 Variable linear(const Variable& x, const Variable& w, const Variable& b,

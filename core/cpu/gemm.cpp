@@ -1,6 +1,6 @@
 #include <type_traits>
 
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "core/cpu/blas_private.h"
 #include "core/cpu/onednn_private.h"
 #include "core/error.h"

@@ -3,7 +3,7 @@
 #include <map>
 #include <utility>
 
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "core/cuda/launch.h"
 #include "core/tensor.h"
 

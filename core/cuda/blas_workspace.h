@@ -3,7 +3,7 @@
 // Private to core/cuda and its tests.
 #include <cstddef>
 
-#include "core/stream.h"
+#include "core/runtime/stream.h"
 
 namespace brigade::cuda {
 

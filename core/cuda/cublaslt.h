@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "core/cuda/launch.h"
 #include "core/error.h"
 #include "core/kernels.h"

@@ -1,6 +1,6 @@
 #include "core/cuda/cuda_graph.h"
 
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "core/cuda/launch.h"
 
 namespace brigade {

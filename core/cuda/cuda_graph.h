@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/recording.h"
+#include "core/runtime/recording.h"
 
 namespace brigade {
 

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "core/stream.h"
+#include "core/runtime/stream.h"
 
 namespace brigade {
 

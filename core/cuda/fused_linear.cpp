@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "core/cuda/cublaslt.h"
 #include "core/cuda/trial.h"
 #include "core/error.h"

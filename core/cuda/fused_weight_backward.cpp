@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "core/cuda/cublaslt.h"
 #include "core/error.h"
 #include "core/tensor.h"

@@ -2,7 +2,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "core/cuda/blas_workspace.h"
 #include "core/cuda/launch.h"
 #include "core/kernels.h"

@@ -2,7 +2,7 @@
 
 // Private to core/cuda and the GPU communicators.
 #include "core/cuda/cuda_check.h"
-#include "core/stream.h"
+#include "core/runtime/stream.h"
 
 namespace brigade::cuda {
 
@@ -13,7 +13,7 @@ inline cudaStream_t stream_of(const Stream& s) {
   return static_cast<cudaStream_t>(s.native_handle());
 }
 
-/// Whether what it is given becomes part of a CUDA graph (record(), core/recording.h).
+/// Whether what it is given becomes part of a CUDA graph (record(), core/runtime/recording.h).
 inline bool is_captured(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   CUDA_CHECK(cudaStreamIsCapturing(stream, &status));

@@ -1,6 +1,6 @@
 #include <nvtx3/nvToolsExt.h>
 
-#include "core/trace.h"
+#include "core/runtime/trace.h"
 
 namespace brigade {
 

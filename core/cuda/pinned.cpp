@@ -1,4 +1,4 @@
-#include "core/pinned.h"
+#include "core/runtime/pinned.h"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "core/cuda/kernel.cuh"
 #include "core/storage.h"
 
@@ -14,7 +14,7 @@ namespace brigade::cuda {
 inline constexpr std::int64_t kMaxPartials = 1024;
 
 /// Device memory for the partial sums. It goes back to the allocator while the kernels still use
-/// it, which is safe for the reason given in core/allocator.h: whoever gets it next comes later on
+/// it, which is safe for the reason given in core/runtime/allocator.h: whoever gets it next comes later on
 /// the same stream. So not for operators under a UseStream.
 class Partials {
  public:

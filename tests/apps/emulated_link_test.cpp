@@ -1,6 +1,6 @@
 // What an emulated link shows: blocking collectives hide nothing behind computation, overlapping
 // ones most of their time.
-#include "dist/emulated_link.h"
+#include "dist/comm/emulated_link.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 #include <memory>
 #include <thread>
 
-#include "apps/model.h"
-#include "apps/synthetic.h"
-#include "apps/trainer.h"
+#include "apps/training/model.h"
+#include "nn/data/synthetic.h"
+#include "apps/training/trainer.h"
 #include "nn/linear.h"
 #include "optim/sgd.h"
 #include "tests/support/thread_world.h"

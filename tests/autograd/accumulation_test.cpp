@@ -6,7 +6,7 @@
 #include "autograd/functions/linear.h"
 #include "autograd/functions/mse_loss.h"
 #include "autograd/functions/scale.h"
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "core/ops.h"
 #include "tests/autograd/probe.h"
 #include "tests/support/expect_error.h"

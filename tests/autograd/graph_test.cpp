@@ -8,7 +8,7 @@
 #include "autograd/functions/relu.h"
 #include "autograd/functions/scale.h"
 #include "autograd/node.h"
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "tests/autograd/probe.h"
 #include "tests/support/expect_error.h"
 

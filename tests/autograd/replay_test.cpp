@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "autograd/functions/mse_loss.h"
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "core/ops.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"

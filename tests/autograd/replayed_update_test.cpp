@@ -3,7 +3,7 @@
 
 #include "autograd/functions/mse_loss.h"
 #include "autograd/replay.h"
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "core/ops.h"
 #include "tests/autograd/probe.h"
 #include "tests/support/expect_error.h"

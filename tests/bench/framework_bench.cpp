@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "core/trace.h"
+#include "core/runtime/trace.h"
 #include "tests/bench/framework_cost.h"
 
 namespace brigade::bench {

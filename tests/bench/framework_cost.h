@@ -8,9 +8,9 @@
 #include "autograd/hooks.h"
 #include "autograd/replay.h"
 #include "autograd/variable.h"
-#include "dist/bucket_plan.h"
-#include "dist/communicator.h"
-#include "dist/data_parallel.h"
+#include "dist/ddp/bucket_plan.h"
+#include "dist/comm/communicator.h"
+#include "dist/ddp/data_parallel.h"
 #include "nn/sequential.h"
 #include "tests/support/idle_communicator.h"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "dist/send_order.h"
+#include "dist/ddp/launch_order.h"
 
 namespace brigade::bench {
 namespace {

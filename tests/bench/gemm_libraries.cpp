@@ -10,7 +10,7 @@
 #include <ctime>
 #include <vector>
 
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "core/cpu/blas_private.h"
 #include "core/cpu/onednn_private.h"
 #include "core/cpu/threads.h"

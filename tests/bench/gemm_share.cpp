@@ -34,7 +34,7 @@
 #include "autograd/engine.h"
 #include "autograd/functions/mse_loss.h"
 #include "autograd/replay.h"
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"
 #include "core/ops.h"

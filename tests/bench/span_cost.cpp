@@ -7,12 +7,12 @@
 #include <cstdio>
 #include <vector>
 
-#include "apps/step_metrics.h"
+#include "apps/metrics/step_metrics.h"
 #include "autograd/engine.h"
 #include "autograd/functions/mse_loss.h"
 #include "core/cpu/threads.h"
 #include "core/ops.h"
-#include "dist/single_process.h"
+#include "dist/comm/single_process.h"
 #include "optim/sgd.h"
 #include "tests/bench/run_measurement.h"
 #include "tests/bench/turns.h"

@@ -4,7 +4,7 @@
 
 #include <type_traits>
 
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "core/dtype.h"
 #include "tests/support/expect_error.h"
 

@@ -1,7 +1,7 @@
-#include "apps/batch_loader.h"
-#include "apps/synthetic.h"
-#include "core/context.h"
-#include "core/pinned.h"
+#include "nn/data/loader.h"
+#include "nn/data/synthetic.h"
+#include "core/runtime/context.h"
+#include "core/runtime/pinned.h"
 #include "tests/gpu/gpu_test.h"
 
 namespace brigade::apps {

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "tests/gpu/gpu_test.h"
 #include "tests/support/environment.h"
 

@@ -1,8 +1,8 @@
 // What is free is a number of the whole GPU: nothing else may run beside this.
 #include <cuda_runtime_api.h>
 
-#include "core/allocator.h"
-#include "core/context.h"
+#include "core/runtime/allocator.h"
+#include "core/runtime/context.h"
 #include "tests/gpu/gpu_test.h"
 
 namespace brigade {

@@ -2,8 +2,8 @@
 #include <functional>
 #include <string>
 
-#include "core/context.h"
-#include "core/recording.h"
+#include "core/runtime/context.h"
+#include "core/runtime/recording.h"
 #include "tests/gpu/gpu_test.h"
 #include "tests/support/expect_error.h"
 

@@ -10,7 +10,7 @@
 #include "autograd/functions/linear.h"
 #include "autograd/functions/mse_loss.h"
 #include "autograd/node.h"
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "tests/gpu/gpu_test.h"
 
 namespace brigade {

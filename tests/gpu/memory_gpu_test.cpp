@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/allocator.h"
-#include "core/context.h"
+#include "core/runtime/allocator.h"
+#include "core/runtime/context.h"
 #include "core/cuda/blas_workspace.h"
-#include "core/pinned.h"
-#include "core/recording.h"
+#include "core/runtime/pinned.h"
+#include "core/runtime/recording.h"
 #include "tests/gpu/gpu_test.h"
 
 namespace brigade {

@@ -6,9 +6,9 @@
 #include <memory>
 #include <thread>
 
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "core/error.h"
-#include "dist/staged_communicator.h"
+#include "dist/gpu/staged_communicator.h"
 #include "tests/gpu/gpu_test.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/idle_communicator.h"

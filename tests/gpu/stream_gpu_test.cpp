@@ -4,10 +4,10 @@
 #include <chrono>
 #include <thread>
 
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "core/dispatch.h"
-#include "core/pinned.h"
-#include "core/stream.h"
+#include "core/runtime/pinned.h"
+#include "core/runtime/stream.h"
 #include "tests/gpu/gpu_test.h"
 
 namespace brigade {

@@ -1,8 +1,8 @@
 // The Trainer on a GPU: losses that arrive on the host while it goes on.
-#include "apps/model.h"
-#include "apps/synthetic.h"
-#include "apps/trainer.h"
-#include "dist/single_process.h"
+#include "apps/training/model.h"
+#include "nn/data/synthetic.h"
+#include "apps/training/trainer.h"
+#include "dist/comm/single_process.h"
 #include "optim/adam.h"
 #include "tests/gpu/gpu_test.h"
 

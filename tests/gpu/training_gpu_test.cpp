@@ -6,7 +6,7 @@
 #include "autograd/functions/linear.h"
 #include "autograd/functions/mse_loss.h"
 #include "autograd/replay.h"
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "core/error.h"
 #include "nn/cross_entropy_loss.h"
 #include "nn/linear.h"

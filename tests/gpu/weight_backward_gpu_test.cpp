@@ -6,7 +6,7 @@
 #include "autograd/engine.h"
 #include "autograd/functions/linear.h"
 #include "autograd/functions/mse_loss.h"
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "tests/gpu/gpu_test.h"
 
 namespace brigade {

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/apps/picture.h"
+#include "tests/apps/compare/picture.h"
 #include "tests/support/program_run.h"
 #include "tests/support/temporary_directory.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "dist/launch.h"
+#include "dist/launch/launch.h"
 #include "tests/support/small_model.h"
 #include "tests/support/small_training.h"
 

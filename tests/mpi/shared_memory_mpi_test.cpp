@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "dist/hierarchical_all_reduce.h"
-#include "dist/launch.h"
-#include "dist/shared_memory_communicator.h"
+#include "dist/algorithms/hierarchical_all_reduce.h"
+#include "dist/launch/launch.h"
+#include "dist/shared_memory/shared_memory_communicator.h"
 #include "tests/support/small_training.h"
 
 namespace {

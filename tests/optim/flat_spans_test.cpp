@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "optim/optimizer.h"
 #include "optim/sgd.h"
 

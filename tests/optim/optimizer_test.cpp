@@ -5,7 +5,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/functions/scale.h"
-#include "core/context.h"
+#include "core/runtime/context.h"
 #include "core/error.h"
 #include "core/ops.h"
 #include "optim/adam.h"

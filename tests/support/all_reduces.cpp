@@ -8,10 +8,10 @@
 
 #include "core/error.h"
 #include "core/ops.h"
-#include "dist/halving_doubling.h"
-#include "dist/ordered_all_reduce.h"
-#include "dist/ring_all_reduce.h"
-#include "dist/tree_all_reduce.h"
+#include "dist/algorithms/halving_doubling.h"
+#include "dist/algorithms/ordered_all_reduce.h"
+#include "dist/algorithms/ring_all_reduce.h"
+#include "dist/algorithms/tree_all_reduce.h"
 
 namespace brigade::test {
 namespace {

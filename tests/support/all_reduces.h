@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "dist/communicator.h"
+#include "dist/comm/communicator.h"
 
 namespace brigade::test {
 

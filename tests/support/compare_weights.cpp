@@ -4,7 +4,7 @@
 #include <map>
 
 #include "core/error.h"
-#include "core/serialize.h"
+#include "core/io/safetensors.h"
 
 namespace brigade {
 namespace {

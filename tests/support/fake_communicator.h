@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/ops.h"
-#include "dist/communicator.h"
+#include "dist/comm/communicator.h"
 
 namespace brigade::test {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "core/stream.h"
+#include "core/runtime/stream.h"
 #include "core/tensor.h"
-#include "dist/communicator.h"
+#include "dist/comm/communicator.h"
 
 namespace brigade::test {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "autograd/variable.h"
-#include "dist/data_parallel.h"
+#include "dist/ddp/data_parallel.h"
 
 namespace brigade::test {
 

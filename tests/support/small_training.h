@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "dist/data_parallel.h"
+#include "dist/ddp/data_parallel.h"
 
 namespace brigade::test {
 

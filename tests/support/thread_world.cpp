@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "dist/socket_communicator.h"
+#include "dist/sockets/socket_communicator.h"
 
 namespace brigade::test {
 namespace {

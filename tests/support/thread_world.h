@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "dist/thread_communicator.h"
+#include "dist/comm/thread_communicator.h"
 
 namespace brigade::test {
 

@@ -5,7 +5,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/functions/mse_loss.h"
-#include "dist/join.h"
+#include "dist/ddp/join.h"
 #include "optim/sgd.h"
 #include "tests/support/small_model.h"
 

@@ -9,7 +9,7 @@
 #include "apps/labs/common.h"
 #include "autograd/engine.h"
 #include "autograd/hooks.h"
-#include "dist/data_parallel.h"
+#include "dist/ddp/data_parallel.h"
 #include "optim/sgd.h"
 
 namespace brigade::labs {

@@ -17,7 +17,7 @@
 #include <cmath>
 
 #include "apps/labs/common.h"
-#include "dist/mpi_check.h"
+#include "dist/comm/mpi_check.h"
 
 namespace brigade::labs {
 namespace {

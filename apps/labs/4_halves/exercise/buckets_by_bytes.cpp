@@ -8,7 +8,7 @@
 #include <span>
 
 #include "apps/labs/common.h"
-#include "dist/bucket.h"
+#include "dist/ddp/bucket.h"
 
 namespace brigade::labs {
 namespace {

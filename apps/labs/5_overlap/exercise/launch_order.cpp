@@ -7,7 +7,7 @@
 #include "autograd/engine.h"
 #include "autograd/functions/add.h"
 #include "autograd/hooks.h"
-#include "dist/bucket.h"
+#include "dist/ddp/bucket.h"
 #include "optim/sgd.h"
 
 namespace brigade::labs {

@@ -7,7 +7,7 @@
 
 #include "apps/labs/common.h"
 #include "core/error.h"
-#include "dist/mpi_check.h"
+#include "dist/comm/mpi_check.h"
 
 namespace brigade::labs {
 namespace {

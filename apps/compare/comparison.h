@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "apps/metrics/beside_comm.h"
+#include "nn/data/dataset.h"
+#include "apps/training/run_info.h"
+#include "apps/training/setup.h"
+
+/// The synchronisation modes side by side, on the same weights, samples and number of steps.
+namespace brigade::apps {
+
+/// What one mode cost and where it led.
+struct ModeResult {
+  std::string mode;  ///< as --mode, or "no communication"
+  TimingSummary timing;
+  double collectives_per_step = 0.0;
+  double bytes_per_step = 0.0;       ///< handed to all-reduces, per rank
+  double bytes_sent_per_step = 0.0;  ///< by rank 0
+  std::uint64_t hash = 0;            ///< of the weights after the checked steps
+  bool ranks_equal = true;           ///< bit by bit
+  double against_first = 0.0;     ///< |w - w_first| / |w_first|, 0 when bit-equal to the first mode
+  double against_one_rank = 0.0;  ///< likewise, to one rank on the joined batches
+  BesideComm beside;              ///< of timing.slowest_rank, in the recorded steps
+  RunTrace trace;                 ///< of the last steps of the last turn; on rank 0
+};
+
+struct Comparison {
+  std::vector<ModeResult> modes;
+  /// The same steps with every rank on its own: what no way to communicate can beat. Its trace is
+  /// rank 0's alone: nobody keeps these ranks in step.
+  ModeResult ideal;
+  double alone_samples_per_second = 0.0;  ///< one rank, the others asleep
+  std::int64_t checked_steps = 0;         ///< after which the weights were compared
+  std::int64_t timed_steps = 0;           ///< per mode
+  std::size_t peak_memory_bytes = 0;      ///< of rank 0's tensors, all modes' together
+  bool equal = true;                      ///< every check passed
+
+  const ModeResult* find(const std::string& mode) const;
+};
+
+/// Differences that rounding alone explains: the ranks' sums are added in another order than one
+/// rank adds them (6e-9 after one step, 1e-7 after 500).
+/// Adam divides each gradient by its size: where that is almost 0, rounding alone decides a step.
+/// With a communication hook gradients are approximations, and any finite difference is allowed.
+double rounding_tolerance(const Options& options);
+
+/// Whether its weights are those of the other ranks, of the first mode and of one rank; NaN is not.
+bool passes(const ModeResult& checked, double tolerance);
+
+/// Runs it. Every mode has its own model and optimizer, from the same seed. In each of
+/// options.rounds rounds every mode has a turn of options.steps steps, and the round starts with
+/// another mode than the last one, so that a machine that gets slower with time does so for all.
+/// Weights are compared after the first round. Collective; the result is complete on rank 0, and
+/// `equal` is the same everywhere.
+Comparison compare_modes(const Options& options, const dist::RankInfo& ranks,
+                         const Workplace& place, const DataSplits& data);
+
+}  // namespace brigade::apps

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/training/inject.h"
+#include "dist/ddp/data_parallel.h"
+#include "dist/comm/emulated_link.h"
+#include "dist/gpu/nccl_communicator.h"
+
+namespace brigade::apps {
+
+/// Whose flags: the programs share most of them.
+enum class Program : std::uint8_t { train_mlp, compare_modes, lab };
+
+/// What the user asked for; --help of the program explains each. Complete and consistent once
+/// parsed: defaults that depend on other flags are filled in, except for those that need the data
+/// set (0 = decide later).
+struct Options {
+  std::string mode = "overlap";
+  std::vector<std::string> modes;  // compare_modes: what to compare
+  std::int64_t rounds = 5;         // compare_modes: times each mode has its turn
+  std::int64_t accum = 1;
+  double bucket_mb = 25.0;
+  std::string bucket_by = "size";
+  std::optional<double> first_bucket_mb;  // empty: bucket_mb
+  std::optional<double> last_bucket_mb;
+  bool split_tensors = false;
+  std::optional<double> piece_mb;  // empty: bucket_mb
+  bool rebuild_buckets = true;
+  std::string comm_hook = "none";
+  std::string init_sync = "verify";
+  bool optimizer_overlap = false;
+  bool cross_step = false;
+  std::string sync = "auto";  // never: each rank steps on its own gradients
+  bool find_unused = false;
+  bool static_graph = false;
+  std::string reduce = "fast";
+
+  std::string data = "synthetic";
+  std::string data_dir = "/usr/share/datasets/fashion-mnist";
+  std::int64_t train_samples = 0;  // 0: all images, or enough synthetic samples
+  bool shuffle = true;
+  std::string uneven = "join";
+  std::string prefetch = "auto";
+  std::int64_t batch = 64;
+  std::int64_t epochs = 2;
+  std::int64_t steps = 0;  // 0: as many as the epochs have
+
+  std::vector<std::int64_t> hidden{512, 512};  // --depth and --width end up here too
+  std::int64_t synthetic_in = 512;             // width of the synthetic data
+  std::int64_t synthetic_out = 512;
+  bool bias = true;
+  std::string dtype = "f32";
+  std::string loss = "mse";
+  std::string init;
+  std::string save;
+
+  std::string optimizer = "sgd";
+  double lr = 0.0;
+  double momentum = 0.0;
+  bool nesterov = false;
+  double weight_decay = 0.0;
+  double clip_norm = 0.0;             // 0: no clipping
+  std::string fused_update = "auto";  // on one rank, where nothing is in the way
+  bool updates_in_backward = false;   // what comes of it: decided() in setup.h
+  std::uint64_t seed = 0;
+
+  std::string device = "auto";
+  std::string comm = "auto";
+  bool trace_ring = false;
+  bool profile = false;
+  bool tf32 = false;
+  bool replay = false;
+  bool cuda_graph = false;  // replay, and only on a GPU
+  dist::NcclOptions nccl;
+  std::int64_t threads = 0;  // 0: the cores of this rank's binding
+  std::optional<dist::LinkModel> emulated_link;
+  std::optional<Fault> inject;
+
+  std::int64_t log_every = 0;   // 0: about 20 lines, at least every 200 steps
+  std::int64_t eval_every = 1;  // epochs; 0: only at the end
+  std::int64_t warmup = 5;
+  bool trace = false;
+  std::int64_t trace_skip = 5;
+  std::int64_t trace_steps = 3;
+  std::string out;  // empty: runs/<n>
+  std::string color = "auto";
+  bool json = false;
+
+  std::string command_line;  // as typed, for summary.json
+
+  /// With --mode no_sync the first K-1 micro-batches run inside DataParallel::no_sync().
+  bool deferred_sync() const { return mode == "no_sync"; }
+  /// With --sync never all of them do, and the optimizer uses what each rank has by itself.
+  bool never_syncs() const { return sync == "never"; }
+  /// Whether all-reduces run during backward.
+  bool overlaps() const { return mode != "naive" && mode != "flat"; }
+  /// Whether buckets are updated as they arrive, and how late they may.
+  std::optional<dist::UpdateDeadline> in_flight() const;
+  dist::DataParallelOptions data_parallel() const;
+  /// One line per flag that all ranks must have alike: with another --accum or --steps on one of
+  /// them the others would wait for it for ever.
+  std::vector<std::string> agreement() const;
+};
+
+/// The outcome of parsing: options, or what to print and which code to exit with (--help: 0,
+/// mistakes: 2).
+struct ParseResult {
+  std::optional<Options> options;
+  std::string text;
+  int exit_code = 0;
+};
+ParseResult parse_options(int argc, const char* const* argv, Program program = Program::train_mlp);
+
+}  // namespace brigade::apps

@@ -1,0 +1,154 @@
+#include "apps/metrics/timing_summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <numeric>
+
+#include "apps/training/gather.h"
+
+namespace brigade::apps {
+
+namespace {
+
+template <class Record, class Value>
+double median_of(std::span<const Record> records, Value value) {
+  std::vector<double> values;
+  std::transform(records.begin(), records.end(), std::back_inserter(values), value);
+  return quantile(std::move(values), 0.5);
+}
+
+/// Medians collective by collective; nothing unless every step has the same ones.
+std::vector<CollectiveTimes> median_collectives(
+    std::span<const std::vector<CollectiveTimes>> steps) {
+  std::vector<CollectiveTimes> result;
+  const bool alike = std::all_of(steps.begin(), steps.end(), [&](const auto& step) {
+    return step.size() == steps.front().size();
+  });
+  for (std::size_t i = 0; alike && !steps.empty() && i < steps.front().size(); ++i) {
+    const auto median = [steps, i](double CollectiveTimes::*part) {
+      return median_of(steps, [part, i](const auto& step) { return step[i].*part; });
+    };
+    result.push_back({median(&CollectiveTimes::ready), median(&CollectiveTimes::begin),
+                      median(&CollectiveTimes::end), steps.front()[i].bytes});
+  }
+  return result;
+}
+
+std::vector<double> compute_times(const std::vector<StepTimes>& steps) {
+  std::vector<double> result;
+  std::transform(steps.begin(), steps.end(), std::back_inserter(result),
+                 [](const StepTimes& times) { return times.step - times.wait; });
+  return result;
+}
+
+/// `compute`: per rank and step; `medians`: its medians over the steps.
+std::optional<Straggler> find_straggler(const std::vector<std::vector<double>>& compute,
+                                        const std::vector<double>& medians) {
+  constexpr std::size_t kFewestSteps = 4;  // of fewer, a quarter is a matter of chance
+  if (medians.size() < 2 || compute.front().size() < kFewestSteps) {
+    return {};
+  }
+  const auto longest = std::max_element(medians.begin(), medians.end());
+  std::vector<double> others(medians.begin(), longest);
+  others.insert(others.end(), longest + 1, medians.end());
+  const Straggler result{.rank = static_cast<int>(longest - medians.begin()),
+                         .compute = *longest,
+                         .others = quantile(std::move(others), 0.5)};
+  const double limit = std::max(1.25 * result.others, result.others + 1.0);
+  // The lower quartile: a rank that was merely disturbed for a while is not a straggler.
+  const bool lags = quantile(compute[static_cast<std::size_t>(result.rank)], 0.25) > limit;
+  return lags ? std::optional(result) : std::nullopt;
+}
+
+}  // namespace
+
+void TimingHistory::add(const StepSpans& spans, double samples) {
+  if (steps_.size() == 2 * kKept) {
+    const auto kept = static_cast<std::ptrdiff_t>(kKept);
+    steps_.erase(steps_.begin(), steps_.end() - kept);
+    collectives_.erase(collectives_.begin(), collectives_.end() - kept);
+    samples_.erase(samples_.begin(), samples_.end() - kept);
+    forgotten_ += kKept;
+  }
+  steps_.push_back(times_of(spans));
+  collectives_.push_back(spans.collectives);
+  samples_.push_back(samples);
+}
+
+double samples_per_second(std::span<const double> samples, double step_ms) {
+  const double all = std::accumulate(samples.begin(), samples.end(), 0.0);
+  return step_ms > 0.0 ? 1e3 * all / static_cast<double>(samples.size()) / step_ms : 0.0;
+}
+
+double quantile(std::vector<double> values, double fraction) {
+  if (values.empty()) {
+    return 0.0;
+  }
+  std::sort(values.begin(), values.end());
+  const double place = fraction * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return std::lerp(values[below], values[above], place - static_cast<double>(below));
+}
+
+StepTimes median_times(std::span<const StepTimes> steps) {
+  const auto median = [steps](double StepTimes::*part) {
+    return median_of(steps, [part](const StepTimes& times) { return times.*part; });
+  };
+  StepTimes result;
+  for (const auto part :
+       {&StepTimes::step, &StepTimes::wait, &StepTimes::forward, &StepTimes::backward,
+        &StepTimes::optimizer, &StepTimes::comm, &StepTimes::hidden, &StepTimes::exposed}) {
+    result.*part = median(part);
+  }
+  return result;
+}
+
+double hidden_fraction(const StepTimes& medians) {
+  return medians.comm > 0.0 ? 1.0 - medians.exposed / medians.comm : 0.0;
+}
+
+TimingSummary summarize(const TimingHistory& history, std::size_t warmup,
+                        dist::Communicator& comm) {
+  const std::size_t warm = std::min(warmup, (history.forgotten() + history.steps().size()) / 4);
+  const std::size_t skipped = warm - std::min(warm, history.forgotten());
+  const std::span<const StepTimes> steps = history.steps().subspan(skipped);
+  TimingSummary summary;
+  std::vector<std::vector<double>> compute;
+  std::vector<double> slowest;
+  std::vector<double> rank_medians;
+  for (const std::vector<StepTimes>& one :
+       gather_vectors(comm, std::vector<StepTimes>(steps.begin(), steps.end()))) {
+    slowest.resize(one.size());
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      slowest[i] = std::max(slowest[i], one[i].step);
+    }
+    rank_medians.push_back(median_times(one).step);
+    compute.push_back(compute_times(one));
+    summary.rank_compute.push_back(quantile(compute.back(), 0.5));
+  }
+
+  summary.straggler = find_straggler(compute, summary.rank_compute);
+  summary.measured_steps = steps.size();
+  summary.step = quantile(slowest, 0.5);
+  summary.samples_per_second = samples_per_second(history.samples().subspan(skipped), summary.step);
+  summary.step_p10 = quantile(slowest, 0.1);
+  summary.step_p90 = quantile(slowest, 0.9);
+  summary.step_p95 = quantile(slowest, 0.95);
+  const auto rank =
+      std::max_element(rank_medians.begin(), rank_medians.end()) - rank_medians.begin();
+  const auto root = static_cast<std::size_t>(rank);
+  summary.slowest_rank = static_cast<int>(rank);
+  summary.median = gather_vectors(comm, std::vector{median_times(steps)})[root].front();
+  summary.communicates = comm.size() > 1 && summary.median.comm > 0.0;
+  summary.hidden_fraction = hidden_fraction(summary.median);
+  // Each rank's own: a collective that runs across the border of two steps may lie in another one
+  // on each rank.
+  const auto collectives =
+      gather_vectors(comm, median_collectives(history.collectives().subspan(skipped)));
+  summary.collectives = collectives[root];
+  return summary;
+}
+
+}  // namespace brigade::apps

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "apps/metrics/step_metrics.h"
+#include "dist/comm/communicator.h"
+
+namespace brigade::apps {
+
+/// What the latest steps of this rank took. Long runs forget: at least the last kKept steps are
+/// here, at most twice as many.
+class TimingHistory {
+ public:
+  static constexpr std::size_t kKept = 1000;
+
+  /// `samples`: of this step, on all ranks together.
+  void add(const StepSpans& spans, double samples);
+
+  std::span<const StepTimes> steps() const { return steps_; }
+  std::span<const std::vector<CollectiveTimes>> collectives() const { return collectives_; }
+  std::span<const double> samples() const { return samples_; }
+  std::size_t forgotten() const { return forgotten_; }
+
+ private:
+  std::vector<StepTimes> steps_;
+  std::vector<std::vector<CollectiveTimes>> collectives_;  // of each step
+  std::vector<double> samples_;                            // of each step
+  std::size_t forgotten_ = 0;
+};
+
+/// The rank for which the others wait: it computes longer than they do, by a quarter and by a
+/// millisecond, in three of four steps. Ranks that are alike differ less.
+struct Straggler {
+  int rank = 0;
+  double compute = 0.0;  ///< median ms per step
+  double others = 0.0;   ///< median of the other ranks' medians
+};
+
+/// What a run's steps took. A step takes as long as its slowest rank: `step` is the median over the
+/// steps of the maximum over the ranks, and so are its percentiles. `median` and what belongs to it
+/// are medians of one rank, the one whose own median step is longest, so that they fit together.
+struct TimingSummary {
+  std::size_t measured_steps = 0;  ///< without warm-up
+  int slowest_rank = 0;
+  double step = 0.0, step_p10 = 0.0, step_p90 = 0.0, step_p95 = 0.0;
+  double samples_per_second = 0.0;  ///< mean samples of these steps / `step`
+  StepTimes median;
+  std::vector<double> rank_compute;  ///< per rank: median of step - wait
+  std::optional<Straggler> straggler;
+  bool communicates = false;
+  double hidden_fraction = 0.0;  ///< of `median`; meaningful if `communicates`
+  std::vector<CollectiveTimes>
+      collectives;  ///< medians; empty if the steps' numbers of collectives differ
+};
+
+/// Leaves out the first `warmup` steps, but never more than a quarter of them. Collective.
+TimingSummary summarize(const TimingHistory& history, std::size_t warmup, dist::Communicator& comm);
+
+/// How many samples all ranks process per second when a step takes `step_ms`.
+double samples_per_second(std::span<const double> samples, double step_ms);
+
+/// The median of each part of the steps.
+StepTimes median_times(std::span<const StepTimes> steps);
+
+/// Which share of the communication cost no time: 1 - exposed / comm of these figures; 0 without
+/// communication.
+double hidden_fraction(const StepTimes& medians);
+
+/// The value below which `fraction` of the sorted values lie, interpolated between neighbours; 0 of
+/// none.
+double quantile(std::vector<double> values, double fraction);
+
+}  // namespace brigade::apps

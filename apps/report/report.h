@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "apps/report/console.h"
+#include "apps/training/run_info.h"
+
+/// What a person sees.
+namespace brigade::apps {
+
+/// What runs where, on what, and how the gradients will travel.
+void print_first_screen(const Console& console, const RunInfo& info);
+
+/// The buckets from the second step on, where they are others than on the first screen.
+void print_rebuilt_buckets(const Console& console, const std::vector<BucketInfo>& buckets);
+
+void print_progress(const Console& console, const RunInfo& info, const Progress& progress);
+
+void print_evaluation(const Console& console, const RunInfo& info, std::int64_t step,
+                      const Evaluation& evaluation);
+
+/// The outcome and where the time went; `files` are those written.
+void print_result(const Console& console, const RunInfo& info, const RunResult& result,
+                  const std::vector<std::string>& files);
+
+}  // namespace brigade::apps

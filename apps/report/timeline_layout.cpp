@@ -1,0 +1,96 @@
+#include "apps/report/timeline_layout.h"
+
+#include <algorithm>
+
+namespace brigade::apps {
+
+namespace {
+
+constexpr double kCompute = 22.0;
+constexpr double kLayers = 12.0;
+constexpr double kLaneGap = 6.0;
+constexpr double kRankGap = 18.0;
+constexpr double kCommRow = 18.0;
+constexpr double kLowCommRow = 13.0;     // where there are many
+constexpr std::size_t kMaxCommRows = 8;  // one more collective in flight is drawn over another
+
+/// When the step and its collectives are over, on the common clock.
+double end_of(const StepSpans& spans) {
+  double end = spans.optimizer.end;
+  for (const CollectiveTimes& collective : spans.collectives) {
+    end = std::max(end, collective.end);
+  }
+  return spans.start + end;
+}
+
+/// The row of each collective of these steps: the first that is free again when it begins.
+std::vector<std::size_t> stack_rows(std::span<const StepTrace> steps) {
+  constexpr double kClockGrain = 1e-3;  // a GPU's events are exact to about half a microsecond
+  std::vector<std::size_t> rows;
+  std::vector<double> busy_until;
+  for (const StepTrace& step : steps) {
+    for (const CollectiveTimes& collective : step.spans.collectives) {
+      const double begin = step.spans.start + collective.begin;
+      auto row = std::find_if(busy_until.begin(), busy_until.end(),
+                              [&](double until) { return until <= begin + kClockGrain; });
+      if (row == busy_until.end() && busy_until.size() == kMaxCommRows) {
+        row = std::min_element(busy_until.begin(), busy_until.end());
+      }
+      rows.push_back(static_cast<std::size_t>(row - busy_until.begin()));
+      busy_until.resize(std::max(busy_until.size(), rows.back() + 1));
+      busy_until[rows.back()] = step.spans.start + collective.end;
+    }
+  }
+  return rows;
+}
+
+bool any_scopes(const RunTrace& trace) {
+  return std::any_of(trace.ranks.begin(), trace.ranks.end(), [](const RankTrace& rank) {
+    return std::any_of(rank.steps.begin(), rank.steps.end(),
+                       [](const StepTrace& step) { return !step.spans.scopes.empty(); });
+  });
+}
+
+}  // namespace
+
+std::span<const StepTrace> steps_in(const RankTrace& rank, StepRange range) {
+  const std::span<const StepTrace> steps(rank.steps);
+  const std::size_t first = std::min(range.first, steps.size());
+  return steps.subspan(first, std::min(range.count, steps.size() - first));
+}
+
+Interval time_window(const RunTrace& trace, StepRange range) {
+  Interval window{std::numeric_limits<double>::max(), std::numeric_limits<double>::lowest()};
+  for (const RankTrace& rank : trace.ranks) {
+    for (const StepTrace& step : steps_in(rank, range)) {
+      window.begin = std::min(window.begin, step.spans.start);
+      window.end = std::max(window.end, end_of(step.spans));
+    }
+  }
+  return window.begin < window.end ? window : Interval{};
+}
+
+Row RankLayout::row_of(std::size_t collective) const {
+  return {comm.top + static_cast<double>(rows[collective]) * row_height, row_height};
+}
+
+std::vector<RankLayout> lay_out_ranks(const RunTrace& trace, StepRange range, double top) {
+  const double layers = any_scopes(trace) ? kLayers : 0.0;
+  std::vector<RankLayout> ranks;
+  for (const RankTrace& rank : trace.ranks) {
+    RankLayout lanes;
+    lanes.compute = {top, kCompute};
+    lanes.layers = {top + kCompute, layers};
+    lanes.rows = stack_rows(steps_in(rank, range));
+    const auto last = std::max_element(lanes.rows.begin(), lanes.rows.end());
+    const std::size_t count = last == lanes.rows.end() ? 1 : *last + 1;
+    lanes.row_height = count > 2 ? kLowCommRow : kCommRow;
+    lanes.comm = {lanes.layers.top + layers + kLaneGap,
+                  static_cast<double>(count) * lanes.row_height};
+    top = lanes.bottom() + kRankGap;
+    ranks.push_back(std::move(lanes));
+  }
+  return ranks;
+}
+
+}  // namespace brigade::apps

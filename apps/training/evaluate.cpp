@@ -1,0 +1,54 @@
+#include "apps/training/evaluate.h"
+
+#include "autograd/grad_mode.h"
+#include "core/ops.h"
+#include "nn/data/sampler.h"
+
+namespace brigade::apps {
+
+namespace {
+
+/// Sums over samples; adding those of all ranks gives the whole data set's.
+struct Sums {
+  double loss = 0.0;
+  double correct = 0.0;
+};
+
+}  // namespace
+
+Evaluation evaluate(nn::Module& model, const nn::Loss& loss, const Dataset& dataset,
+                    std::int64_t batch, dist::Communicator& comm, Device device) {
+  const autograd::NoGradGuard no_grad;
+  const dist::BatchGeometry geometry{
+      .batch = batch, .accum = 1, .ranks = comm.size(), .rank = comm.rank()};
+  dist::DistributedSampler sampler(dataset.size(), geometry, /*seed=*/0, /*shuffle=*/false);
+  sampler.set_epoch(0);
+  Tensor correct = Tensor::empty({}, DType::i64, device);
+  Sums mine;
+  for (std::int64_t step = 0; step < sampler.steps_per_epoch(); ++step) {
+    const Batch part = load_batch(dataset, sampler.micro_batch(step, 0), device);
+    if (part.size() == 0) {
+      continue;
+    }
+    const autograd::Variable prediction = model.forward(autograd::Variable(part.inputs));
+    mine.loss += loss(prediction, part.targets).data().item() * static_cast<double>(part.size());
+    if (dataset.classes()) {
+      ops::count_correct(prediction.data(), part.targets, correct);
+      mine.correct += correct.item();
+    }
+  }
+  Sums all;
+  for (const Sums& one : dist::all_gather_values(comm, mine)) {
+    all.loss += one.loss;
+    all.correct += one.correct;
+  }
+  const auto samples = static_cast<double>(dataset.size());
+  Evaluation result;
+  result.loss = all.loss / samples;
+  if (dataset.classes()) {
+    result.accuracy = all.correct / samples;
+  }
+  return result;
+}
+
+}  // namespace brigade::apps

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "nn/data/dataset.h"
+#include "dist/comm/communicator.h"
+#include "nn/loss.h"
+#include "nn/module.h"
+
+namespace brigade::apps {
+
+struct Evaluation {
+  double loss = 0.0;
+  std::optional<double>
+      accuracy;  ///< share of samples whose class was predicted; nothing without classes
+};
+
+/// Tests the model on all of `dataset`, each rank on its share. The result is the same on all
+/// ranks. Collective.
+Evaluation evaluate(nn::Module& model, const nn::Loss& loss, const Dataset& dataset,
+                    std::int64_t batch, dist::Communicator& comm, Device device);
+
+}  // namespace brigade::apps

@@ -1,0 +1,226 @@
+#include "apps/training/inject.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <iterator>
+#include <limits>
+#include <thread>
+#include <utility>
+
+#include "apps/flags/flag_values.h"
+#include "autograd/grad_mode.h"
+#include "core/error.h"
+#include "core/runtime/trace.h"
+
+namespace brigade::apps {
+
+namespace {
+
+struct KindEntry {
+  FaultKind kind;
+  const char* name;
+  std::vector<std::string> keys;
+};
+
+const std::vector<KindEntry>& known_kinds() {
+  static const std::vector<KindEntry> kinds{
+      {FaultKind::slow, "slow", {"rank", "ms"}},
+      {FaultKind::skip_param, "skip_param", {"rank", "name"}},
+      {FaultKind::swap_buckets, "swap_buckets", {"rank"}},
+      {FaultKind::other_seed, "other_seed", {"rank"}},
+      {FaultKind::nan, "nan", {"rank", "step"}},
+      {FaultKind::kill, "kill", {"rank", "step"}},
+      {FaultKind::bit_flip, "bit_flip", {"rank", "step"}},
+  };
+  return kinds;
+}
+
+const KindEntry& find_kind(const std::string& flag, const std::string& name) {
+  const std::vector<KindEntry>& kinds = known_kinds();
+  std::vector<std::string> names;
+  std::transform(kinds.begin(), kinds.end(), std::back_inserter(names),
+                 [](const KindEntry& entry) { return entry.name; });
+  check_choice(flag, name, names);
+  return *std::find_if(kinds.begin(), kinds.end(),
+                       [&](const KindEntry& entry) { return entry.name == name; });
+}
+
+/// One "key=value" of `entry`'s kind.
+void set_key(const std::string& flag, const KindEntry& entry, const std::string& item,
+             Fault& fault) {
+  constexpr std::int64_t kMany = 1'000'000'000;
+  constexpr double kLongestDelay = 1e6;
+  const std::string subject = concat(flag, " ", entry.name);
+  const std::size_t equals = item.find('=');
+  const std::string key = item.substr(0, equals);
+  check_choice(subject, key, entry.keys);
+  if (equals == std::string::npos) {
+    throw UsageError(concat(subject, ": expected ", key, "=value, got \"", item, "\""));
+  }
+  const std::string value = item.substr(equals + 1);
+  const std::string place = concat(subject, ":", key);
+  if (key == "rank") {
+    fault.rank = parse_number<std::int64_t>(place, value, 0, kMany);
+  } else if (key == "ms") {
+    fault.ms = parse_number(place, value, 0.0, kLongestDelay);
+  } else if (key == "step") {
+    fault.step = parse_number<std::int64_t>(place, value, 1, kMany);
+  } else {
+    fault.name = value;
+  }
+}
+
+/// The layer around a model whose rank has a fault.
+class FaultyModel final : public nn::Module {
+ public:
+  FaultyModel(nn::Module& model, Fault fault, std::int64_t accum)
+      : model_(model), fault_(std::move(fault)), accum_(accum) {}
+
+  nn::Variable forward(const nn::Variable& x) override {
+    return model_.forward(autograd::grad_enabled() ? strike(x) : x);
+  }
+  void collect_parameters(const std::string& prefix,
+                          std::vector<nn::Variable>& parameters) const override {
+    model_.collect_parameters(prefix, parameters);
+  }
+  std::string description() const override { return model_.description(); }
+
+ private:
+  nn::Variable strike(const nn::Variable& x) {
+    const std::int64_t step = forwards_++ / accum_ + 1;
+    if (fault_.kind == FaultKind::slow) {
+      linger();
+    } else if (fault_.kind == FaultKind::nan && step >= fault_.step) {
+      return spoil(x);
+    } else if (fault_.kind == FaultKind::kill && step == fault_.step) {
+      std::raise(SIGKILL);
+    } else if (fault_.kind == FaultKind::bit_flip && step >= fault_.step) {
+      flip_a_bit();
+    }
+    return x;
+  }
+
+  void linger() const {
+    const TraceScope trace("injected_delay");
+    std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(fault_.ms));
+  }
+
+  /// Once: the first batch that has a sample to spoil.
+  nn::Variable spoil(const nn::Variable& x) {
+    if (x.data().numel() == 0 || std::exchange(struck_, true)) {
+      return x;
+    }
+    const Tensor values = x.data().to(kCpu).clone();
+    values.data<float>()[0] = std::numeric_limits<float>::quiet_NaN();
+    return nn::Variable(values.to(x.device()));
+  }
+
+  /// Once: the lowest bit of the first weight's exponent, so that it doubles or is half of what it
+  /// was.
+  void flip_a_bit() {
+    if (std::exchange(struck_, true)) {
+      return;
+    }
+    const Tensor weight = model_.parameters().front().data().flat_view(0, {1});
+    const Tensor value = weight.to(kCpu).clone();
+    value.bytes()[2] ^= std::byte{0x80};
+    weight.copy_from(value);
+  }
+
+  nn::Module& model_;
+  Fault fault_;
+  std::int64_t accum_;
+  std::int64_t forwards_ = 0;
+  bool struck_ = false;
+};
+
+}  // namespace
+
+Fault parse_fault(const std::string& flag, const std::string& text) {
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const KindEntry& entry = find_kind(flag, text.substr(0, colon));
+  Fault fault;
+  fault.kind = entry.kind;
+  fault.text = text;
+  for (std::size_t begin = colon + 1; begin <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', begin), text.size());
+    set_key(flag, entry, text.substr(begin, comma - begin), fault);
+    begin = comma + 1;
+  }
+  return fault;
+}
+
+FaultInjector::FaultInjector(std::optional<Fault> fault, const dist::Communicator& comm)
+    : fault_(std::move(fault)) {
+  if (!fault_) {
+    return;
+  }
+  if (comm.size() < 2) {
+    throw UsageError(concat("--inject ", fault_->text,
+                            ": expected at least 2 ranks, got 1; start them with mpirun -np 2"));
+  }
+  if (fault_->rank >= comm.size()) {
+    throw UsageError(concat("--inject ", fault_->text, ": expected a rank from 0 to ",
+                            comm.size() - 1, ", got ", fault_->rank));
+  }
+  mine_ = fault_->rank == comm.rank();
+}
+
+std::uint64_t FaultInjector::weight_seed(std::uint64_t seed) const {
+  return strikes(FaultKind::other_seed) ? seed + 1 : seed;
+}
+
+std::vector<autograd::Variable> FaultInjector::parameters(
+    std::vector<autograd::Variable> parameters) const {
+  if (!has(FaultKind::skip_param)) {
+    return parameters;
+  }
+  std::vector<std::string> names;
+  std::transform(parameters.begin(), parameters.end(), std::back_inserter(names),
+                 [](const autograd::Variable& parameter) { return parameter.name(); });
+  const std::string& wanted = fault_->name.empty() ? names.front() : fault_->name;
+  const auto found = std::find(names.begin(), names.end(), wanted);
+  if (found == names.end()) {
+    throw UsageError(concat("--inject ", fault_->text, ": the model has no parameter \"", wanted,
+                            "\"", suggestion(wanted, names)));
+  }
+  if (mine_) {
+    autograd::Variable& skipped = parameters[static_cast<std::size_t>(found - names.begin())];
+    skipped = autograd::Variable(skipped.data().clone(), /*requires_grad=*/true, wanted);
+  }
+  return parameters;
+}
+
+dist::DataParallelOptions FaultInjector::synchronisation(
+    dist::DataParallelOptions options, const std::vector<autograd::Variable>& parameters) const {
+  if (has(FaultKind::swap_buckets) && parameters.size() < 2) {
+    throw UsageError(concat("--inject ", fault_->text,
+                            ": expected a model of at least 2 parameters, got 1: there is nothing "
+                            "to swap"));
+  }
+  if (!strikes(FaultKind::swap_buckets)) {
+    return options;
+  }
+  options.plan = dist::plan_buckets(parameters, options);
+  std::reverse(options.plan.begin(), options.plan.end());
+  for (std::vector<std::size_t>& members : options.plan) {
+    std::reverse(members.begin(), members.end());
+  }
+  return options;
+}
+
+nn::Module& FaultInjector::around(nn::Module& model, std::int64_t accum, std::int64_t steps) {
+  const bool at_a_step = has(FaultKind::nan) || has(FaultKind::kill) || has(FaultKind::bit_flip);
+  if (at_a_step && fault_->step > steps) {
+    throw UsageError(concat("--inject ", fault_->text, ": expected a step from 1 to ", steps,
+                            ", got ", fault_->step));
+  }
+  if (!mine_ || !(at_a_step || has(FaultKind::slow))) {
+    return model;
+  }
+  around_ = std::make_unique<FaultyModel>(model, *fault_, accum);
+  return *around_;
+}
+
+}  // namespace brigade::apps

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dist/ddp/data_parallel.h"
+#include "nn/module.h"
+
+/// The failure lab: one fault put into one rank on purpose, to learn the line it ends in
+/// (FAILURES.md). A fault goes in through what any user of the library can do, so what is seen is
+/// the library's own behaviour.
+namespace brigade::apps {
+
+enum class FaultKind { slow, skip_param, swap_buckets, other_seed, nan, kill, bit_flip };
+
+/// The value of `--inject`.
+struct Fault {
+  FaultKind kind = FaultKind::slow;
+  std::string text;       ///< as typed
+  std::int64_t rank = 1;  ///< the only one that has it
+  double ms = 20.0;       ///< slow: longer in every forward
+  std::int64_t step = 3;  ///< nan, kill, bit_flip: counted from 1
+  std::string name;       ///< skip_param: the parameter; empty: the first
+};
+
+/// "slow:rank=1,ms=20": a kind and its keys, each with a default.
+Fault parse_fault(const std::string& flag, const std::string& text);
+
+/// Puts the fault into the parts of a run as they are made. Without a fault, and on the ranks that
+/// do not have it, every function returns what it is given. All ranks call them, so that a mistake
+/// in the flag is a UsageError on every rank.
+class FaultInjector {
+ public:
+  /// UsageError if there is no such rank, or none to tell the difference.
+  FaultInjector(std::optional<Fault> fault, const dist::Communicator& comm);
+
+  /// other_seed: another one.
+  std::uint64_t weight_seed(std::uint64_t seed) const;
+
+  /// skip_param: in the list stands a copy of the parameter that the model does not use, so it gets
+  /// no gradient. UsageError if no parameter has the name.
+  std::vector<autograd::Variable> parameters(std::vector<autograd::Variable> parameters) const;
+
+  /// swap_buckets: a plan in which buckets, and parameters in them, stand in the opposite order.
+  dist::DataParallelOptions synchronisation(
+      dist::DataParallelOptions options, const std::vector<autograd::Variable>& parameters) const;
+
+  /// slow, nan, kill, bit_flip: `model` behind a layer that lingers, spoils its input, ends the
+  /// process or changes the first weight, but not while it is only evaluated. A step is `accum`
+  /// forwards (a micro-batch in which the rank has no samples has none), and the run has `steps` of
+  /// them; UsageError if it ends before the fault. `model` must outlive this, and this the result.
+  nn::Module& around(nn::Module& model, std::int64_t accum, std::int64_t steps);
+
+ private:
+  bool has(FaultKind kind) const { return fault_ && fault_->kind == kind; }
+  bool strikes(FaultKind kind) const { return has(kind) && mine_; }
+
+  std::optional<Fault> fault_;
+  bool mine_ = false;  // this rank has it
+  std::unique_ptr<nn::Module> around_;
+};
+
+}  // namespace brigade::apps

@@ -1,0 +1,89 @@
+#include "apps/training/program.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <set>
+#include <span>
+#include <thread>
+
+#include "apps/report/console.h"
+#include "apps/report/summary.h"
+#include "core/io/atomic_file.h"
+#include "core/error.h"
+
+namespace brigade::apps {
+
+int leave_early(const std::string& text, int exit_code) {
+  const int rank = dist::launcher_rank();
+  if (exit_code != 0 && rank > 0) {
+    // Still there after two seconds: rank 0 has no complaint, this rank is alone with its mistake.
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    write_all(STDERR_FILENO, concat("[rank ", rank, "] ", text));
+  } else if (rank == 0) {
+    const int error = write_all(exit_code == 0 ? STDOUT_FILENO : STDERR_FILENO, text);
+    if (exit_code == 0 && error != 0) {
+      write_all(STDERR_FILENO, concat("stdout: cannot write: ", std::strerror(error), "\n"));
+      return 1;
+    }
+  }
+  return exit_code;
+}
+
+int run_program(int argc, char** argv, Program program,
+                const std::function<int(const Options&, const dist::RankInfo&)>& body) {
+  std::signal(SIGPIPE, SIG_IGN);  // `train_mlp | head` must not end a training
+  const ParseResult parsed = parse_options(argc, argv, program);
+  if (!parsed.options) {
+    return leave_early(parsed.text, parsed.exit_code);
+  }
+  return dist::run_main(
+      [&](const dist::MpiSession& session) { return body(*parsed.options, session.info()); });
+}
+
+void check_output_files(const std::vector<std::filesystem::path>& files) {
+  std::set<std::filesystem::path> places;
+  for (const std::filesystem::path& file : files) {
+    const AtomicFile attempt(file);
+    const std::filesystem::path directory = file.has_parent_path() ? file.parent_path() : ".";
+    if (!places.insert(canonical(directory) / file.filename()).second) {
+      throw UsageError(concat("cannot write ", file.string(),
+                              ": expected a place of its own, but this run writes another file "
+                              "there"));
+    }
+  }
+}
+
+bool OutputFiles::attempt(const std::function<void()>& how) {
+  try {
+    how();
+    return true;
+  } catch (const Error&) {
+    failure_ = failure_ ? failure_ : std::current_exception();
+    return false;
+  }
+}
+
+void OutputFiles::write(const std::filesystem::path& file, const std::function<void()>& how) {
+  if (attempt(how)) {
+    written_.push_back(file);
+  }
+}
+
+void OutputFiles::check() const {
+  if (failure_) {
+    std::rethrow_exception(failure_);
+  }
+}
+
+std::filesystem::path agree_on_directory(const Options& options, dist::Communicator& comm) {
+  constexpr std::size_t kLongestPath = 4096;
+  std::string path = comm.rank() == 0 ? make_run_directory(options.out).string() : "";
+  path.resize(kLongestPath);
+  comm.broadcast(std::as_writable_bytes(std::span(path)), 0);
+  return path.c_str();
+}
+
+}  // namespace brigade::apps

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/training/evaluate.h"
+#include "apps/metrics/memory_use.h"
+#include "apps/training/model.h"
+#include "apps/flags/options.h"
+#include "apps/metrics/profile.h"
+#include "apps/metrics/step_recorder.h"
+#include "apps/metrics/timing_summary.h"
+#include "dist/launch/launch.h"
+#include "dist/ddp/replica_check.h"
+#include "nn/data/sampler.h"
+
+namespace brigade::apps {
+
+/// What a bucket holds, for people.
+struct BucketInfo {
+  std::size_t bytes = 0;
+  std::vector<std::string> parameters;
+  std::vector<std::size_t> pieces;  ///< bytes of each collective; one unless it is split
+};
+
+/// What is known before the first step and stays so.
+struct RunInfo {
+  Options options;
+  dist::RankInfo ranks;
+  Device device;
+  std::string libraries;    ///< that compute: "OpenBLAS 0.3.21 (...)"
+  std::string device_name;  ///< "cpu", or the GPU's name
+  std::string comm;         ///< that communicate
+  std::int64_t threads = 1;
+  bool prefetches = false;  ///< batches are read while the step before computes
+  std::int64_t train_size = 0;
+  std::int64_t test_size = 0;
+  bool classes = false;
+  MlpShape shape;
+  std::int64_t parameters = 0;
+  dist::BatchGeometry geometry;
+  std::int64_t micro_batch = 0;  ///< samples of one: geometry.batch, or all there are, divided
+  std::int64_t steps = 0;
+  std::int64_t steps_per_epoch = 0;
+  std::int64_t log_every = 1;
+  std::vector<BucketInfo> buckets;      ///< of the first step
+  double gemm_gflops = 0.0;             ///< of one rank, measured while all ranks compute
+  std::optional<MachineLimits> limits;  ///< with --profile
+
+  StepShape step_shape() const {
+    return {.network = shape,
+            .batch = micro_batch,
+            .accum = geometry.accum,
+            .optimizer_state = options.optimizer != "sgd" ? 2
+                               : options.momentum > 0.0   ? 1
+                                                          : 0,
+            .fused_update = options.updates_in_backward,
+            .masks_in_product = device.is_cuda()};
+  }
+};
+
+/// One logged step.
+struct Progress {
+  std::int64_t step = 0;            ///< steps done
+  double loss = 0.0;                ///< of the last of them
+  StepTimes times;                  ///< rank 0's medians since the last report
+  double samples_per_second = 0.0;  ///< of all ranks, in such a step
+  double seconds = 0.0;             ///< since training began, tests included
+  double eta_seconds = 0.0;
+  /// With --sync never: how far the ranks' weights are apart.
+  std::optional<dist::RankDifference> difference;
+};
+
+/// How the run ended.
+struct RunResult {
+  double loss_first = 0.0;
+  double loss_last = 0.0;
+  Evaluation test;
+  double best_accuracy = 0.0;
+  double seconds = 0.0;
+  TimingSummary timing;
+  std::vector<BucketInfo> buckets;  ///< of all steps but perhaps the first
+  bool buckets_rebuilt = false;
+  double collectives_per_step = 0.0;
+  double bytes_reduced_per_step = 0.0;
+  double bytes_sent_per_step = 0.0;       ///< by rank 0
+  std::vector<OperationTime> operations;  ///< of rank 0, in the recorded steps
+  std::size_t recorded_steps = 0;
+  std::vector<std::string> choices;  ///< of rank 0: Context::choices()
+  std::size_t replays = 0;  ///< with --replay: micro-batches of rank 0 that repeated a recording
+  RunTrace trace;           ///< with --trace, on rank 0
+  std::uint64_t params_hash = 0;
+  double samples_per_second_overall = 0.0;  ///< loading, barriers and reports included, tests not
+  bool params_equal = false;
+  std::optional<dist::RankDifference> difference;  ///< with --sync never
+  MemoryStats tensors;                             ///< of this rank, when its last step was done
+  MemoryUse memory;                                ///< of the rank that needed most
+};
+
+}  // namespace brigade::apps

@@ -1,0 +1,180 @@
+#include "apps/training/run_loop.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <span>
+
+#include "apps/report/report.h"
+#include "apps/training/setup.h"
+#include "core/runtime/context.h"
+#include "core/error.h"
+
+namespace brigade::apps {
+
+namespace {
+
+/// Tests on small batches would take long and teach nothing; large ones must not be what needs most
+/// memory. Where layers are about as wide as each other, half a batch of x, targets and two
+/// activations takes as much beside training's batch as dy and dx do in a step.
+std::int64_t test_batch(const RunInfo& info) {
+  constexpr std::int64_t kSamples = 128;
+  constexpr std::int64_t kNumbers = std::int64_t{1} << 16;  // of an activation
+  const std::vector<std::int64_t>& widths = info.shape.widths;
+  const std::int64_t widest = *std::max_element(widths.begin(), widths.end());
+  return std::max((info.options.batch + 1) / 2, std::min(kSamples, kNumbers / widest));
+}
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// One run from its first step to its last.
+class RunLoop {
+ public:
+  RunLoop(const RunInfo& info, const TrainerParts& parts, const Dataset& test_data,
+          const RunOutputs& outputs)
+      : info_(info),
+        parts_(parts),
+        test_data_(test_data),
+        outputs_(outputs),
+        trainer_(parts),
+        contents_(bucket_contents(parts.data_parallel)) {
+    result_.buckets = info.buckets;
+  }
+
+  RunResult run() {
+    dist::Communicator& comm = parts_.data_parallel.communicator();
+    dist::Traffic before = comm.traffic();
+    for (std::int64_t step = 0; step < info_.steps; ++step) {
+      trainer_.step(step);
+      if (step == 0) {
+        follow_rebuild();
+      }
+      if (step == 0 && info_.steps > 1) {  // counted are the steps whose buckets are the final ones
+        before = comm.traffic();
+      }
+      samples_ += trainer_.history().samples().back();
+      const bool test = is_test_due(step + 1);
+      if (test || (step + 1) % info_.log_every == 0 || step == 0) {
+        report(step + 1, test);
+      }
+    }
+    const auto steps = static_cast<double>(std::max<std::int64_t>(info_.steps - 1, 1));
+    const dist::Traffic traffic = comm.traffic() - before;
+    result_.collectives_per_step = static_cast<double>(traffic.collectives) / steps;
+    result_.bytes_reduced_per_step = static_cast<double>(traffic.bytes_reduced) / steps;
+    result_.bytes_sent_per_step = static_cast<double>(traffic.bytes_sent) / steps;
+    result_.seconds = seconds_since(begin_);
+    result_.samples_per_second_overall = samples_ / (result_.seconds - test_seconds_);
+    result_.timing =
+        summarize(trainer_.history(), static_cast<std::size_t>(info_.options.warmup), comm);
+    record();
+    return result_;
+  }
+
+ private:
+  void record() {
+    const StepRecorder& recorder = trainer_.recorder();
+    result_.recorded_steps = recorder.steps().size();
+    result_.replays = trainer_.replays();
+    result_.tensors =
+        Context::current().memory_stats(info_.device);  // a Replay takes its own along
+    if (!info_.options.replay) {  // a replay does not pass the places that note operations
+      result_.operations = operation_times(recorder.steps());
+    }
+    if (info_.options.trace) {
+      result_.trace = {.title = concat(info_.options.mode, ", ", info_.ranks.size,
+                                       info_.ranks.size == 1 ? " rank" : " ranks"),
+                       .device = info_.device_name,
+                       .comm = info_.comm,
+                       .caption = concat(info_.shape.description(), ", batch ", info_.options.batch,
+                                         " per rank"),
+                       .contents = contents_,
+                       .ranks = recorder.gather(info_.ranks.host)};
+    }
+  }
+
+  /// The first step may have ended with other buckets than it began with (dist/ddp/bucket_rebuilder.h).
+  void follow_rebuild() {
+    if (!parts_.data_parallel.rebuilt()) {
+      return;
+    }
+    result_.buckets_rebuilt = true;
+    result_.buckets = describe_buckets(parts_.data_parallel);
+    print_rebuilt_buckets(outputs_.console, result_.buckets);
+    for (const auto& [label, names] : bucket_contents(parts_.data_parallel)) {
+      std::string& known = contents_[label];
+      const bool both = parts_.trace.keeps(0) && !known.empty() && known != names;
+      known = both ? concat(known, " (step 1), then ", names) : names;
+    }
+  }
+
+  bool is_test_due(std::int64_t done) const {
+    const std::int64_t every = info_.options.eval_every * info_.steps_per_epoch;
+    return done == info_.steps || (every > 0 && done % every == 0);
+  }
+
+  void report(std::int64_t done, bool test) {
+    const std::vector<double> losses = trainer_.take_losses();
+    if (done == 1) {
+      result_.loss_first = losses.front();
+    }
+    result_.loss_last = losses.back();
+
+    Progress progress;
+    progress.step = done;
+    progress.loss = losses.back();
+    const TimingHistory& history = trainer_.history();
+    const std::size_t window = std::min(losses.size(), history.steps().size());
+    progress.times = median_times(history.steps().last(window));
+    progress.samples_per_second =
+        samples_per_second(history.samples().last(window), progress.times.step);
+    progress.seconds = seconds_since(begin_);
+    progress.eta_seconds =
+        progress.seconds / static_cast<double>(done) * static_cast<double>(info_.steps - done);
+    if (info_.options.never_syncs()) {
+      progress.difference = result_.difference = dist::largest_rank_difference(
+          parts_.data_parallel.parameters(), parts_.data_parallel.communicator());
+    }
+    print_progress(outputs_.console, info_, progress);
+
+    std::optional<Evaluation> evaluation;
+    if (test) {
+      const Clock::time_point begin = Clock::now();
+      evaluation = evaluate(parts_.model, parts_.loss, test_data_, test_batch(info_),
+                            parts_.data_parallel.communicator(), info_.device);
+      test_seconds_ += seconds_since(begin);
+      result_.test = *evaluation;
+      result_.best_accuracy = std::max(result_.best_accuracy, evaluation->accuracy.value_or(0.0));
+      print_evaluation(outputs_.console, info_, done, *evaluation);
+      trainer_.pause();
+    }
+    if (outputs_.metrics != nullptr && !outputs_.metrics->write(info_, progress, evaluation)) {
+      outputs_.console.warn(
+          "[rank 0] warning: cannot write metrics.jsonl, is the disk full? Training goes on");
+    }
+  }
+
+  const RunInfo& info_;
+  const TrainerParts& parts_;
+  const Dataset& test_data_;
+  RunOutputs outputs_;
+  Trainer trainer_;
+  std::map<std::string, std::string> contents_;  // of collectives, by label; for the trace
+  RunResult result_;
+  double samples_ = 0.0;
+  double test_seconds_ = 0.0;
+  Clock::time_point begin_ = Clock::now();
+};
+
+}  // namespace
+
+RunResult run_steps(const RunInfo& info, const TrainerParts& parts, const Dataset& test_data,
+                    const RunOutputs& outputs) {
+  return RunLoop(info, parts, test_data, outputs).run();
+}
+
+}  // namespace brigade::apps

@@ -1,0 +1,264 @@
+#include "apps/training/setup.h"
+
+#include <algorithm>
+
+#include "nn/data/fashion_mnist.h"
+#include "apps/flags/resolve_options.h"
+#include "nn/data/synthetic.h"
+#include "core/runtime/context.h"
+#include "core/cpu/threads.h"
+#include "core/error.h"
+#include "dist/algorithms/ordered_all_reduce.h"
+#include "dist/ddp/replica_check.h"
+#include "optim/adam.h"
+#include "optim/sgd.h"
+
+namespace brigade::apps {
+
+std::string cuda_graph_obstacle(const Options& options, const std::string& comm) {
+  if (options.mode == "naive") {
+    return "--mode naive waits for the GPU in every step";
+  }
+  if (options.optimizer_overlap) {
+    return "--optimizer-overlap updates between its kernels, and only a step behind backward is "
+           "recorded";
+  }
+  if (options.comm_hook != "none") {
+    return concat("--comm-hook ", options.comm_hook, " may need the host between its kernels");
+  }
+  if (!comm.starts_with("NCCL ") && !comm.starts_with("none ")) {
+    return concat("gradients travel through ", comm, ", which waits for the GPU");
+  }
+  return {};
+}
+
+Options decided(const Options& options, int ranks) {
+  Options result = options;
+  const bool possible = ranks == 1 && fused_update_obstacle(options).empty();
+  result.updates_in_backward =
+      options.fused_update == "on" || (options.fused_update == "auto" && possible);
+  return result;
+}
+
+Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
+                         const Console& console) {
+  const auto control = dist::make_communicator("mpi", kCpu);
+  dist::check_same_lines("flags", options.agreement(), *control);
+  std::string note;
+  Workplace place;
+  place.device = dist::choose_device(options.device, ranks, *control, note);
+  if (!note.empty()) {
+    console.warn(note);
+  }
+  if (options.tf32 && !place.device.is_cuda()) {
+    throw UsageError(
+        concat("--tf32: expected a GPU, but this run is on ", place.device, "; leave it out"));
+  }
+  if (options.fused_update == "on" && ranks.size > 1) {
+    throw UsageError(concat("--fused-update on: expected one rank, got ", ranks.size,
+                            ": the others' gradients come after the product; use "
+                            "--optimizer-overlap"));
+  }
+  Context::current().set_tf32(options.tf32);
+  const bool nccl = place.device.is_cuda() && options.comm != "mpi" && dist::nccl_available();
+  if (!nccl && (options.nccl.max_ctas > 0 || options.nccl.register_buckets)) {
+    throw UsageError(
+        concat("--nccl-max-ctas, --nccl-register: expected gradients to travel through NCCL, "
+               "but this run is on ",
+               place.device, " with --comm ", options.comm, "; leave them out"));
+  }
+  place.comm = dist::make_communicator(options.comm, place.device, options.nccl);
+  note = unused_nccl_flags(options.nccl, place.comm->description());
+  if (!note.empty()) {
+    console.warn(note);
+  }
+  if (options.cuda_graph && !place.device.is_cuda()) {
+    throw UsageError(concat("--cuda-graph: expected a GPU, but this run is on ", place.device,
+                            "; --replay repeats recorded kernels on a CPU"));
+  }
+  const std::string obstacle = cuda_graph_obstacle(options, place.comm->description());
+  if (options.replay && place.device.is_cuda() && !obstacle.empty()) {
+    throw UsageError(concat(options.cuda_graph ? "--cuda-graph" : "--replay",
+                            ": expected a step that a CUDA graph can hold, but ", obstacle,
+                            "; leave one of them out"));
+  }
+  if (options.reduce == "deterministic" && !place.comm->sums_in_rank_order()) {
+    place.comm->use(std::make_unique<dist::OrderedAllReduce>());
+  }
+  if (options.emulated_link && ranks.size > 1) {
+    place.comm->emulate_link(*options.emulated_link);
+  } else if (options.emulated_link) {
+    console.warn(
+        "[rank 0] warning: --emulate-link: without effect: one rank sends nothing; start more "
+        "with mpirun -np 2");
+  }
+  return place;
+}
+
+void measure_rates(const Options& options, Workplace& place) {
+  place.comm->barrier();
+  const DType factors = options.dtype == "bf16" ? DType::bf16 : DType::f32;
+  if (options.profile) {
+    place.limits = measure_limits(place.device, factors);
+  }
+  place.gemm_gflops =
+      place.limits ? place.limits->gflops : measure_gemm_gflops(place.device, factors);
+}
+
+std::string unused_nccl_flags(const dist::NcclOptions& flags, const std::string& comm) {
+  const bool given = flags.max_ctas > 0 || flags.register_buckets;
+  const bool used = comm.starts_with("NCCL ") && comm.find("(ranks share") == std::string::npos;
+  return given && !used ? concat(
+                              "[rank 0] warning: --nccl-max-ctas, --nccl-register: without "
+                              "effect: they need NCCL and a GPU for each rank; comm is ",
+                              comm)
+                        : "";
+}
+
+std::string libraries_of(const Options& options, Device device) {
+  return concat(device.is_cuda() ? cuda_info().runtime : blas_description(),
+                options.tf32 ? ", TF32" : "");
+}
+
+bool prefetches(const Options& options, Device device, std::int64_t threads, std::int64_t cores) {
+  const bool worth_it = device.is_cuda() || cores > threads;
+  return options.prefetch == "on" || (options.prefetch == "auto" && worth_it);
+}
+
+DataSplits load_data(const Options& options, std::int64_t global_batch) {
+  if (options.data == "fashion-mnist") {
+    return load_fashion_mnist(options.data_dir, options.train_samples);
+  }
+  constexpr std::int64_t kUsualSamples = 8192;
+  SyntheticDataset::Options synthetic;
+  synthetic.in = options.synthetic_in;
+  synthetic.out = options.synthetic_out;
+  synthetic.classes = options.loss == "cross_entropy";
+  synthetic.seed = options.seed;
+  return make_synthetic(synthetic, options.train_samples > 0
+                                       ? options.train_samples
+                                       : std::max(kUsualSamples, global_batch));
+}
+
+void check_same_data(const DataSplits& data, dist::Communicator& comm) {
+  dist::check_same_lines(
+      "data",
+      {concat(data.train->size(), " training samples"), concat(data.test->size(), " test samples"),
+       concat(data.train->input_width(), " numbers per sample")},
+      comm);
+}
+
+MlpShape shape_of(const Options& options, const Dataset& data) {
+  MlpShape shape;
+  shape.precision = options.dtype == "bf16" ? autograd::Precision::bf16 : autograd::Precision::full;
+  shape.bias = options.bias;
+  shape.widths.push_back(data.input_width());
+  shape.widths.insert(shape.widths.end(), options.hidden.begin(), options.hidden.end());
+  shape.widths.push_back(data.output_width());
+  return shape;
+}
+
+std::unique_ptr<optim::Optimizer> make_optimizer(
+    const Options& o, const std::vector<autograd::Variable>& parameters) {
+  if (o.optimizer == "sgd") {
+    auto sgd =
+        std::make_unique<optim::SGD>(parameters, optim::SGD::Options{.lr = o.lr,
+                                                                     .momentum = o.momentum,
+                                                                     .weight_decay = o.weight_decay,
+                                                                     .nesterov = o.nesterov});
+    if (o.updates_in_backward) {
+      sgd->update_in_backward();
+    }
+    return sgd;
+  }
+  optim::Adam::Options adam;
+  adam.lr = o.lr;
+  adam.weight_decay = o.weight_decay;
+  adam.decoupled = o.optimizer == "adamw";
+  return std::make_unique<optim::Adam>(parameters, adam);
+}
+
+std::vector<BucketInfo> describe_buckets(const dist::DataParallel& data_parallel) {
+  std::vector<BucketInfo> result;
+  for (const dist::Bucket& bucket : data_parallel.buckets()) {
+    BucketInfo info{.bytes = bucket.grads.nbytes(), .parameters = {}, .pieces = {}};
+    for (const std::size_t member : bucket.members) {
+      info.parameters.push_back(data_parallel.parameters()[member].name());
+    }
+    for (const dist::Piece& piece : bucket.pieces) {
+      info.pieces.push_back(piece.grads.nbytes());
+    }
+    result.push_back(std::move(info));
+  }
+  return result;
+}
+
+std::map<std::string, std::string> bucket_contents(const dist::DataParallel& data_parallel) {
+  const std::vector<autograd::Variable>& parameters = data_parallel.parameters();
+  std::map<std::string, std::string> contents;
+  for (const dist::Bucket& bucket : data_parallel.buckets()) {
+    for (const dist::Piece& piece : bucket.pieces) {
+      std::string& names = contents[piece.label];
+      for (const std::size_t member : dist::members_of(piece, bucket, parameters)) {
+        names += (names.empty() ? "" : ", ") + parameters[member].name();
+      }
+    }
+  }
+  return contents;
+}
+
+TraceSchedule trace_schedule(const RunInfo& info) {
+  const std::int64_t steps = std::min(info.options.trace_steps, info.steps);
+  return {.skip = std::min(info.options.trace_skip, info.steps - steps), .steps = steps};
+}
+
+void set_threads(const Options& options, const dist::RankInfo& ranks) {
+  if (options.threads > max_cpu_threads()) {
+    throw UsageError(concat("--threads: expected at most ", max_cpu_threads(),
+                            ", which this OpenBLAS is built for, got ", options.threads));
+  }
+  set_cpu_threads(static_cast<int>(options.threads > 0
+                                       ? options.threads
+                                       : std::min<std::int64_t>(ranks.threads, max_cpu_threads())));
+}
+
+RunInfo describe_run(const Options& options, const dist::RankInfo& ranks, const DataSplits& data,
+                     const dist::DataParallel& data_parallel,
+                     const dist::DistributedSampler& sampler, const Workplace& place) {
+  constexpr std::int64_t kProgressLines = 20;
+  constexpr std::int64_t kLongestSilence = 200;  // steps
+  RunInfo info;
+  info.options = options;
+  if (ranks.size == 1) {
+    info.options.emulated_link.reset();  // nothing is sent
+  }
+  info.ranks = ranks;
+  const Device device = place.device;
+  info.device = device;
+  info.limits = place.limits;
+  info.gemm_gflops = place.gemm_gflops;
+  info.device_name = device.is_cuda() ? gpu_identity(device.index).name : "cpu";
+  info.libraries = libraries_of(options, device);
+  info.comm = data_parallel.communicator().description();
+  info.threads = cpu_threads();
+  info.prefetches = prefetches(options, device, info.threads, ranks.threads);
+  info.train_size = data.train->size();
+  info.test_size = data.test->size();
+  info.classes = data.train->classes();
+  info.shape = shape_of(options, *data.train);
+  info.parameters = count_elements(data_parallel.parameters());
+  info.geometry = sampler.geometry();
+  const std::int64_t pieces = info.geometry.accum * info.geometry.ranks;
+  info.micro_batch = (sampler.global_samples(0) + pieces - 1) / pieces;
+  info.steps_per_epoch = sampler.steps_per_epoch();
+  info.steps = options.steps > 0 ? options.steps : options.epochs * info.steps_per_epoch;
+  // With --sync never every step is worth a line: how far the ranks have drifted apart.
+  info.log_every = options.log_every > 0 ? options.log_every
+                   : options.never_syncs()
+                       ? 1
+                       : std::clamp<std::int64_t>(info.steps / kProgressLines, 1, kLongestSilence);
+  info.buckets = describe_buckets(data_parallel);
+  return info;
+}
+
+}  // namespace brigade::apps

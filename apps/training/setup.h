@@ -1,0 +1,84 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "apps/report/console.h"
+#include "nn/data/dataset.h"
+#include "apps/metrics/profile.h"
+#include "apps/training/run_info.h"
+#include "dist/ddp/data_parallel.h"
+#include "dist/launch/launch.h"
+#include "optim/optimizer.h"
+
+/// From flags to the parts of a run.
+namespace brigade::apps {
+
+/// Where this rank computes and with whom.
+struct Workplace {
+  Device device;
+  std::unique_ptr<dist::Communicator> comm;
+  double gemm_gflops = 0.0;                  ///< after measure_rates()
+  std::optional<MachineLimits> limits = {};  ///< likewise, with --profile
+};
+
+/// The options as they are for so many ranks: what to do where the user has left it open.
+Options decided(const Options& options, int ranks);
+
+/// Compares the ranks' flags, chooses the device and connects the ranks; says once if a GPU was
+/// hoped for in vain. Collective.
+Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
+                         const Console& console);
+
+/// Fills in what the device reaches. All ranks at the same time, as they compute at the same time.
+void measure_rates(const Options& options, Workplace& place);
+
+/// Why a CUDA graph cannot hold a step of this run; empty if it can. `comm`: the communicator's
+/// description.
+std::string cuda_graph_obstacle(const Options& options, const std::string& comm);
+
+/// What to say where NCCL's flags are given and do nothing, because `auto` has fallen back to MPI,
+/// ranks share a GPU or there is one rank; empty where there is nothing to say. `comm`: the
+/// communicator's description.
+std::string unused_nccl_flags(const dist::NcclOptions& flags, const std::string& comm);
+
+/// What computes on `device`, for people: "CUDA 12.8, TF32".
+std::string libraries_of(const Options& options, Device device);
+
+/// Whether batches are read a step ahead: --prefetch, which by itself asks for a GPU or for more
+/// cores (`cores`) than computing threads, because without a core of its own the reading thread
+/// would only take the computation's.
+bool prefetches(const Options& options, Device device, std::int64_t threads, std::int64_t cores);
+
+/// Synthetic data has 8192 training samples, or one global batch if that is more.
+DataSplits load_data(const Options& options, std::int64_t global_batch);
+
+/// VerificationError unless the data sets of all ranks have the same sizes. Hosts may have
+/// different files, and a rank with one step more would wait for the others for ever. Collective.
+void check_same_data(const DataSplits& data, dist::Communicator& comm);
+
+MlpShape shape_of(const Options& options, const Dataset& data);
+
+std::unique_ptr<optim::Optimizer> make_optimizer(const Options& options,
+                                                 const std::vector<autograd::Variable>& parameters);
+
+/// The buckets as they are now, for people.
+std::vector<BucketInfo> describe_buckets(const dist::DataParallel& data_parallel);
+
+/// The parameters that travel in each collective, by its label.
+std::map<std::string, std::string> bucket_contents(const dist::DataParallel& data_parallel);
+
+/// Which steps are recorded: as asked, but in a short run early enough that there is something.
+TraceSchedule trace_schedule(const RunInfo& info);
+
+/// As many threads as --threads says, or as many as this rank has cores. UsageError for more than
+/// the library is built for.
+void set_threads(const Options& options, const dist::RankInfo& ranks);
+
+/// Everything about the run that is known before its first step.
+RunInfo describe_run(const Options& options, const dist::RankInfo& ranks, const DataSplits& data,
+                     const dist::DataParallel& data_parallel,
+                     const dist::DistributedSampler& sampler, const Workplace& place);
+
+}  // namespace brigade::apps

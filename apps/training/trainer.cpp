@@ -1,0 +1,266 @@
+#include "apps/training/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "apps/training/gather.h"
+#include "autograd/engine.h"
+#include "core/runtime/context.h"
+#include "core/error.h"
+#include "core/ops.h"
+#include "core/runtime/pinned.h"
+#include "core/runtime/trace.h"
+#include "optim/clip_grad.h"
+
+namespace brigade::apps {
+
+namespace {
+constexpr std::int64_t kLossWindow = 64;
+
+/// `losses`: of one step, by rank.
+void check_finite(const std::vector<float>& losses, std::int64_t step) {
+  const auto bad = [](float loss) { return !std::isfinite(loss); };
+  const auto first = std::find_if(losses.begin(), losses.end(), bad);
+  if (first == losses.end()) {
+    return;
+  }
+  const std::string what =
+      concat("loss: expected a finite number, got ", *first, " in step ", step, " on ");
+  if (!std::all_of(losses.begin(), losses.end(), bad)) {
+    throw Error(concat(what, "rank ", first - losses.begin(),
+                       ", while other ranks' are finite: look for NaN or inf in that rank's data; "
+                       "if the losses before grew, training has diverged: lower --lr"));
+  }
+  throw Error(concat(what, losses.size() == 1 ? "rank 0" : "all ranks",
+                     "; training has diverged: lower --lr"));
+}
+
+double samples_of(const std::vector<Batch>& batches) {
+  double samples = 0.0;
+  for (const Batch& batch : batches) {
+    samples += static_cast<double>(batch.size());
+  }
+  return samples;
+}
+
+}  // namespace
+
+Trainer::Trainer(const TrainerParts& parts)
+    : parts_(parts),
+      comm_(parts.data_parallel.communicator()),
+      loader_(parts.data, parts.sampler, parts.device, parts.prefetch),
+      clock_(parts.device, comm_),
+      // A replay passes none of the places that are recorded.
+      recorder_(parts.replay ? TraceSchedule{.skip = 0, .steps = 0} : parts.trace, clock_, comm_),
+      device_losses_(Tensor::zeros({kLossWindow}, DType::f32, parts.device)),
+      host_losses_(parts.device.is_cuda() ? empty_pinned({kLossWindow}, DType::f32)
+                                          : Tensor::empty({kLossWindow})) {
+  if (parts.in_flight) {
+    in_flight_.emplace(parts.data_parallel.update_in_flight(
+        {.begin_step = [&optimizer = parts.optimizer] { optimizer.begin_step(); },
+         .update = [&optimizer = parts.optimizer](
+                       const dist::Bucket& bucket) { return optimizer.update_of(bucket.data); }},
+        *parts.in_flight));
+  }
+  if (parts.replay) {
+    replay_.emplace(parts.data_parallel.parameters(), parts.device);
+    if (parts.device.is_cuda()) {
+      comm_.set_timing(false);  // an event that streams wait for has no time in a CUDA graph
+    }
+  }
+}
+
+bool Trainer::crosses_steps() const {
+  return parts_.in_flight == dist::UpdateDeadline::next_read;
+}
+
+void Trainer::step(std::int64_t step, Timed timed) {
+  recorder_.before_step(step);
+  const std::vector<Batch>& batches = load(step);
+  const std::int64_t in_epoch = step % parts_.sampler.steps_per_epoch();
+  const auto samples = static_cast<double>(parts_.sampler.global_samples(in_epoch));
+  full_step_ = parts_.sampler.global_samples(in_epoch) == parts_.sampler.geometry().global_batch();
+  parts_.optimizer.zero_grad();
+  updated_ = false;
+  start_together();
+
+  clock_.start(crosses_steps() ? StepClock::Border::none : StepClock::Border::barrier);
+  run_micro_batches(batches, parts_.never_sync ? samples_of(batches) : samples);
+  // Without samples this rank has nothing to go by, and with never_sync nobody to ask.
+  const bool blank = parts_.never_sync && samples_of(batches) == 0.0;
+  if (!parts_.in_flight && !blank && !updated_) {
+    const TraceScope trace("optimizer", Lane::optimizer);
+    update();
+  }
+  StepSpans spans = clock_.finish(parts_.data_parallel.take_updates());
+
+  if (timed == Timed::yes) {
+    history_.add(spans, samples);
+  }
+  recorder_.after_step(step, std::move(spans));
+  collect_losses();  // the device has ended a step since they were sent
+  global_samples_.push_back(samples);
+  next_step_ = step + 1;
+  add_losses(batches);
+}
+
+const std::vector<Batch>& Trainer::load(std::int64_t step) {
+  const TraceScope trace("load batch", Lane::data);
+  return loader_.load(step);
+}
+
+/// The data is there and all ranks begin at the same time: neither loading nor a late rank counts
+/// as part of the step. Where communication runs on across the border of two steps there is none
+/// to speak of, and everything counts.
+void Trainer::start_together() {
+  if (crosses_steps()) {
+    return;
+  }
+  const TraceScope trace("barrier", Lane::host);
+  compute_stream(parts_.device).synchronize();
+  if (comm_.size() > 1) {
+    comm_.barrier();
+  }
+}
+
+void Trainer::run_micro_batches(const std::vector<Batch>& batches, double samples) {
+  for (std::size_t micro = 0; micro < batches.size(); ++micro) {
+    const double seed = static_cast<double>(batches[micro].size()) * comm_.size() / samples;
+    const bool last = micro + 1 == batches.size();
+    if (parts_.never_sync || (parts_.deferred_sync && !last)) {
+      const auto scope = parts_.data_parallel.no_sync();
+      run_micro_batch(batches[micro], {seed, /*synchronizes=*/false, last});
+    } else {
+      run_micro_batch(batches[micro], {seed, /*synchronizes=*/true, last});
+    }
+  }
+}
+
+autograd::Variable Trainer::forward(const Batch& batch) {
+  autograd::Variable prediction;
+  {
+    const TraceScope trace("forward");
+    prediction = parts_.model.forward(autograd::Variable(batch.inputs));
+  }
+  const TraceScope trace("loss");
+  return parts_.loss(prediction, batch.targets);
+}
+
+void Trainer::run_micro_batch(const Batch& batch, const MicroBatch& micro) {
+  const char* backward_name =
+      micro.synchronizes && parts_.overlaps ? "backward_WITH_OVERLAP" : "backward_COMPUTE_ONLY";
+  if (batch.size() == 0) {
+    clock_.forward_done();
+    const TraceScope trace(backward_name);
+    parts_.data_parallel.mirror_backward();
+    micro_losses_.emplace_back();
+  } else if (replay_ && full_step_) {
+    replay(batch, micro);
+    return;
+  } else {
+    compute(batch, micro, backward_name);
+  }
+  clock_.backward_done();
+}
+
+void Trainer::compute(const Batch& batch, const MicroBatch& micro, const char* backward_name) {
+  const autograd::Variable loss = forward(batch);
+  clock_.forward_done();
+  const TraceScope trace(backward_name);
+  autograd::backward(loss, {.seed = micro.seed});
+  micro_losses_.push_back(loss.data());
+}
+
+/// Where its numbers do not change, the optimizer's step is part of the recording.
+void Trainer::replay(const Batch& batch, const MicroBatch& micro) {
+  updated_ = micro.last && !parts_.in_flight && parts_.optimizer.repeats();
+  const autograd::Replay::Key key{.inputs = batch.inputs.bytes(),
+                                  .targets = batch.targets.bytes(),
+                                  .samples = batch.size(),
+                                  .seed = micro.seed,
+                                  .synchronizes = micro.synchronizes};
+  const std::function<void()> update_too = [this] { update(); };
+  const dist::Traffic before = comm_.traffic();
+  const autograd::Replay::Outcome outcome = replay_->step(
+      key, {.forward = [&] { return forward(batch); }, .update = updated_ ? update_too : nullptr});
+  if (updated_ && outcome.replayed) {
+    parts_.optimizer.count_step();
+  }
+  clock_.mark(outcome.forward_done);
+  clock_.mark(outcome.backward_done);
+  micro_losses_.push_back(outcome.loss);
+  if (parts_.device.is_cuda() && micro.synchronizes) {
+    const dist::Traffic added = comm_.traffic() - before;
+    if (added.collectives > 0) {
+      recorded_traffic_ = added;
+    } else {
+      comm_.count_again(recorded_traffic_);  // the graph has repeated what nobody asked for again
+    }
+  }
+}
+
+void Trainer::update() {
+  if (parts_.clip_norm > 0.0) {
+    optim::clip_grad_norm(parts_.optimizer, parts_.clip_norm);
+  }
+  parts_.optimizer.step(parts_.never_sync ? optim::LocalGradients::allow
+                                          : optim::LocalGradients::refuse);
+}
+
+/// Adds the step's losses, each times its samples, into one number on the device.
+void Trainer::add_losses(const std::vector<Batch>& batches) {
+  Tensor sum = device_losses_.flat_view(losses_on_device_++, {});
+  for (std::size_t micro = 0; micro < batches.size(); ++micro) {
+    if (batches[micro].size() > 0) {  // the mean over no samples is not a number one can add
+      const auto samples = static_cast<double>(batches[micro].size());
+      ops::axpby(micro_losses_[micro], {.alpha = samples, .beta = 1.0}, sum);
+    }
+  }
+  micro_losses_.clear();
+  if (losses_on_device_ == kLossWindow) {
+    send_losses();
+  }
+}
+
+void Trainer::send_losses() {
+  host_losses_.copy_from(device_losses_);
+  losses_arrive_ = compute_stream(parts_.device).record();
+  device_losses_.zero();
+  losses_sent_ = std::exchange(losses_on_device_, 0);
+}
+
+/// All ranks collect after the same steps and then know each other's losses, so a loss that is not
+/// finite ends the run on all of them, with one message that tells where it began.
+void Trainer::collect_losses() {
+  if (losses_sent_ == 0) {
+    return;
+  }
+  losses_arrive_.synchronize();
+  const auto ranks = gather_vectors(comm_, host_losses_.rows(0, losses_sent_).to_vector<float>());
+  const std::int64_t first = next_step_ - losses_on_device_ - losses_sent_;
+  for (std::int64_t i = 0; i < losses_sent_; ++i) {
+    std::vector<float> sums(ranks.size());
+    std::transform(ranks.begin(), ranks.end(), sums.begin(),
+                   [i](const auto& one) { return one[static_cast<std::size_t>(i)]; });
+    check_finite(sums, first + i + 1);
+    double loss = 0.0;
+    for (const float sum : sums) {
+      loss += sum / global_samples_[losses_.size()];
+    }
+    losses_.push_back(loss);
+  }
+  losses_sent_ = 0;
+}
+
+std::vector<double> Trainer::take_losses() {
+  collect_losses();
+  if (losses_on_device_ > 0) {
+    send_losses();
+    collect_losses();
+  }
+  global_samples_.clear();
+  return std::exchange(losses_, {});
+}
+
+}  // namespace brigade::apps

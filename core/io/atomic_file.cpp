@@ -1,0 +1,73 @@
+#include "core/io/atomic_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "core/error.h"
+
+namespace brigade {
+
+namespace fs = std::filesystem;
+
+AtomicFile::AtomicFile(const fs::path& path) : path_(path) {
+  // A rename onto /dev/null would replace the device.
+  std::error_code absent;
+  if (fs::exists(path, absent) && !fs::is_regular_file(path, absent)) {
+    throw UsageError(
+        concat("cannot write ", path.string(), ": it exists and is not a regular file"));
+  }
+  // Beside `path`, because a rename is atomic only within one file system. The number passes over
+  // what a killed process of the same id left behind.
+  constexpr int kAttempts = 100;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    temporary_ = path.string() + concat(".tmp", ::getpid(), "-", attempt);
+    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd_ >= 0 || errno != EEXIST) {
+      break;
+    }
+  }
+  if (fd_ < 0) {
+    throw UsageError(concat("cannot write ", path.string(), ": ", std::strerror(errno)));
+  }
+}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ >= 0) {
+    ::close(fd_);
+    ::unlink(temporary_.c_str());
+  }
+}
+
+void AtomicFile::append(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
+    require(written >= 0 || errno == EINTR);
+    bytes = bytes.subspan(static_cast<std::size_t>(std::max<ssize_t>(written, 0)));
+  }
+}
+
+void AtomicFile::commit() {
+  require(::fsync(fd_) == 0);  // the data must be on the disk before the name leads to it
+  require(::rename(temporary_.c_str(), path_.c_str()) == 0);
+  require(::close(std::exchange(fd_, -1)) == 0);
+  const fs::path parent = path_.has_parent_path() ? path_.parent_path() : fs::path(".");
+  const int directory = ::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory >= 0) {
+    ::fsync(directory);  // the new name; some file systems cannot, and the data is safe by now
+    ::close(directory);
+  }
+}
+
+void AtomicFile::require(bool succeeded) const {
+  if (!succeeded) {
+    throw Error(concat("cannot write ", path_.string(), ": ", std::strerror(errno)));
+  }
+}
+
+}  // namespace brigade

@@ -1,0 +1,241 @@
+#include "core/io/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <span>
+
+#include "core/io/atomic_file.h"
+
+namespace brigade {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian");
+
+constexpr std::uint64_t kLengthBytes = 8;
+constexpr std::uint64_t kLargestHeader = 100'000'000;  // the limit of the format's own library
+constexpr int kDeepestHeader = 3;                      // the numbers of a tensor's shape
+constexpr const char* kMetadataKey = "__metadata__";
+constexpr std::array<std::pair<const char*, DType>, 6> kDTypeNames{{{"F32", DType::f32},
+                                                                    {"F64", DType::f64},
+                                                                    {"U8", DType::u8},
+                                                                    {"I64", DType::i64},
+                                                                    {"F16", DType::f16},
+                                                                    {"BF16", DType::bf16}}};
+
+std::string name_of(DType dtype) {
+  return std::ranges::find(kDTypeNames, dtype, [](const auto& entry) { return entry.second; })
+      ->first;
+}
+
+std::string make_header(const NamedTensors& tensors,
+                        const std::vector<std::pair<std::string, std::string>>& metadata) {
+  Json header = Json::object();
+  for (const auto& [key, value] : metadata) {
+    header[kMetadataKey][key] = value;
+  }
+  std::uint64_t offset = 0;
+  for (const auto& [name, tensor] : tensors) {
+    BRIGADE_CHECK(tensor.defined(), "safetensors: tensor ", name, " is undefined");
+    BRIGADE_CHECK(name != kMetadataKey && !header.contains(name), "safetensors: name ", name,
+                  " is given twice or reserved");
+    const auto extents = tensor.shape().extents();
+    header[name] = {{"dtype", name_of(tensor.dtype())},
+                    {"shape", std::vector<std::int64_t>(extents.begin(), extents.end())},
+                    {"data_offsets", {offset, offset + tensor.nbytes()}}};
+    offset += tensor.nbytes();
+  }
+  std::string text;
+  try {
+    text = header.dump();
+  } catch (const Json::exception& error) {
+    throw Error(concat("safetensors: expected names in UTF-8: ", error.what()));
+  }
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // aligns the data
+  return text;
+}
+
+/// Reads one file; every fault becomes a UsageError that names it.
+class Reader {
+ public:
+  explicit Reader(const fs::path& path) : path_(path) {
+    std::error_code absent;
+    // Before opening: to open a pipe is to wait for somebody who writes into it.
+    require(!fs::exists(path, absent) || fs::is_regular_file(path, absent),
+            "it is not a regular file");
+    file_.open(path, std::ios::binary);
+    if (!file_) {
+      fail(std::strerror(errno));
+    }
+    size_ = fs::file_size(path);
+  }
+
+  NamedTensors load() {
+    const Json header = read_header();
+    std::vector<Entry> entries;
+    for (const auto& [name, fields] : header.items()) {
+      if (name != kMetadataKey) {
+        entries.push_back(read_entry(name, fields));
+      }
+    }
+    std::ranges::stable_sort(entries, {}, [](const Entry& e) { return std::pair(e.begin, e.end); });
+    NamedTensors tensors;
+    std::uint64_t position = 0;
+    for (const Entry& entry : entries) {
+      require(entry.begin >= position, "tensor ", entry.name, " overlaps the one before it");
+      require(entry.begin == position, "bytes ", position, " to ", entry.begin,
+              " of the data belong to no tensor");
+      position = entry.end;
+      tensors.emplace_back(entry.name, Tensor::empty(entry.shape, entry.dtype));
+    }
+    require(position == data_bytes_, "the data has ", data_bytes_, " bytes, the tensors take ",
+            position);
+    for (const auto& [name, tensor] : tensors) {
+      read(tensor.bytes(), tensor.nbytes());
+    }
+    return tensors;
+  }
+
+ private:
+  struct Entry {
+    std::string name;
+    DType dtype;
+    Shape shape;
+    std::uint64_t begin, end;
+  };
+
+  [[noreturn]] void fail(const std::string& fault) const {
+    throw UsageError(concat("cannot read ", path_.string(), ": ", fault));
+  }
+  template <class... Parts>
+  void require(bool condition, const Parts&... parts) const {
+    if (!condition) {
+      fail(concat(parts...));
+    }
+  }
+
+  void read(void* place, std::uint64_t bytes) {
+    if (bytes > 0) {
+      file_.read(static_cast<char*>(place), static_cast<std::streamsize>(bytes));
+      require(file_.good(), "the file ended early");
+    }
+  }
+
+  Json read_header() {
+    require(size_ >= kLengthBytes, "not a safetensors file: it has ", size_, " bytes");
+    std::uint64_t length = 0;
+    read(&length, kLengthBytes);
+    const std::uint64_t limit = std::min(size_ - kLengthBytes, kLargestHeader);
+    require(length <= limit, "not a safetensors file: header of ", length, " bytes in a file of ",
+            size_);
+    data_bytes_ = size_ - kLengthBytes - length;
+    std::string text(length, '\0');
+    read(text.data(), length);
+    try {
+      std::set<std::string> names;
+      Json header = Json::parse(text, [&](int depth, Json::parse_event_t event, const Json& key) {
+        require(depth <= kDeepestHeader, "the header is nested too deeply");
+        const bool is_name = depth == 1 && event == Json::parse_event_t::key;
+        if (is_name && !names.insert(key.get<std::string>()).second) {
+          fail(concat("tensor ", key.dump(), " is listed twice"));
+        }
+        return true;
+      });
+      require(header.is_object(), "the header is not a JSON object");
+      return header;
+    } catch (const Json::exception& error) {
+      std::string fault = error.what();  // quotes the file
+      std::ranges::replace_if(
+          fault, [](unsigned char c) { return std::isprint(c) == 0; }, '?');
+      fail(concat("the header is not valid JSON: ", fault));
+    }
+  }
+
+  Entry read_entry(const std::string& name, const Json& fields) const {
+    try {
+      const auto dtype_name = fields.at("dtype").get<std::string>();
+      const auto* dtype =
+          std::ranges::find(kDTypeNames, dtype_name, [](const auto& entry) { return entry.first; });
+      require(dtype != kDTypeNames.end(), "tensor ", name, " has dtype ", dtype_name,
+              ", known are F32, F64, U8, I64, F16, BF16");
+      const std::vector<std::uint64_t> shape = unsigned_numbers(name, fields.at("shape"));
+      const std::vector<std::uint64_t> offsets = unsigned_numbers(name, fields.at("data_offsets"));
+      require(shape.size() <= Shape::kMaxRank, "tensor ", name, " has ", shape.size(),
+              " dimensions, at most 4 are supported");
+      require(offsets.size() == 2 && offsets[0] <= offsets[1] && offsets[1] <= data_bytes_,
+              "tensor ", name, " has data_offsets ", fields.at("data_offsets").dump(), " in ",
+              data_bytes_, " bytes of data");
+      const std::uint64_t bytes = bytes_of(name, dtype->second, shape);
+      require(bytes == offsets[1] - offsets[0], "tensor ", name, " of shape ",
+              fields.at("shape").dump(), " and dtype ", dtype_name, " does not fill data_offsets ",
+              fields.at("data_offsets").dump());
+      const std::vector<std::int64_t> extents(shape.begin(), shape.end());
+      return {name, dtype->second, Shape(extents), offsets[0], offsets[1]};
+    } catch (const Json::exception& error) {
+      fail(concat("tensor ", name, ": ", error.what()));
+    }
+  }
+
+  /// Checked factor by factor, so that a product beyond 64 bits cannot pass for a small one.
+  std::uint64_t bytes_of(const std::string& name, DType dtype,
+                         const std::vector<std::uint64_t>& shape) const {
+    constexpr std::uint64_t kLargest = std::uint64_t{1} << 58U;  // Shape allows no more elements
+    std::uint64_t bytes = size_of(dtype);
+    for (const std::uint64_t extent : shape) {
+      require(extent <= kLargest / bytes, "tensor ", name, " is too large");
+      bytes *= std::max<std::uint64_t>(extent, 1);
+    }
+    return std::ranges::count(shape, 0U) > 0 ? 0 : bytes;
+  }
+
+  std::vector<std::uint64_t> unsigned_numbers(const std::string& name, const Json& list) const {
+    const bool valid = list.is_array() && std::ranges::all_of(list, [](const Json& number) {
+                         return number.is_number_unsigned();
+                       });
+    require(valid, "tensor ", name, ": expected a list of non-negative integers, got ",
+            list.dump());
+    return list.get<std::vector<std::uint64_t>>();
+  }
+
+  fs::path path_;
+  std::ifstream file_;
+  std::uint64_t size_ = 0;
+  std::uint64_t data_bytes_ = 0;
+};
+
+}  // namespace
+
+void save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
+                      const std::vector<std::pair<std::string, std::string>>& metadata) {
+  const std::string header = make_header(tensors, metadata);
+  const std::uint64_t length = header.size();
+  AtomicFile file(path);
+  file.append(std::as_bytes(std::span(&length, 1)));
+  file.append(std::as_bytes(std::span(header)));
+  for (const auto& [name, tensor] : tensors) {
+    const Tensor on_host = tensor.to(kCpu);
+    file.append({on_host.bytes(), on_host.nbytes()});
+  }
+  file.commit();
+}
+
+NamedTensors load_safetensors(const std::filesystem::path& path) {
+  return Reader(path).load();
+}
+
+void write_file_atomically(const std::filesystem::path& path, const std::string& content) {
+  AtomicFile file(path);
+  file.append(std::as_bytes(std::span(content)));
+  file.commit();
+}
+
+}  // namespace brigade

@@ -1,0 +1,100 @@
+#include "core/runtime/allocator.h"
+
+#include <algorithm>
+
+#include "core/dispatch.h"
+
+namespace brigade {
+
+CachingAllocator::~CachingAllocator() {
+  give_back_unused();
+}
+
+// Sizes are rounded before they are compared, so that a bias of 10 elements can reuse one of 12.
+std::size_t CachingAllocator::rounded(std::size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+void* CachingAllocator::allocate(std::size_t bytes) {
+  if (bytes == 0) {
+    return nullptr;
+  }
+  const std::size_t size = rounded(bytes);
+  const std::lock_guard lock(mutex_);
+  std::vector<void*>& blocks = free_[size];
+  void* block = nullptr;
+  if (blocks.empty()) {
+    block = obtain(size);
+    if (block == nullptr && shortage_ == Shortage::give_back_unused) {
+      // What is kept for reuse has other sizes; the system can join them.
+      give_back_unused();
+      block = obtain(size);
+    }
+    if (block == nullptr) {
+      throw OutOfMemoryError(concat("allocator: ", device_, " is out of memory: asked for ", size,
+                                    " bytes, ", stats_.in_use,
+                                    " in use; use a smaller model, batch or data set"));
+    }
+    ++stats_.system_allocations;
+    stats_.reserved += size;
+  } else {
+    block = blocks.back();
+    blocks.pop_back();
+  }
+  stats_.in_use += size;
+  stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.in_use);
+  return block;
+}
+
+void* CachingAllocator::obtain(std::size_t size) const {
+  return dispatch(device_,
+                  [&]<class K>(K) { return K::allocate(device_.index, size, kAlignment); });
+}
+
+void CachingAllocator::give_back_unused() noexcept {
+  for (auto& [size, blocks] : free_) {
+    for (void* block : blocks) {
+      dispatch(device_, [this, block, bytes = size]<class K>(K) {
+        K::deallocate(device_.index, block, bytes);
+      });
+      stats_.reserved -= size;
+    }
+    blocks.clear();
+  }
+}
+
+// Kept, not given back: the next step asks for this size again, and on a GPU cudaFree would wait
+// for everything in flight.
+void CachingAllocator::release(void* block, std::size_t bytes) noexcept {
+  if (block == nullptr) {
+    return;
+  }
+  const std::size_t size = rounded(bytes);
+  const std::lock_guard lock(mutex_);
+  stats_.in_use -= size;
+  free_[size].push_back(block);
+}
+
+void CachingAllocator::trim() {
+  const std::lock_guard lock(mutex_);
+  if (shortage_ == Shortage::give_back_unused) {
+    give_back_unused();
+  }
+}
+
+void CachingAllocator::reset_peak() {
+  const std::lock_guard lock(mutex_);
+  stats_.peak_in_use = stats_.in_use;
+}
+
+void CachingAllocator::note_zero_fill() {
+  const std::lock_guard lock(mutex_);
+  ++stats_.zero_fills;
+}
+
+MemoryStats CachingAllocator::stats() const {
+  const std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+}  // namespace brigade

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/runtime/allocator.h"
+#include "core/runtime/stream.h"
+
+namespace brigade {
+
+class SpanLog;
+
+/// What one rank computes with: a compute stream and a caching allocator per device.
+///
+/// There is one Context per thread, not per process, because in tests ranks are threads: two of
+/// them must not share a stream, nor count each other's memory. Created on first use.
+class Context {
+ public:
+  /// This thread's context.
+  static Context& current();
+
+  /// The stream on which all operators of this thread run: its own, or that of a UseStream.
+  Stream& compute_stream(Device device);
+
+  /// Shared with the storages it serves, which may be freed on another thread or after this one has
+  /// ended.
+  const std::shared_ptr<CachingAllocator>& allocator(Device device);
+
+  /// A further allocator of this thread, for UseReservedMemory. It gives nothing back to the system
+  /// before it goes itself.
+  std::shared_ptr<CachingAllocator> make_reserved_memory(Device device);
+
+  /// What this thread's tensors on `device` take, in reserved memory too. The peak is the sum of
+  /// the allocators' peaks, which need not have been at the same time.
+  MemoryStats memory_stats(Device device);
+
+  /// Whether matrix products of f32 tensors on this thread's GPU may round their factors to TF32
+  /// (10 bits of mantissa) for its tensor cores; false, as at first: true f32 arithmetic.
+  bool tf32() const { return tf32_; }
+  void set_tf32(bool allowed) { tf32_ = allowed; }
+
+  /// A line for people on what was chosen at run time because this machine has it (a kernel for a
+  /// shape), in the order of the choices.
+  void note_choice(std::string line) { choices_.push_back(std::move(line)); }
+  const std::vector<std::string>& choices() const { return choices_; }
+
+  /// Where this thread's TraceScopes go; null, as at first: nowhere. The log must outlive its use.
+  SpanLog* span_log() const { return span_log_; }
+  void set_span_log(SpanLog* log) { span_log_ = log; }
+
+ private:
+  friend class UseStream;
+  friend class UseReservedMemory;
+  friend class UseLastingMemory;
+  struct PerDevice {
+    std::unique_ptr<Stream> stream;
+    Stream* in_use = nullptr;  // `stream`, or what a UseStream has put in its place
+    std::shared_ptr<CachingAllocator> allocator;  // in use
+    std::shared_ptr<CachingAllocator> lasting;    // the usual one
+    std::vector<std::weak_ptr<CachingAllocator>> reserved;
+  };
+  PerDevice& at(Device device);
+
+  PerDevice cpu_;
+  std::map<int, PerDevice> gpus_;
+  SpanLog* span_log_ = nullptr;
+  bool tf32_ = false;
+  std::vector<std::string> choices_;
+};
+
+/// While it lives, this thread's operators on `stream`'s device are enqueued on `stream`: how an
+/// all-reduce made of operators (dist/algorithms/all_reduce.h) gets onto the communication stream of a GPU.
+/// Who orders the two streams orders the memory too: a tensor written in here must not be given
+/// back while `stream` may still use it.
+class [[nodiscard]] UseStream {
+ public:
+  explicit UseStream(Stream& stream);
+  ~UseStream();
+  UseStream(const UseStream&) = delete;
+  UseStream& operator=(const UseStream&) = delete;
+
+ private:
+  Device device_;
+  Stream* before_;
+};
+
+/// While it lives, this thread's tensors on its device come from `memory` (make_reserved_memory):
+/// nobody else is given that, so what is recorded meanwhile can be replayed later. Not nested.
+class [[nodiscard]] UseReservedMemory {
+ public:
+  explicit UseReservedMemory(std::shared_ptr<CachingAllocator> memory);
+  ~UseReservedMemory();
+  UseReservedMemory(const UseReservedMemory&) = delete;
+  UseReservedMemory& operator=(const UseReservedMemory&) = delete;
+
+ private:
+  std::shared_ptr<CachingAllocator> memory_;
+};
+
+/// While it lives, this thread's tensors on `device` come from the usual memory even inside a
+/// UseReservedMemory: for what is made in a step and stays, such as a bucket.
+class [[nodiscard]] UseLastingMemory {
+ public:
+  explicit UseLastingMemory(Device device);
+  ~UseLastingMemory();
+  UseLastingMemory(const UseLastingMemory&) = delete;
+  UseLastingMemory& operator=(const UseLastingMemory&) = delete;
+
+ private:
+  Device device_;
+  std::shared_ptr<CachingAllocator> before_;
+};
+
+/// Short for Context::current().compute_stream(device).
+Stream& compute_stream(Device device);
+
+}  // namespace brigade

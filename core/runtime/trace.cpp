@@ -1,0 +1,42 @@
+#include "core/runtime/trace.h"
+
+#include "core/runtime/context.h"
+
+namespace brigade {
+
+std::string_view to_string(Lane lane) {
+  switch (lane) {
+    case Lane::compute:
+      return "compute";
+    case Lane::optimizer:
+      return "optimizer";
+    case Lane::data:
+      return "data";
+    case Lane::host:
+      break;
+  }
+  return "host";
+}
+
+std::size_t SpanLog::open(std::string name, Lane lane) {
+  spans_.push_back({std::move(name), lane, depth_++, stream_.record(Timing::on), {}});
+  return spans_.size() - 1;
+}
+
+void SpanLog::close(std::size_t span) {
+  spans_[span].end = stream_.record(Timing::on);
+  --depth_;
+}
+
+// The next step has as many.
+std::vector<SpanLog::Span> SpanLog::take() {
+  std::vector<Span> next;
+  next.reserve(spans_.size());
+  return std::exchange(spans_, std::move(next));
+}
+
+SpanLog* TraceScope::active_log() {
+  return Context::current().span_log();
+}
+
+}  // namespace brigade

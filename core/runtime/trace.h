@@ -1,0 +1,91 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/runtime/stream.h"
+
+namespace brigade {
+
+/// What a span occupies: a lane of the time line.
+enum class Lane : std::uint8_t { compute, optimizer, data, host };
+std::string_view to_string(Lane lane);
+
+/// What one rank did and when, while somebody looks (Context::set_span_log). Spans nest as the
+/// scopes do. Times are events on the stream given here, so on a GPU they are the GPU's times, and
+/// recording never waits for it.
+class SpanLog {
+ public:
+  struct Span {
+    std::string name;
+    Lane lane = Lane::compute;
+    int depth = 0;  ///< number of spans around this one
+    Event begin;
+    Event end;
+  };
+
+  explicit SpanLog(Stream& stream) : stream_(stream) {}
+
+  std::size_t open(std::string name, Lane lane);
+  void close(std::size_t span);
+
+  /// All spans since the last call, in the order in which they were opened. None may be open.
+  std::vector<Span> take();
+
+ private:
+  Stream& stream_;
+  std::vector<Span> spans_;
+  int depth_ = 0;
+};
+
+/// An NVTX range in CUDA builds, nothing in others: for scopes that are not the compute stream's.
+class ProfilerRange {
+ public:
+  explicit ProfilerRange(const char* name);  // nvtx.cpp or no_nvtx.cpp
+  ~ProfilerRange();
+  ProfilerRange(const ProfilerRange&) = delete;
+  ProfilerRange& operator=(const ProfilerRange&) = delete;
+};
+
+/// Names what the enclosing scope does: a span of this thread's SpanLog, if it has one, and an NVTX
+/// range in CUDA builds. When nobody looks it costs a few calls, some ten nanoseconds. Never
+/// synchronises a device. `name` must be a literal or outlive the scope.
+class TraceScope {
+ public:
+  explicit TraceScope(const char* name, Lane lane = Lane::compute)
+      : TraceScope(
+            name, [] { return std::string(); }, lane) {}
+
+  /// `detail` is appended to the name; called only if somebody looks.
+  template <std::invocable Detail>
+  TraceScope(const char* name, Detail&& detail, Lane lane = Lane::compute)
+      : range_(name), log_(active_log()) {
+    if (log_ != nullptr) {
+      span_ = log_->open(std::string(name).append(detail()), lane);
+    }
+  }
+
+  ~TraceScope() {
+    // On the way out of a failure the span stays open: the device may be what failed, and a record
+    // that throws here would end the program without its message.
+    if (log_ != nullptr && std::uncaught_exceptions() == exceptions_at_start_) {
+      log_->close(span_);
+    }
+  }
+  TraceScope(const TraceScope&) = delete;
+  TraceScope& operator=(const TraceScope&) = delete;
+
+ private:
+  static SpanLog* active_log();
+
+  ProfilerRange range_;
+  SpanLog* log_;
+  std::size_t span_ = 0;
+  int exceptions_at_start_ = std::uncaught_exceptions();
+};
+
+}  // namespace brigade

@@ -1,0 +1,50 @@
+#include "dist/algorithms/ring_all_reduce.h"
+
+#include <array>
+
+namespace brigade::dist {
+
+// The tensor is cut into N chunks and the N ranks stand in a circle. In every step each rank sends
+// one chunk to its right neighbour and receives another one from its left, at the same time. All
+// numbers are modulo N.
+//
+//   reduce-scatter, step s = 0 ... N-2: rank r sends chunk r - s and adds what arrives to its own
+//     chunk r - s - 1. That is the chunk it sends next, so a partial sum walks around the circle
+//     and grows by one rank's numbers in each step. After N-1 steps it has met all ranks: rank r
+//     owns the finished sum of chunk r + 1.
+//
+//   all-gather, step s = 0 ... N-2: rank r sends chunk r + 1 - s, which is finished, and overwrites
+//     its chunk r - s with the finished one that arrives.
+//
+// Stopping after the first N-1 steps leaves every rank with one finished chunk and N-1 that are
+// not.
+void RingAllReduce::run(Collectives& ranks, const Tensor& tensor) {
+  const int size = ranks.size();
+  const int rank = ranks.rank();
+  const int right = (rank + 1) % size;
+  const int left = (rank + size - 1) % size;
+  const auto modulo = [size](int number) { return (number % size + size) % size; };
+  const auto chunk = [&](int number) { return chunk_of(tensor, size, number); };
+  const auto observe = [&](const RingStep& step) {
+    if (observer_) {
+      observer_(step, tensor);
+    }
+  };
+
+  for (int step = 0; step < size - 1; ++step) {
+    const int sent = modulo(rank - step);
+    const int received = modulo(rank - step - 1);
+    exchange_and_add(ranks, std::array{Message{right, chunk(sent)}},
+                     std::array{Message{left, chunk(received)}}, scratch_);
+    observe({.gathering = false, .step = step, .sent = sent, .received = received});
+  }
+  for (int step = 0; step < size - 1; ++step) {
+    const int sent = modulo(rank + 1 - step);
+    const int received = modulo(rank - step);
+    ranks.exchange(std::array{Message{right, chunk(sent)}},
+                   std::array{Message{left, chunk(received)}});
+    observe({.gathering = true, .step = step, .sent = sent, .received = received});
+  }
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,68 @@
+#include "dist/algorithms/segments.h"
+
+#include <algorithm>
+
+#include "core/ops.h"
+
+namespace brigade::dist {
+
+Tensor chunk_of(const Tensor& tensor, int chunks, int index) {
+  const std::int64_t begin = tensor.numel() * index / chunks;
+  const std::int64_t end = tensor.numel() * (index + 1) / chunks;
+  return tensor.flat_view(begin, {end - begin});
+}
+
+std::vector<Tensor> segments_of(const Tensor& tensor) {
+  const auto length = static_cast<std::int64_t>(kSegmentBytes / size_of(tensor.dtype()));
+  std::vector<Tensor> segments;
+  for (std::int64_t begin = 0; begin < tensor.numel(); begin += length) {
+    segments.push_back(tensor.flat_view(begin, {std::min(length, tensor.numel() - begin)}));
+  }
+  return segments;
+}
+
+Tensor Scratch::take(std::int64_t numel, const Tensor& like) {
+  std::int64_t largest = 0;
+  for (const Tensor& block : blocks_) {
+    if (block.dtype() == like.dtype() && block.device() == like.device()) {
+      if (block.numel() >= numel) {
+        return block.flat_view(0, {numel});
+      }
+      largest = std::max(largest, block.numel());
+    }
+  }
+  blocks_.push_back(Tensor::empty({std::max(numel, 2 * largest)}, like.dtype(), like.device()));
+  return blocks_.back().flat_view(0, {numel});
+}
+
+void exchange_and_add(Collectives& ranks, std::span<const Message> outgoing,
+                      std::span<const Message> sums, Scratch& scratch) {
+  std::vector<Message> sent;
+  for (const Message& message : outgoing) {
+    for (const Tensor& segment : segments_of(message.tensor)) {
+      sent.push_back({message.peer, segment});
+    }
+  }
+  std::int64_t numel = 0;
+  for (const Message& sum : sums) {
+    numel += sum.tensor.numel();
+  }
+  // One piece of scratch memory for all that arrives: segments of different peers are under way at
+  // the same time, though they are added one by one.
+  const Tensor space = sums.empty() ? Tensor() : scratch.take(numel, sums.front().tensor);
+  std::int64_t used = 0;
+  std::vector<Tensor> totals;
+  std::vector<Message> received;
+  for (const Message& sum : sums) {
+    for (const Tensor& segment : segments_of(sum.tensor)) {
+      totals.push_back(segment);
+      received.push_back({sum.peer, space.flat_view(used, segment.shape())});
+      used += segment.numel();
+    }
+  }
+  ranks.exchange(sent, received, [&](std::size_t i) {
+    ops::axpby(received[i].tensor, {.alpha = 1.0, .beta = 1.0}, totals[i]);
+  });
+}
+
+}  // namespace brigade::dist

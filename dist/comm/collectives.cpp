@@ -1,0 +1,97 @@
+#include "dist/comm/collectives.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/ops.h"
+
+namespace brigade::dist {
+namespace {
+
+Tensor part_of(const Tensor& tensor, int rank, int size) {
+  const Share share = share_of(tensor.numel(), rank, size);
+  return tensor.flat_view(share.begin, {share.count});
+}
+
+}  // namespace
+
+Share share_of(std::int64_t numel, int rank, int size) {
+  constexpr std::int64_t kUnit = 16;
+  const std::int64_t units = (numel + kUnit - 1) / kUnit;
+  const auto edge = [&](std::int64_t i) { return std::min(numel, units * i / size * kUnit); };
+  return {.begin = edge(rank), .count = edge(rank + 1) - edge(rank)};
+}
+
+void Collectives::sum(const Tensor& tensor) {
+  const std::uint64_t before = bytes_sent();
+  do_sum(tensor);
+  if (bytes_sent() == before) {  // no exchange has counted, so a library did it
+    const auto ranks = static_cast<std::uint64_t>(size_);
+    count_sent(2 * (ranks - 1) * tensor.nbytes() / ranks);
+  }
+}
+
+void Collectives::exchange(std::span<const Message> outgoing, std::span<const Message> incoming) {
+  count(outgoing);
+  do_exchange(outgoing, incoming);
+}
+
+void Collectives::exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
+                           const OnArrival& on_arrival) {
+  count(outgoing);
+  do_reporting_exchange(outgoing, incoming, on_arrival);
+}
+
+void Collectives::do_reporting_exchange(std::span<const Message> outgoing,
+                                        std::span<const Message> incoming,
+                                        const OnArrival& on_arrival) {
+  do_exchange(outgoing, incoming);
+  for (std::size_t i = 0; i < incoming.size(); ++i) {
+    on_arrival(i);
+  }
+}
+
+void Collectives::count(std::span<const Message> outgoing) {
+  for (const Message& message : outgoing) {
+    count_sent(message.tensor.nbytes());
+  }
+}
+
+void Collectives::reduce_scatter(const Tensor& tensor) {
+  do_reduce_scatter(tensor);
+}
+
+void Collectives::all_gather(const Tensor& tensor) {
+  do_all_gather(tensor);
+}
+
+void Collectives::do_reduce_scatter(const Tensor& tensor) {
+  Tensor mine = part_of(tensor, rank_, size_);
+  std::vector<Message> outgoing;
+  std::vector<Message> incoming;
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer != rank_) {
+      outgoing.push_back({peer, part_of(tensor, peer, size_)});
+      incoming.push_back({peer, Tensor::empty_like(mine)});
+    }
+  }
+  exchange(outgoing, incoming);
+  for (const Message& message : incoming) {
+    ops::axpby(message.tensor, {.alpha = 1.0, .beta = 1.0}, mine);
+  }
+}
+
+void Collectives::do_all_gather(const Tensor& tensor) {
+  const Tensor mine = part_of(tensor, rank_, size_);
+  std::vector<Message> outgoing;
+  std::vector<Message> incoming;
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer != rank_) {
+      outgoing.push_back({peer, mine});
+      incoming.push_back({peer, part_of(tensor, peer, size_)});
+    }
+  }
+  exchange(outgoing, incoming);
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,208 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/runtime/stream.h"
+#include "core/tensor.h"
+#include "dist/algorithms/all_reduce.h"
+#include "dist/comm/collectives.h"
+#include "dist/comm/emulated_link.h"
+
+namespace brigade::dist {
+
+/// When one collective or wait happened, on the device's own clock. Kept while timing is on.
+struct CollectiveRecord {
+  std::string label;  ///< as given to all_reduce
+  std::size_t bytes = 0;
+  Event ready;  ///< compute stream: the data was final
+  Event begin;  ///< communication stream: the collective started
+  Event end;    ///< communication stream: it finished
+};
+struct WaitRecord {
+  Event begin;  ///< compute stream: it had nothing left to do but wait
+  Event end;
+};
+
+/// What a communicator has done, counted from some moment on.
+struct Traffic {
+  std::uint64_t collectives = 0;
+  std::uint64_t bytes_reduced = 0;  ///< handed to them
+  std::uint64_t bytes_sent = 0;     ///< by this rank
+
+  Traffic operator-(const Traffic& before) const {
+    return {collectives - before.collectives, bytes_reduced - before.bytes_reduced,
+            bytes_sent - before.bytes_sent};
+  }
+};
+
+/// An asynchronous collective in flight. A cheap handle.
+class Work {
+ public:
+  Work() = default;
+  explicit Work(Event done) : done_(std::move(done)) {}
+  const Event& done() const { return done_; }
+
+ private:
+  Event done_;
+};
+
+/// A group of ranks that execute the same collectives in the same order.
+///
+/// all_reduce is asynchronous: it runs on the communicator's own stream, ordered behind the compute
+/// stream by an event. One thread per rank issues collectives; ranks match them by call order
+/// alone. The small host-side calls (barrier, all_gather, broadcast) block and use a channel of
+/// their own, so they never meet an all-reduce in flight.
+class Communicator : protected Collectives {
+ public:
+  using Collectives::rank;
+  using Collectives::size;
+
+  /// What carries the data, for people: "MPI (Open MPI 4.1.4)", "NCCL 2.28.9". An emulated link is
+  /// part of it, so that no number taken over one passes for a measured one.
+  std::string description() const;
+
+  /// From now on every all-reduce takes at least the time that a ring would take over `link`,
+  /// counted from the moment the last rank's begins; the communication stream sleeps until then and
+  /// leaves the cores to the computation. A collective that really takes longer stays as it is.
+  /// Every rank gets the same link, before the first all_reduce. UsageError on a GPU, where the
+  /// host does not see collectives begin and end.
+  void emulate_link(const LinkModel& link);
+  const std::optional<LinkModel>& emulated_link() const { return link_; }
+
+  /// From now on all_reduce uses this algorithm instead of the library's sum; part of
+  /// description(). Every rank gets the same one, before the first all_reduce.
+  void use(std::unique_ptr<AllReduce> algorithm) { algorithm_ = std::move(algorithm); }
+
+  /// Whether the library's sum adds every element in the order of the ranks, as OrderedAllReduce
+  /// does, and so needs no replacement where bits must not depend on buckets.
+  virtual bool sums_in_rank_order() const { return size() == 1; }
+
+  /// Starts `tensor` := sum over ranks, in place, once everything enqueued so far on this thread's
+  /// compute stream is done. Returns at once; the caller must not touch `tensor` before wait(work).
+  /// Every rank ends with the same bits. `label` says in a time line what it was.
+  Work all_reduce(const Tensor& tensor, std::string_view label = {});
+
+  /// Starts any other work on the communication stream, once everything enqueued so far on this
+  /// thread's compute stream is done; all_reduce is the special case of one sum. `collective` gets
+  /// what collectives.h offers, must be the same on all ranks, and keeps alive what it uses; if
+  /// that is a layer's output other than `payload`, call end_loan() before (core/runtime/loan.h).
+  /// `payload` is what it is about, in full: its bytes are counted and shown in a time line.
+  Work enqueue(const Tensor& payload, std::string_view label,
+               std::function<void(Collectives&)> collective);
+
+  /// Makes this thread's compute stream on `device` wait for `work`. On a GPU the host does not
+  /// wait. Rethrows what a CPU collective threw.
+  void wait(const Work& work, Device device);
+
+  /// all_reduce and wait in one: from here to the end of the collective the compute stream has
+  /// nothing to do, and the time in between counts as waiting.
+  void blocking_all_reduce(const Tensor& tensor, std::string_view label = {});
+
+  /// Host side, blocking.
+  virtual void barrier() = 0;
+  /// Concatenation over ranks of equally long byte strings, in rank order.
+  virtual std::vector<std::byte> all_gather(std::span<const std::byte> mine) = 0;
+  /// Host bytes of rank `root` to everyone.
+  virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
+
+  /// What this thread may call itself, for a communicator that stages GPU data through this one
+  /// and keeps the order of a communication stream by other means. Not together with all_reduce.
+  Collectives& unordered() { return *this; }
+
+  /// Makes what is in flight fail soon instead of waiting for its peers for ever, because this rank
+  /// is failing. From any thread; nothing else may be asked of the communicator afterwards.
+  virtual void abandon() noexcept;
+
+  /// Memory for a bucket, in which this communicator's sum needs no copy of its own. What is in it
+  /// is unspecified. Freed like any other. Collective.
+  Tensor make_buffer(const Shape& shape, DType dtype, Device device) {
+    return algorithm_ ? algorithm_->make_buffer(shape, dtype, device)
+                      : do_make_buffer(shape, dtype, device);
+  }
+
+  /// A new communicator of the ranks that give the same `color` (from 0 up), ordered by `key`, ties
+  /// by their rank here (MPI_Comm_split). Collective. Error where there are no sub-groups.
+  virtual std::unique_ptr<Communicator> split(int color, int key);
+
+  /// Bytes this rank has sent so far (Collectives), its all-reduce algorithm's own groups included.
+  std::uint64_t bytes_sent() const {
+    return Collectives::bytes_sent() + (algorithm_ ? algorithm_->bytes_sent() : 0);
+  }
+
+  /// Number of collectives started and of bytes handed to them so far.
+  std::uint64_t collectives() const { return collectives_; }
+  std::uint64_t bytes_reduced() const { return bytes_reduced_; }
+  Traffic traffic() const { return {collectives_, bytes_reduced_, bytes_sent()}; }
+  /// A CUDA graph has done this once more, without a call of enqueue().
+  void count_again(const Traffic& repeated);
+
+  bool timed() const { return timed_; }
+  /// While on, enqueue and wait note their times; take_* hand them out and forget them.
+  void set_timing(bool on) { timed_ = on; }
+  /// For whoever asks a Work's event for its time (elapsed_ms) and needs no records.
+  void set_event_times(bool on) { event_times_ = on; }
+  bool event_times() const { return timed_ || event_times_; }
+  std::vector<CollectiveRecord> take_collectives() {
+    return std::exchange(collective_records_, {});
+  }
+  std::vector<WaitRecord> take_waits() { return std::exchange(wait_records_, {}); }
+
+ protected:
+  using Collectives::Collectives;
+
+  /// What really carries the data.
+  virtual std::string transport() const = 0;
+
+  virtual Tensor do_make_buffer(const Shape& shape, DType dtype, Device device) {
+    return Tensor::empty(shape, dtype, device);
+  }
+
+  /// Where collectives run; made by the subclass, whose destructor must finish or abandon what is
+  /// in flight.
+  virtual Stream& comm_stream() = 0;
+
+ private:
+  /// A point in time, if anybody wants to know.
+  Event mark(Stream& stream) { return timed_ ? stream.record(Timing::on) : Event(); }
+  void wait_since(const Event& begin, const Work& work, Stream& compute);
+
+  std::unique_ptr<AllReduce> algorithm_;  // null: sum()
+  std::optional<LinkModel> link_;
+  std::uint64_t collectives_ = 0;
+  std::uint64_t bytes_reduced_ = 0;
+  bool timed_ = false;
+  bool event_times_ = false;
+  std::vector<CollectiveRecord> collective_records_;
+  std::vector<WaitRecord> wait_records_;
+};
+
+/// Rank 0's; every rank has as many.
+template <class T>
+std::vector<T> of_rank_zero(Communicator& comm, std::vector<T> values) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  comm.broadcast(std::as_writable_bytes(std::span(values)), 0);
+  return values;
+}
+
+/// all_gather of one trivially copyable value per rank.
+template <class T>
+std::vector<T> all_gather_values(Communicator& comm, const T& mine) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  const std::vector<std::byte> bytes = comm.all_gather(std::as_bytes(std::span(&mine, 1)));
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+}  // namespace brigade::dist

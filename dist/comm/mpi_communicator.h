@@ -1,0 +1,73 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "dist/comm/communicator.h"
+
+namespace brigade::dist {
+
+/// Ranks that MPI started, all of them or a sub-group; sums CPU tensors with MPI.
+///
+/// A collective runs on a thread of its own as MPI_Iallreduce plus MPI_Test and short sleeps.
+/// Measured on two hosts with one core each and a 1 Gbit/s link, that hides 85 to 97 % of the
+/// transfer behind GEMMs for a tenth of the CPU time of a blocking MPI_Allreduce in the thread,
+/// which spins on the core that computes and hides nothing. While somebody is blocked on the
+/// result, nobody computes, and the thread polls without sleeping.
+///
+/// A sub-group shares its parent's communication thread: the collectives of both are in one order,
+/// so that they cannot wait for each other crosswise.
+///
+/// Needs MPI_THREAD_MULTIPLE and an MpiSession (dist/launch/launch.h) that outlives it.
+class MpiCommunicator : public Communicator {
+ public:
+  /// All ranks of MPI_COMM_WORLD.
+  MpiCommunicator();
+  /// As Communicator::split of `parent`.
+  MpiCommunicator(const MpiCommunicator& parent, int color, int key);
+  ~MpiCommunicator() override;
+
+  std::unique_ptr<Communicator> split(int color, int key) override;
+
+  void abandon() noexcept override;
+
+  /// Per rank a number that only the ranks of its host share (placement.h). Collective.
+  std::vector<int> host_of_ranks();
+
+  void barrier() override;
+  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override;
+  void broadcast(std::span<std::byte> bytes, int root) override;
+
+ protected:
+  std::string transport() const override;
+  Stream& comm_stream() override { return *thread_->stream; }
+  void do_sum(const Tensor& tensor) override;
+  void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming) override;
+
+  /// True while the rank's own thread is blocked on the communication thread.
+  bool someone_waits() const { return thread_->stream->someone_waits(); }
+  /// Throws when this rank is failing and its peers may never come.
+  void check_not_abandoned() const;
+  /// Waits for what is in flight, or makes it give up if an exception is on its way out. Subclasses
+  /// with members that the communication thread uses call it first thing in their destructors.
+  void finish() noexcept;
+
+ private:
+  struct Handles;  // MPI communicators: one for the stream's collectives, one for the host's
+
+  /// The communication thread. The last group that shares it ends it.
+  struct Thread {
+    std::atomic<bool> abandoned = false;  // the program is failing: stop waiting for peers
+    std::unique_ptr<Stream> stream = make_comm_stream(kCpu);  // last: ends first
+  };
+
+  MpiCommunicator(std::unique_ptr<Handles> handles, std::shared_ptr<Thread> thread);
+
+  template <class Test>
+  void poll(Test finished);
+
+  std::unique_ptr<Handles> handles_;
+  std::shared_ptr<Thread> thread_;
+};
+
+}  // namespace brigade::dist

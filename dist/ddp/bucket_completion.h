@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "dist/ddp/bucket.h"
+#include "dist/comm/communicator.h"
+
+namespace brigade::dist {
+
+/// What becomes of a bucket whose all-reduce has been started: the last stretch of a gradient's
+/// route. All calls come on the thread of backward().
+class BucketSink {
+ public:
+  virtual ~BucketSink() = default;
+
+  /// A backward that synchronises is about to begin.
+  virtual void backward_begins() {}
+
+  /// The last piece of bucket number `index` has been started; `work` is done when all of the
+  /// bucket is.
+  virtual void launched(std::size_t index, const Bucket& bucket, const Work& work) = 0;
+
+  /// A node of backward has run (autograd/hooks.h).
+  virtual void node_ended() {}
+
+  /// Backward is over and every bucket was launched. Afterwards whatever the caller enqueues on the
+  /// compute stream, and reads through Variable::data() or grad(), is ordered behind the
+  /// collectives.
+  virtual void backward_ended() = 0;
+
+  /// The backward was abandoned.
+  virtual void reset() noexcept = 0;
+
+  /// Between two backwards: what was known of earlier buckets is of no use any more.
+  virtual void buckets_changed() {}
+};
+
+/// The plain way: the compute stream waits for every bucket, then the caller's optimizer runs.
+class WaitForBuckets final : public BucketSink {
+ public:
+  explicit WaitForBuckets(Communicator& comm) : comm_(comm) {}
+
+  void launched(std::size_t /*index*/, const Bucket& bucket, const Work& work) override {
+    in_flight_.push_back({work, bucket.grads.device()});
+  }
+
+  // Only now, and not when a bucket is launched: a compute stream that waited there could never
+  // have more than one bucket in flight. On a GPU the host does not wait.
+  void backward_ended() override {
+    for (const InFlight& bucket : in_flight_) {
+      comm_.wait(bucket.work, bucket.device);
+    }
+    reset();
+  }
+
+  void reset() noexcept override { in_flight_.clear(); }
+
+ private:
+  struct InFlight {
+    Work work;
+    Device device;
+  };
+
+  Communicator& comm_;
+  std::vector<InFlight> in_flight_;
+};
+
+}  // namespace brigade::dist

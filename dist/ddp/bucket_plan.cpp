@@ -1,0 +1,194 @@
+#include "dist/ddp/bucket_plan.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include "core/error.h"
+
+namespace brigade::dist {
+namespace {
+
+/// Walks parameters and keeps one bucket per dtype open.
+class CapFiller {
+ public:
+  CapFiller(std::span<const PlanParameter> parameters, BucketPlan& plan)
+      : parameters_(parameters), plan_(plan) {}
+
+  /// `first_cap` is the cap of the very first bucket of the plan.
+  void fill(std::span<const std::size_t> order, std::size_t cap, std::size_t first_cap) {
+    open_.clear();
+    for (const std::size_t i : order) {
+      const PlanParameter& parameter = parameters_[i];
+      const auto [open, fresh] = open_.try_emplace(parameter.dtype);
+      const std::size_t limit = open->second.bucket == 0 ? first_cap : cap;
+      // Close before, not after: a bucket is never larger than its cap because of its last member.
+      if (fresh || open->second.bytes + parameter.bytes > limit) {
+        open->second = {.bucket = plan_.size(), .bytes = 0};
+        plan_.emplace_back();
+      }
+      plan_[open->second.bucket].push_back(i);
+      open->second.bytes += parameter.bytes;
+    }
+  }
+
+ private:
+  struct OpenBucket {
+    std::size_t bucket = 0;
+    std::size_t bytes = 0;
+  };
+  std::span<const PlanParameter> parameters_;
+  BucketPlan& plan_;
+  std::map<DType, OpenBucket> open_;
+};
+
+/// How many parameters at the end of `order` are the last bucket.
+std::size_t tail_length(std::span<const PlanParameter> parameters,
+                        std::span<const std::size_t> order, std::size_t cap) {
+  std::size_t length = 0;
+  std::size_t bytes = 0;
+  while (length < order.size()) {
+    bytes += parameters[order[order.size() - 1 - length]].bytes;
+    // At least one, even if it is too large: the last tensor is the last bucket, alone.
+    if (bytes > cap && length > 0) {
+      break;
+    }
+    ++length;
+  }
+  return length;
+}
+
+BucketPlan by_size(std::span<const PlanParameter> parameters, std::span<const std::size_t> order,
+                   const BucketPolicy& policy) {
+  BucketPlan plan;
+  CapFiller filler(parameters, plan);
+  const std::size_t tail =
+      policy.last_cap_bytes ? tail_length(parameters, order, *policy.last_cap_bytes) : 0;
+  filler.fill(order.first(order.size() - tail), policy.cap_bytes,
+              policy.first_cap_bytes.value_or(policy.cap_bytes));
+  const std::size_t last_cap = policy.last_cap_bytes.value_or(policy.cap_bytes);
+  filler.fill(order.last(tail), last_cap, last_cap);
+  return plan;
+}
+
+/// Of each parameter, the number of its group when the bytes in `order` are cut into equal parts.
+std::vector<std::size_t> equal_groups(std::span<const PlanParameter> parameters,
+                                      std::span<const std::size_t> order, std::size_t groups) {
+  std::size_t total = 0;
+  for (const PlanParameter& parameter : parameters) {
+    total += parameter.bytes;
+  }
+  std::vector<std::size_t> group(parameters.size());
+  std::size_t before = 0;
+  for (const std::size_t i : order) {
+    const std::size_t middle = before + parameters[i].bytes / 2;
+    group[i] = total > 0 ? middle * groups / total : 0;
+    before += parameters[i].bytes;
+  }
+  return group;
+}
+
+/// One bucket per group and dtype.
+BucketPlan by_group(std::span<const PlanParameter> parameters, std::span<const std::size_t> order,
+                    const std::vector<std::size_t>& group) {
+  const std::size_t groups = group.empty() ? 0 : 1 + *std::max_element(group.begin(), group.end());
+  constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+  std::map<DType, std::vector<std::size_t>> bucket_of;  // dtype -> group -> its bucket
+  BucketPlan plan;
+  for (const std::size_t i : order) {
+    std::vector<std::size_t>& of_group = bucket_of[parameters[i].dtype];
+    of_group.resize(groups, kNone);
+    std::size_t& bucket = of_group[group[i]];
+    if (bucket == kNone) {
+      bucket = plan.size();
+      plan.emplace_back();
+    }
+    plan[bucket].push_back(i);
+  }
+  return plan;
+}
+
+BucketPlan cut(std::span<const PlanParameter> parameters, std::span<const std::size_t> order,
+               const BucketPolicy& policy) {
+  std::vector<std::size_t> group(parameters.size());
+  switch (policy.by) {
+    case BucketBy::size:
+      return by_size(parameters, order, policy);
+    case BucketBy::groups:
+      return by_group(parameters, order, equal_groups(parameters, order, policy.groups));
+    case BucketBy::layer:
+      std::transform(parameters.begin(), parameters.end(), group.begin(),
+                     [](const PlanParameter& parameter) { return parameter.layer; });
+      break;
+    case BucketBy::parameter:
+      std::iota(group.begin(), group.end(), std::size_t{0});
+      break;
+  }
+  return by_group(parameters, order, group);
+}
+
+}  // namespace
+
+std::string to_string(const BucketPolicy& policy) {
+  switch (policy.by) {
+    case BucketBy::layer:
+      return "layer";
+    case BucketBy::parameter:
+      return "parameter";
+    case BucketBy::groups:
+      return policy.groups == 2 ? "halves" : concat(policy.groups, " groups");
+    case BucketBy::size:
+      break;
+  }
+  const auto cap = [](const char* name, const std::optional<std::size_t>& bytes) {
+    return bytes ? concat(", ", name, " ", *bytes) : std::string();
+  };
+  return concat("size, at most ", policy.cap_bytes, " bytes", cap("first", policy.first_cap_bytes),
+                cap("last", policy.last_cap_bytes));
+}
+
+std::vector<std::size_t> expected_order(std::span<const PlanParameter> parameters) {
+  std::vector<std::size_t> order(parameters.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [parameters](std::size_t a, std::size_t b) {
+    return parameters[a].layer > parameters[b].layer;
+  });
+  return order;
+}
+
+BucketPlan assign_buckets(std::span<const PlanParameter> parameters,
+                          std::span<const std::size_t> order, const BucketPolicy& policy) {
+  std::vector<std::size_t> place(parameters.size(), order.size());
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    BRIGADE_CHECK(order[at] < place.size() && place[order[at]] == order.size(),
+                  "buckets: expected every parameter number below ", place.size(),
+                  " once in the order, got ", order[at], " again or beyond");
+    place[order[at]] = at;
+  }
+  BRIGADE_CHECK(order.size() == parameters.size(), "buckets: expected an order of ",
+                parameters.size(), " parameters, got ", order.size());
+  BucketPlan plan = cut(parameters, order, policy);
+  std::sort(plan.begin(), plan.end(),
+            [&place](const auto& a, const auto& b) { return place[a.back()] < place[b.back()]; });
+  return plan;
+}
+
+BucketPlan assign_buckets(std::span<const std::size_t> parameter_bytes, std::size_t cap_bytes) {
+  std::vector<PlanParameter> parameters;
+  for (const std::size_t bytes : parameter_bytes) {
+    parameters.push_back({.bytes = bytes, .layer = parameters.size()});
+  }
+  return assign_buckets(parameters, expected_order(parameters), {.cap_bytes = cap_bytes});
+}
+
+bool same_buckets(BucketPlan a, BucketPlan b) {
+  for (BucketPlan* plan : {&a, &b}) {
+    for (std::vector<std::size_t>& members : *plan) {
+      std::sort(members.begin(), members.end());
+    }
+  }
+  return a == b;
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "autograd/variable.h"
+#include "dist/ddp/bucket.h"
+#include "dist/ddp/bucket_completion.h"
+#include "dist/hooks/comm_hook.h"
+#include "dist/comm/communicator.h"
+#include "dist/ddp/launch_order.h"
+
+namespace brigade::dist {
+
+/// How gradients are brought together; see the table in README.md.
+enum class SyncMode { naive, flat, per_param, overlap };
+SyncMode parse_sync_mode(std::string_view name);
+std::string_view to_string(SyncMode mode);
+
+/// Averages the gradients of one backward over the ranks. The modes differ in nothing but their
+/// GradSync.
+///
+/// Every contribution already carries the factor 1 / ranks (GradState::leaf_scale), so a sum is the
+/// average. All calls come on the thread of backward().
+class GradSync {
+ public:
+  virtual ~GradSync() = default;
+
+  /// The gradient of parameter `index` is final and lies in its bucket.
+  virtual void on_grad_ready(std::size_t index) = 0;
+
+  /// No gradient will come any more. Afterwards the caller's work is ordered behind all collectives
+  /// as BucketSink::backward_ended says.
+  virtual void on_backward_end() = 0;
+
+  /// A node of backward has run (autograd/hooks.h).
+  virtual void on_node_end() {}
+
+  /// The backward was abandoned: forget its gradients.
+  virtual void reset() noexcept = 0;
+};
+
+/// What a GradSync works on. The references must outlive it.
+struct SyncTargets {
+  const std::vector<autograd::Variable>& parameters;
+  const std::vector<Bucket>& buckets;
+  Communicator& comm;
+  CommHook& hook;
+  BucketSink& sink;
+  /// Every piece of every bucket once, the same on all ranks: in bucket order, until NeedOrder
+  /// knows a better one. Changes between two backwards only.
+  const std::vector<Send>& order;
+};
+
+/// The one place where a mode is turned into behaviour. `per_param` expects buckets of one
+/// parameter each.
+std::unique_ptr<GradSync> make_grad_sync(SyncMode mode, SyncTargets targets);
+
+/// What to say of parameters without a gradient: names `rank` and parameters, says what to do.
+/// Empty if all have `arrived`.
+std::string missing_text(const std::vector<autograd::Variable>& parameters,
+                         const std::vector<bool>& arrived, int rank);
+
+/// Throws that as an Error unless it is empty.
+void check_all_arrived(const SyncTargets& targets, const std::vector<bool>& arrived);
+
+}  // namespace brigade::dist

@@ -1,0 +1,56 @@
+#include "dist/ddp/launch_order.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <queue>
+#include <utility>
+
+namespace brigade::dist {
+
+std::vector<Send> in_bucket_order(std::span<const std::size_t> pieces_of_bucket) {
+  std::vector<Send> order;
+  for (std::size_t bucket = 0; bucket < pieces_of_bucket.size(); ++bucket) {
+    for (std::size_t piece = 0; piece < pieces_of_bucket[bucket]; ++piece) {
+      order.push_back({bucket, piece});
+    }
+  }
+  return order;
+}
+
+std::vector<Send> in_order_of_need(std::span<const BucketTimes> buckets) {
+  std::vector<std::size_t> coming(buckets.size());  // in the order in which they become ready
+  std::iota(coming.begin(), coming.end(), std::size_t{0});
+  std::stable_sort(coming.begin(), coming.end(), [&](std::size_t a, std::size_t b) {
+    return buckets[a].ready_ms < buckets[b].ready_ms;
+  });
+
+  using Need = std::pair<std::size_t, std::size_t>;                    // (first parameter, bucket)
+  std::priority_queue<Need, std::vector<Need>, std::greater<>> ready;  // the most urgent on top
+  std::vector<std::size_t> sent(buckets.size(), 0);  // pieces of each bucket that have left
+  std::vector<Send> order;
+  double now = 0.0;  // the network is free
+  auto next_ready = coming.begin();
+  while (next_ready != coming.end() || !ready.empty()) {
+    if (ready.empty()) {
+      now = std::max(now, buckets[*next_ready].ready_ms);
+    }
+    for (; next_ready != coming.end() && buckets[*next_ready].ready_ms <= now; ++next_ready) {
+      if (!buckets[*next_ready].piece_ms.empty()) {
+        ready.emplace(buckets[*next_ready].first_parameter, *next_ready);
+      }
+    }
+    if (ready.empty()) {
+      continue;
+    }
+    const std::size_t next = ready.top().second;
+    order.push_back({next, sent[next]});
+    now += buckets[next].piece_ms[sent[next]];
+    if (++sent[next] == buckets[next].piece_ms.size()) {
+      ready.pop();
+    }
+  }
+  return order;
+}
+
+}  // namespace brigade::dist

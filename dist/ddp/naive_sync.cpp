@@ -1,0 +1,28 @@
+#include "dist/ddp/naive_sync.h"
+
+#include <algorithm>
+
+#include "core/runtime/context.h"
+
+namespace brigade::dist {
+
+void NaiveSync::on_backward_end() {
+  check_all_arrived(targets_, arrived_);
+  for (const autograd::Variable& parameter : targets_.parameters) {
+    const Tensor grad = parameter.grad();
+    if (!grad.defined()) {
+      continue;  // one rank, and backward was the update
+    }
+    Stream& compute = compute_stream(grad.device());
+    compute.synchronize();
+    targets_.comm.blocking_all_reduce(grad, parameter.name());
+    compute.synchronize();
+  }
+  reset();
+}
+
+void NaiveSync::reset() noexcept {
+  std::fill(arrived_.begin(), arrived_.end(), false);
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "dist/ddp/grad_sync.h"
+
+namespace brigade::dist {
+
+/// Compute, then communicate: when backward has fully finished on the device, one blocking
+/// all-reduce per parameter, one after the other. The device idles meanwhile. Correct, simple, and
+/// what everything else is compared with.
+class NaiveSync final : public GradSync {
+ public:
+  explicit NaiveSync(SyncTargets targets)
+      : targets_(targets), arrived_(targets.parameters.size(), false) {}
+
+  /// Only notes who came: naive synchronisation needs no hooks but for the check that nobody is
+  /// missing.
+  void on_grad_ready(std::size_t index) override { arrived_.at(index) = true; }
+  void on_backward_end() override;
+  void reset() noexcept override;
+
+ private:
+  SyncTargets targets_;
+  std::vector<bool> arrived_;
+};
+
+}  // namespace brigade::dist

@@ -1,0 +1,53 @@
+#pragma once
+
+#include "dist/ddp/grad_sync.h"
+
+namespace brigade::dist {
+
+/// Overlaps communication with backward: all-reduces a bucket as soon as its gradients are final,
+/// while the gradients of earlier layers are still being computed (PyTorch DDP, arXiv:2006.15704,
+/// section 3.2). With one parameter per bucket it is `per_param`, with buckets of --bucket-mb it is
+/// `overlap`.
+class Reducer final : public GradSync {
+ public:
+  explicit Reducer(SyncTargets targets);
+
+  /// Told by autograd/accumulate_grad.cpp that parameter `index` has received its last contribution
+  /// of this backward.
+  ///
+  /// This only counts: the gradient already lies in its slice of the bucket. When a bucket is full,
+  /// it and any full ones right behind it are launched, in SyncTargets::order and not in order of
+  /// arrival. Collectives are matched by call order alone; were two ranks to finish layers in
+  /// different orders, launching on arrival would sum unrelated gradients, or hang.
+  ///
+  /// Runs on the thread of backward() and returns at once: the all-reduce is queued behind an event
+  /// recorded here, so it cannot read a gradient that is still being written. Inside no_sync() it
+  /// is not called. Throws Error if a parameter reports twice in one backward.
+  void on_grad_ready(std::size_t index) override;
+
+  void on_node_end() override;
+
+  /// Orders what comes behind the collectives, in the sink's way; see bucket_sink.h.
+  /// Throws Error, in this step and on this rank, if a bucket never filled; names its missing
+  /// parameters.
+  void on_backward_end() override;
+
+  /// Forgets a backward that failed. Buckets already launched stay in flight, because waiting for a
+  /// rank that failed as well would hang: DataParallel refuses every later backward then.
+  void reset() noexcept override;
+
+ private:
+  void launch_full_buckets();
+  void expect_next_backward() noexcept;
+
+  SyncTargets targets_;
+  std::vector<std::size_t> bucket_of_;  // parameter -> bucket
+
+  // State of one backward.
+  std::vector<bool> arrived_;         // parameter -> its gradient is final
+  std::vector<std::size_t> missing_;  // bucket -> gradients still to come
+  std::vector<std::size_t> unsent_;   // bucket -> pieces still to be launched
+  std::size_t sent_ = 0;              // how much of targets_.order has been launched
+};
+
+}  // namespace brigade::dist

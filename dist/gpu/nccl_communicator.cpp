@@ -1,0 +1,326 @@
+#include "dist/gpu/nccl_communicator.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/cuda/launch.h"
+#include "dist/launch/fallback.h"
+#include "dist/gpu/nccl_check.h"
+
+namespace brigade::dist {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds kPatience{60};
+
+// From this version on NCCL has an official switch for several ranks on one GPU.
+constexpr int kMultiRankVersion = 23000;
+
+int version_code() {
+  int code = 0;
+  NCCL_CHECK(nullptr, ncclGetVersion(&code));  // reads no environment: may come before share_gpu()
+  return code;
+}
+
+bool on_one_host(Communicator& control) {
+  std::array<char, 64> name{};
+  static_cast<void>(gethostname(name.data(), name.size() - 1));
+  const auto names = all_gather_values(control, name);
+  return std::ranges::all_of(names, [&](const auto& other) { return other == names.front(); });
+}
+
+/// Prepares NCCL for ranks that share a GPU. It takes two ranks for duplicates when they agree in
+/// host and GPU, so each gets a host identity of its own. What NCCL would try between real hosts
+/// (InfiniBand, NVLink multicast) is switched off unless the user has said otherwise. Only works
+/// before the first NCCL call that reads the environment.
+void share_gpu(Communicator& control) {
+  if (version_code() >= kMultiRankVersion) {
+    setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);
+    setenv("NCCL_P2P_DISABLE", "1", 0);  // as between the hosts that older versions take them for
+    setenv("NCCL_SHM_DISABLE", "1", 0);
+  } else {
+    setenv("NCCL_HOSTID", concat("brigade-rank-", control.rank()).c_str(), 1);
+  }
+  setenv("NCCL_NET", "Socket", 0);
+  setenv("NCCL_IB_DISABLE", "1", 0);
+  setenv("NCCL_MNNVL_ENABLE", "0", 0);
+  setenv("NCCL_RAS_ENABLE", "0", 0);
+  setenv("NCCL_NVLS_ENABLE", "0", 0);
+  // The ranks' collectives must all be on the GPU at once to meet each other: none may take it
+  // whole.
+  setenv("NCCL_MAX_CTAS", "2", 0);
+  if (on_one_host(control)) {
+    setenv("NCCL_SOCKET_IFNAME", "lo", 0);
+  }
+}
+
+/// The first use of the GPU, which may fail on one rank alone. All hear of it: a rank that went on
+/// would wait in NcclCommunicator::connect() for one that never comes. Collective.
+std::unique_ptr<Stream> open_stream(Communicator& control, Device device) {
+  std::unique_ptr<Stream> stream;
+  const std::string complaints =
+      complaints_about(control, [&] { stream = make_comm_stream(device); });
+  BRIGADE_CHECK(complaints.empty(), "nccl: no stream on the GPU: ", complaints);
+  return stream;
+}
+
+ncclDataType_t nccl_type(DType dtype) {
+  BRIGADE_CHECK(dtype == DType::f32 || dtype == DType::f64,
+                "all_reduce: expected a f32 or f64 tensor, got ", dtype);
+  return dtype == DType::f32 ? ncclFloat32 : ncclFloat64;
+}
+
+/// Memory from ncclMemAlloc, known to NCCL at the same offsets on all ranks. It may outlive the
+/// communicator, which withdraws the window before it goes.
+class Window {
+ public:
+  explicit Window(std::size_t bytes) : bytes_(bytes) {
+    failed_ = ncclMemAlloc(&memory_, bytes) != ncclSuccess;
+  }
+  ~Window() {
+    withdraw();
+    if (!failed_) {
+      static_cast<void>(ncclMemFree(memory_));
+    }
+  }
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+
+  bool failed() const { return failed_; }
+  std::byte* memory() const { return static_cast<std::byte*>(memory_); }
+
+  /// Collective; the result is that of a non-blocking NCCL call.
+  ncclResult_t announce(ncclComm_t comm) {
+    comm_ = comm;
+    return ncclCommWindowRegister(comm, memory_, bytes_, &window_, NCCL_WIN_COLL_SYMMETRIC);
+  }
+  /// The communicator is gone, and the window with it.
+  void forget() noexcept { window_ = nullptr; }
+  void withdraw() noexcept {
+    if (window_ != nullptr) {
+      static_cast<void>(ncclCommWindowDeregister(comm_, std::exchange(window_, nullptr)));
+    }
+  }
+
+ private:
+  std::size_t bytes_;
+  void* memory_ = nullptr;
+  bool failed_ = false;
+  ncclComm_t comm_ = nullptr;
+  ncclWindow_t window_ = nullptr;
+};
+
+class NcclCommunicator final : public Communicator {
+ public:
+  NcclCommunicator(std::unique_ptr<Communicator> control, Device device, bool shared_gpu,
+                   const NcclOptions& options)
+      : Communicator(control->rank(), control->size()),
+        control_(std::move(control)),
+        stream_(open_stream(*control_, device)),
+        shared_gpu_(shared_gpu),
+        options_(options),
+        exceptions_at_start_(std::uncaught_exceptions()) {
+    if (shared_gpu_) {
+      share_gpu(*control_);
+    }
+    connect();
+  }
+
+  ~NcclCommunicator() override {
+    // With an exception on its way out, other ranks may never take part in what is in flight: do
+    // not wait for it.
+    if (failed_ || std::uncaught_exceptions() > exceptions_at_start_) {
+      each_window(&Window::forget);
+      static_cast<void>(ncclCommAbort(comm_));
+      return;
+    }
+    try {
+      stream_->synchronize();
+      each_window(&Window::withdraw);
+      settle(ncclCommFinalize(comm_), "ncclCommFinalize");
+      static_cast<void>(ncclCommDestroy(comm_));
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "[rank %d] %s\n", rank(), error.what());
+      each_window(&Window::forget);
+      static_cast<void>(ncclCommAbort(comm_));
+    }
+  }
+
+  NcclCommunicator(const NcclCommunicator&) = delete;
+  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
+
+  std::unique_ptr<Communicator> split(int color, int key) override {
+    return make_nccl_communicator(control_->split(color, key), stream_->device(), shared_gpu_,
+                                  options_);
+  }
+  void abandon() noexcept override {
+    failed_ = true;
+    control_->abandon();
+    Communicator::abandon();
+  }
+  void barrier() override { control_->barrier(); }
+  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
+    return control_->all_gather(mine);
+  }
+  void broadcast(std::span<std::byte> bytes, int root) override {
+    control_->broadcast(bytes, root);
+  }
+
+ protected:
+  std::string transport() const override {
+    return concat("NCCL ", nccl_version(),
+                  shared_gpu_ ? " (ranks share a GPU, through local sockets)" : "");
+  }
+  Stream& comm_stream() override { return *stream_; }
+
+  Tensor do_make_buffer(const Shape& shape, DType dtype, Device device) override {
+    const std::size_t bytes = static_cast<std::size_t>(shape.numel()) * size_of(dtype);
+    if (!options_.register_buckets || shared_gpu_ || bytes == 0) {
+      return Communicator::do_make_buffer(shape, dtype, device);
+    }
+    constexpr std::size_t kUnit = NCCL_WIN_REQUIRED_ALIGNMENT;
+    const auto window = std::make_shared<Window>((bytes + kUnit - 1) / kUnit * kUnit);
+    // Registering is collective: all ranks have the memory, or none uses it.
+    const std::vector<int> failed = all_gather_values(*control_, window->failed() ? 1 : 0);
+    if (std::ranges::find(failed, 1) != failed.end()) {
+      return Communicator::do_make_buffer(shape, dtype, device);
+    }
+    settle(window->announce(comm_), "ncclCommWindowRegister");
+    windows_.push_back(window);
+    return Tensor::over(window, window->memory(), shape, dtype, device);
+  }
+
+  void do_sum(const Tensor& tensor) override {
+    if (tensor.numel() == 0) {
+      return;
+    }
+    settle(ncclAllReduce(tensor.bytes(), tensor.bytes(), static_cast<std::size_t>(tensor.numel()),
+                         nccl_type(tensor.dtype()), ncclSum, comm_, cuda::stream_of(*stream_)),
+           "ncclAllReduce");
+  }
+
+  /// Between ncclGroupStart and ncclGroupEnd sends and receives start together, so ranks that send
+  /// to each other do not wait for each other.
+  void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming) override {
+    cudaStream_t stream = cuda::stream_of(*stream_);
+    NCCL_CHECK(comm_, ncclGroupStart());
+    for (const Message& message : outgoing) {
+      const Tensor& tensor = message.tensor;
+      static_cast<void>(
+          ncclSend(tensor.bytes(), tensor.nbytes(), ncclUint8, message.peer, comm_, stream));
+    }
+    for (const Message& message : incoming) {
+      const Tensor& tensor = message.tensor;
+      static_cast<void>(
+          ncclRecv(tensor.bytes(), tensor.nbytes(), ncclUint8, message.peer, comm_, stream));
+    }
+    settle(ncclGroupEnd(), "ncclSend and ncclRecv");
+  }
+
+ private:
+  void each_window(void (Window::*action)() noexcept) {
+    for (const std::weak_ptr<Window>& window : windows_) {
+      if (const std::shared_ptr<Window> alive = window.lock()) {
+        ((*alive).*action)();
+      }
+    }
+  }
+
+  void connect() {
+    // Rank 0's failure travels with the id, or the others would wait for it here.
+    struct Invitation {
+      ncclUniqueId id;
+      ncclResult_t result;
+    } invitation{};
+    if (rank() == 0) {
+      invitation.result = ncclGetUniqueId(&invitation.id);
+    }
+    control_->broadcast(std::as_writable_bytes(std::span(&invitation, 1)), 0);
+    NCCL_CHECK(nullptr, invitation.result);
+
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;  // calls return at once: a missing rank becomes an error, not a hang
+    if (shared_gpu_) {
+      config.maxCTAs = 2;
+    } else if (options_.max_ctas > 0) {
+      config.maxCTAs = static_cast<int>(options_.max_ctas);
+    }
+    static_cast<void>(cuda::stream_of(*stream_));  // NCCL takes the GPU that is current
+    try {
+      settle(ncclCommInitRankConfig(&comm_, size(), invitation.id, rank(), &config),
+             "ncclCommInitRankConfig");
+    } catch (...) {
+      if (comm_ != nullptr) {
+        static_cast<void>(ncclCommAbort(comm_));
+      }
+      throw;
+    }
+  }
+
+  /// Waits until a call of the non-blocking communicator has really been carried out. Before that
+  /// neither the stream nor an event on it may be touched: the collective might not be enqueued
+  /// yet.
+  void settle(ncclResult_t result, const char* call) {
+    const Clock::time_point deadline = Clock::now() + kPatience;
+    const auto ask = [&] {
+      const ncclResult_t asked = ncclCommGetAsyncError(comm_, &result);
+      result = asked == ncclSuccess ? result : asked;
+    };
+    if (result == ncclSuccess) {
+      ask();  // ncclCommWindowRegister (2.28) returns it while a thread of NCCL's still registers
+    }
+    while (result == ncclInProgress && Clock::now() < deadline) {
+      std::this_thread::yield();
+      ask();
+    }
+    if (result != ncclSuccess) {
+      failed_ = true;
+    }
+    BRIGADE_CHECK(
+        result != ncclInProgress, call, ": no answer of the other ranks within ", kPatience.count(),
+        " s; check that all ranks run and reach the same call, and the network between them "
+        "(NCCL_SOCKET_IFNAME, firewall; NCCL_DEBUG=INFO tells more)");
+    BRIGADE_CHECK(result == ncclSuccess, call, ": ", ncclGetErrorString(result), ": ",
+                  ncclGetLastError(comm_));
+  }
+
+  std::unique_ptr<Communicator> control_;
+  std::unique_ptr<Stream> stream_;
+  bool shared_gpu_;
+  NcclOptions options_;
+  int exceptions_at_start_;
+  std::atomic<bool> failed_ = false;
+  ncclComm_t comm_ = nullptr;
+  std::vector<std::weak_ptr<Window>> windows_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicator> control,
+                                                     Device device, bool shared_gpu,
+                                                     const NcclOptions& options) {
+  BRIGADE_CHECK(device.is_cuda(), "nccl: expected tensors on a GPU, got ", device,
+                "; use --comm mpi");
+  return std::make_unique<NcclCommunicator>(std::move(control), device, shared_gpu, options);
+}
+
+bool nccl_available() {
+  return true;
+}
+
+std::string nccl_version() {
+  const int code = version_code();
+  return concat(code / 10000, ".", code / 100 % 100, ".", code % 100);
+}
+
+}  // namespace brigade::dist

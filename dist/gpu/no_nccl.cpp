@@ -1,0 +1,21 @@
+// Stands in for nccl_communicator.cpp in builds without NCCL.
+#include "core/error.h"
+#include "dist/gpu/nccl_communicator.h"
+
+namespace brigade::dist {
+
+std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicator> /*control*/,
+                                                     Device /*device*/, bool /*shared_gpu*/,
+                                                     const NcclOptions& /*options*/) {
+  throw UsageError(
+      "this build has no NCCL (BRIGADE_NCCL=OFF, or not found by CMake); use --comm mpi");
+}
+
+bool nccl_available() {
+  return false;
+}
+std::string nccl_version() {
+  return {};
+}
+
+}  // namespace brigade::dist

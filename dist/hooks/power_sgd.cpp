@@ -1,0 +1,158 @@
+#include "dist/hooks/power_sgd.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+#include "core/ops.h"
+
+namespace brigade::dist {
+namespace {
+
+using ops::Trans;
+
+/// Of the first Q's random numbers, the same on all ranks. The parameter's number is the sequence,
+/// so that Q does not depend on the buckets.
+constexpr std::uint64_t kSeed = 0x1905'1372'7000'0001;
+
+/// A parameter that is compressed. P and Q are kept transposed: their vectors are rows here, so
+/// each vector is one stretch of memory.
+struct Matrix {
+  Tensor grad;   ///< M, in the bucket       [n, m]
+  Tensor error;  ///< E; from M + E to M - P Qᵀ within a step   [n, m]
+  Tensor p;      ///< in State::first        [R, n]
+  Tensor q;      ///< in State::second       [R, m]
+};
+
+/// A parameter that is not.
+struct Exact {
+  Tensor grad;  ///< in the bucket
+  Tensor sum;   ///< in State::first
+};
+
+/// [n, m]: the first dimension and the product of the others.
+Shape as_matrix(const Shape& shape) {
+  return {shape[0], shape[0] > 0 ? shape.numel() / shape[0] : 0};
+}
+
+/// The rank to approximate a parameter of this shape with; 0 if that would not save anything.
+std::int64_t rank_for(const Shape& shape, std::int64_t wanted) {
+  if (shape.rank() < 2) {
+    return 0;
+  }
+  const std::int64_t n = as_matrix(shape)[0];
+  const std::int64_t m = as_matrix(shape)[1];
+  const std::int64_t rank = std::min({wanted, n, m});
+  return (n + m) * rank < n * m ? rank : 0;
+}
+
+/// Memory that is handed out slice by slice.
+struct Supply {
+  Tensor memory;
+  std::int64_t used = 0;
+
+  Tensor take(const Shape& shape) {
+    return memory.flat_view(std::exchange(used, used + shape.numel()), shape);
+  }
+};
+
+}  // namespace
+
+struct PowerSgd::State {
+  State(std::span<const autograd::Variable> parameters, const Bucket& bucket, std::int64_t wanted) {
+    std::int64_t first_size = 0;
+    std::int64_t second_size = 0;
+    for (const std::size_t member : bucket.members) {
+      const Shape shape = parameters[member].shape();
+      const std::int64_t rank = rank_for(shape, wanted);
+      first_size += rank > 0 ? rank * as_matrix(shape)[0] : shape.numel();
+      second_size += rank > 0 ? rank * as_matrix(shape)[1] : 0;
+    }
+    const auto zeros = [&](const Shape& shape) {
+      return Tensor::zeros(shape, bucket.grads.dtype(), bucket.grads.device());
+    };
+    first = zeros({first_size});
+    second = zeros({second_size});
+
+    Supply firsts{first};
+    Supply seconds{second};
+    std::int64_t offset = 0;
+    for (const std::size_t member : bucket.members) {
+      const Tensor& parameter = parameters[member].data();
+      const std::int64_t rank = rank_for(parameter.shape(), wanted);
+      if (rank == 0) {
+        exact.push_back({.grad = bucket.grads.flat_view(offset, parameter.shape()),
+                         .sum = firsts.take(parameter.shape())});
+      } else {
+        const Shape shape = as_matrix(parameter.shape());
+        Matrix& matrix = matrices.emplace_back(Matrix{.grad = bucket.grads.flat_view(offset, shape),
+                                                      .error = zeros(shape),
+                                                      .p = firsts.take({rank, shape[0]}),
+                                                      .q = seconds.take({rank, shape[1]})});
+        ops::uniform({.seed = kSeed,
+                      .sequence = static_cast<std::uint32_t>(member),
+                      .low = -1.0,
+                      .high = 1.0},
+                     matrix.q);
+      }
+      offset += static_cast<std::int64_t>(slice_bytes(parameter) / size_of(parameter.dtype()));
+    }
+  }
+
+  /// On the communication stream. The letters are those of power_sgd.h.
+  void run(Collectives& ranks) {
+    for (Matrix& matrix : matrices) {
+      auto& [m, e, p, q] = matrix;
+      ops::axpby(m, {.alpha = 1.0, .beta = 1.0}, e);  // from here to E := M - P Qᵀ, e is M + E
+      ops::gemm(q, Trans::no, e, Trans::yes, {}, p);
+    }
+    for (const Exact& parameter : exact) {
+      parameter.sum.copy_from(parameter.grad);
+    }
+    ranks.sum(first);
+    for (const Exact& parameter : exact) {
+      parameter.grad.copy_from(parameter.sum);
+    }
+    if (matrices.empty()) {
+      return;
+    }
+    for (Matrix& matrix : matrices) {
+      auto& [m, e, p, q] = matrix;
+      ops::orthonormalize(p);
+      ops::gemm(p, Trans::no, e, Trans::no, {}, q);
+      ops::gemm(p, Trans::yes, q, Trans::no, {.alpha = -1.0, .beta = 1.0}, e);
+    }
+    ranks.sum(second);
+    for (Matrix& matrix : matrices) {
+      ops::gemm(matrix.p, Trans::yes, matrix.q, Trans::no, {}, matrix.grad);
+    }
+  }
+
+  Tensor first;   ///< what is summed first: every P, and the parameters that are not compressed
+  Tensor second;  ///< what is summed then: every Q
+  std::vector<Matrix> matrices;
+  std::vector<Exact> exact;
+};
+
+PowerSgd::PowerSgd(std::int64_t rank) : rank_(rank) {
+  BRIGADE_CHECK(rank > 0, "powersgd: expected a rank of at least 1, got ", rank);
+}
+
+std::string PowerSgd::name() const {
+  return concat("powersgd:rank=", rank_);
+}
+
+void PowerSgd::prepare(std::span<const autograd::Variable> parameters,
+                       std::span<const Bucket> buckets, Communicator& /*comm*/) {
+  states_.clear();
+  for (const Bucket& bucket : buckets) {
+    states_.push_back(std::make_shared<State>(parameters, bucket, rank_));
+  }
+}
+
+Work PowerSgd::all_reduce(std::size_t index, const Piece& piece, Communicator& comm) {
+  return comm.enqueue(piece.grads, piece.label,
+                      [state = states_.at(index)](Collectives& ranks) { state->run(ranks); });
+}
+
+}  // namespace brigade::dist

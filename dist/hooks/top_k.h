@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "dist/hooks/comm_hook.h"
+
+namespace brigade::dist {
+
+/// Whether what a hook leaves out of one step is added to the next. Without it a gradient that is
+/// never among the largest is never applied, and training ends somewhere else (Stich, Cordonnier &
+/// Jaggi, NeurIPS 2018, arXiv:1809.07599; Karimireddy et al., ICML 2019, arXiv:1901.09847).
+enum class ErrorFeedback : bool { off, on };
+
+/// Of each bucket only the k numbers of largest magnitude travel, with their places (Lin et al.,
+/// Deep Gradient Compression, ICLR 2018, arXiv:1712.01887, without its momentum correction):
+///
+///   1. G := G + E          error feedback: what was left out comes again
+///   2. send the k largest |G| as (place, number) to everybody, receive everybody's
+///   3. E := G without what was sent
+///   4. G := sum of what all ranks sent, in rank order, 0 elsewhere
+///
+/// k = ratio · numbers in the bucket, rounded up. A rank sends (N-1) k · 8 bytes where an
+/// all-reduce sends 2 (N-1)/N of 4 bytes per number: that is less only if ratio < 1/N.
+///
+/// The selection needs the host, so CPU only; gradients in f32. NaN counts as larger than all
+/// numbers: it is sent at once and shows in the loss.
+class TopK final : public CommHook {
+ public:
+  /// 0 < ratio <= 1
+  explicit TopK(double ratio, ErrorFeedback feedback = ErrorFeedback::on);
+
+  std::string name() const override;
+  void prepare(std::span<const autograd::Variable> parameters, std::span<const Bucket> buckets,
+               Communicator& comm) override;
+  Work all_reduce(std::size_t index, const Piece& piece, Communicator& comm) override;
+
+ private:
+  struct State;
+
+  double ratio_;
+  ErrorFeedback feedback_;
+  std::vector<std::shared_ptr<State>> states_;  // one per bucket
+};
+
+}  // namespace brigade::dist

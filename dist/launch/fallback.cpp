@@ -1,0 +1,48 @@
+#include "dist/launch/fallback.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <vector>
+
+#include "core/error.h"
+
+namespace brigade::dist {
+
+std::string complaints_about(Communicator& control, const std::function<void()>& work) {
+  constexpr std::size_t kMost = 3;
+  std::array<char, 512> complaint{};  // empty: none
+  try {
+    work();
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    std::copy_n(text.begin(), std::min(text.size(), complaint.size() - 1), complaint.begin());
+  }
+  // Where one rank has failed, others may only have waited for it: theirs is another complaint, and
+  // the cause may be any of them.
+  std::set<std::string> different;
+  std::string all;
+  int rank = 0;
+  for (const auto& one : all_gather_values(control, complaint)) {
+    const std::string text = one.data();
+    if (!text.empty() && different.size() < kMost && different.insert(text).second) {
+      all += concat(all.empty() ? "" : "; ", "rank ", rank, ": ", text);
+    }
+    ++rank;
+  }
+  return all;
+}
+
+std::unique_ptr<Communicator> if_all_can(Communicator& control,
+                                         const std::function<std::unique_ptr<Communicator>()>& make,
+                                         std::string& why) {
+  std::unique_ptr<Communicator> made;
+  why = complaints_about(control, [&] { made = make(); });
+  if (!why.empty() && made) {
+    made->abandon();
+    made.reset();
+  }
+  return made;
+}
+
+}  // namespace brigade::dist

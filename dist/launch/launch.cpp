@@ -1,0 +1,153 @@
+#include "dist/launch/launch.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <fstream>
+#include <new>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "core/error.h"
+#include "dist/comm/mpi_check.h"
+#include "dist/comm/mpi_communicator.h"
+#include "dist/launch/placement.h"
+
+namespace brigade::dist {
+namespace {
+
+/// Open MPI reads OMPI_MCA_* in MPI_Init. Its defaults run a non-blocking all-reduce at half the
+/// wire's speed: the ring algorithm and rendezvous of whole segments double it. Its crash handler
+/// can deadlock. What the user has set stays.
+void set_open_mpi_defaults() {
+  setenv("OMPI_MCA_coll_libnbc_iallreduce_algorithm", "1", 0);
+  setenv("OMPI_MCA_btl_tcp_eager_limit", "1100000", 0);
+  setenv("OMPI_MCA_btl_tcp_rndv_eager_limit", "1100000", 0);
+  setenv("OMPI_MCA_btl_tcp_max_send_size", "1100000", 0);
+  setenv("OMPI_MCA_opal_signal", "", 0);
+}
+
+/// Number of different cores among the processors that `wanted` selects: two hardware threads of
+/// one core share its arithmetic units, so a second BLAS thread there would add nothing.
+template <class Wanted>
+int count_cores(Wanted wanted) {
+  std::set<std::string> cores;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (wanted(cpu)) {
+      const std::string topology = concat("/sys/devices/system/cpu/cpu", cpu, "/topology/");
+      std::string siblings;
+      if (!std::getline(std::ifstream(topology + "thread_siblings_list"), siblings)) {
+        siblings = std::to_string(cpu);  // no topology known: each processor is a core
+      }
+      cores.insert(siblings);
+    }
+  }
+  return std::max(1, static_cast<int>(cores.size()));
+}
+
+/// Cores this rank may use: its binding when mpirun bound it, else its share of the host.
+int usable_cores(int local_size) {
+  cpu_set_t bound;
+  CPU_ZERO(&bound);
+  const int online = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  const int all = count_cores([online](int cpu) { return cpu < online; });
+  const int mine = sched_getaffinity(0, sizeof bound, &bound) == 0
+                       ? count_cores([&bound](int cpu) { return CPU_ISSET(cpu, &bound); })
+                       : all;
+  return std::clamp(mine, 1, std::max(1, all / local_size));
+}
+
+RankInfo query_rank_info() {
+  MpiCommunicator world;
+  const Placement placement = placement_of(world.rank(), world.host_of_ranks());
+  RankInfo info;
+  info.rank = world.rank();
+  info.size = world.size();
+  info.local_rank = placement.local_rank;
+  info.local_size = placement.local_size;
+  info.node_rank = placement.node_rank;
+  info.hosts = placement.nodes;
+  char name[MPI_MAX_PROCESSOR_NAME];
+  int length = 0;
+  MPI_CHECK(MPI_Get_processor_name(name, &length));
+  info.host.assign(name, static_cast<std::size_t>(length));
+  info.threads = usable_cores(info.local_size);
+  return info;
+}
+
+/// One write(2): lines of several ranks do not mix.
+void write_line(const std::string& text) {
+  const std::string line = text + '\n';
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+}
+
+/// Most mistakes, such as a missing file or ranks that disagree, hit all ranks alike, and one
+/// report is enough: the lowest rank that failed prints and ends the job while those above still
+/// hold their lines back. A rank that is alone with its mistake reports it too, a little later.
+void let_lower_ranks_report(int rank) {
+  constexpr std::chrono::milliseconds kHeadStart{500};
+  constexpr int kLongest = 3;
+  std::this_thread::sleep_for(kHeadStart * std::min(rank, kLongest));
+}
+
+int exit_code(const std::exception& error) {
+  if (dynamic_cast<const UsageError*>(&error) != nullptr) {
+    return 2;
+  }
+  return dynamic_cast<const VerificationError*>(&error) != nullptr ? 3 : 1;
+}
+
+}  // namespace
+
+int launcher_rank() {
+  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  return rank != nullptr ? std::atoi(rank) : 0;
+}
+
+MpiSession::MpiSession() : exceptions_at_start_(std::uncaught_exceptions()) {
+  set_open_mpi_defaults();
+  int granted = MPI_THREAD_SINGLE;
+  MPI_CHECK(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &granted));
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  BRIGADE_CHECK(granted >= MPI_THREAD_MULTIPLE,
+                "mpi: needs MPI_THREAD_MULTIPLE, this MPI grants level ", granted,
+                "; use an Open MPI built with thread support (Debian's is)");
+  info_ = query_rank_info();
+}
+
+MpiSession::~MpiSession() {
+  if (std::uncaught_exceptions() == exceptions_at_start_) {
+    MPI_Finalize();
+  }
+}
+
+int run_main(const std::function<int(MpiSession&)>& body) {
+  int rank = launcher_rank();
+  try {
+    MpiSession session;
+    rank = session.info().rank;
+    try {
+      return body(session);
+    } catch (const std::bad_alloc&) {
+      throw Error("out of host memory; use a smaller model, batch, data set or message");
+    }
+  } catch (const std::exception& error) {
+    let_lower_ranks_report(rank);
+    write_line(concat("[rank ", rank, "] ", error.what()));
+    const int code = exit_code(error);
+    int initialized = 0;
+    MPI_Initialized(&initialized);
+    if (initialized != 0) {
+      MPI_Abort(MPI_COMM_WORLD, code);  // ends the other ranks too, within a second
+    }
+    return code;
+  }
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/device.h"
+#include "dist/comm/communicator.h"
+#include "dist/gpu/nccl_communicator.h"
+
+namespace brigade::dist {
+
+/// Where this process stands among the processes mpirun started; 1 rank when there was no mpirun.
+struct RankInfo {
+  int rank = 0;
+  int size = 1;
+  int local_rank = 0;  ///< among the ranks on this host
+  int local_size = 1;
+  int node_rank = 0;  ///< of this host among the hosts, in the order of their lowest ranks
+  int hosts = 1;      ///< number of nodes
+  int threads =
+      1;  ///< cores this rank may use: those it is bound to, at most its share of the host
+  std::string host;
+};
+
+/// Owns MPI from start to end. Construct one in main, after the flags were parsed.
+class MpiSession {
+ public:
+  /// Sets Open MPI's tuning for overlap in the environment (never overriding the user's), then
+  /// starts MPI with MPI_THREAD_MULTIPLE: the communication thread makes collectives progress while
+  /// main may be in a barrier.
+  MpiSession();
+  /// Finalizes MPI, unless an exception is on its way out: then a rank could wait for ever for one
+  /// that is gone.
+  ~MpiSession();
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+
+  const RankInfo& info() const { return info_; }
+
+ private:
+  RankInfo info_;
+  int exceptions_at_start_;
+};
+
+/// The rank as the launcher's environment gives it, before MPI is up: usage errors are printed by
+/// rank 0, by another rank only if it is alone with them (apps/training/program.cpp).
+int launcher_rank();
+
+/// `cpu`, `cuda` or `auto`. For cuda: GPU number local_rank modulo the GPUs of this host. `auto`
+/// takes the GPU when all ranks have one. UsageError with the CUDA runtime's own reason when cuda
+/// is asked for and absent; `note` gets one line when auto fell back to the CPU in a CUDA build.
+Device choose_device(const std::string& request, const RankInfo& info, Communicator& control,
+                     std::string& note);
+
+/// A communicator for tensors on `device`. `mpi`; `nccl`; CPU only: `shared` memory of one host;
+/// `hierarchical`, that within each host and the ring over sockets between them; `ring`, `halving`
+/// or `tree`, that algorithm over sockets. `auto` takes NCCL on GPUs, or `mpi` with a warning
+/// where NCCL fails on a rank; else the ring on several hosts, shared memory on one or `mpi` where
+/// that is forbidden; one rank gets SingleProcessCommunicator. Prints one warning line on rank 0
+/// when ranks share a GPU. `nccl` only matters where NCCL is taken.
+/// UsageError for combinations that cannot work.
+std::unique_ptr<Communicator> make_communicator(const std::string& request, Device device,
+                                                const NcclOptions& nccl = {});
+
+/// Runs `body` as the whole of a program between MPI's start and end. An exception on any rank is
+/// printed as `[rank r] message` in one write, then the job is ended with MPI_Abort, so that no
+/// rank waits for a dead one. When several ranks fail at once, the lowest of them speaks for all.
+/// Exit codes: 1 run-time failure, 2 UsageError, 3 VerificationError.
+int run_main(const std::function<int(MpiSession&)>& body);
+
+}  // namespace brigade::dist

@@ -1,0 +1,198 @@
+// Chooses device and communicator at run time: the part of launch.h that knows all implementations.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <set>
+
+#include "core/config.h"
+#include "core/error.h"
+#include "dist/launch/fallback.h"
+#include "dist/algorithms/halving_doubling.h"
+#include "dist/algorithms/hierarchical_all_reduce.h"
+#include "dist/launch/launch.h"
+#include "dist/comm/mpi_communicator.h"
+#include "dist/gpu/nccl_communicator.h"
+#include "dist/launch/placement.h"
+#include "dist/algorithms/ring_all_reduce.h"
+#include "dist/shared_memory/shared_memory_communicator.h"
+#include "dist/shared_memory/shared_window.h"
+#include "dist/comm/single_process.h"
+#include "dist/sockets/socket_communicator.h"
+#include "dist/gpu/staged_communicator.h"
+#include "dist/algorithms/tree_all_reduce.h"
+
+namespace brigade::dist {
+namespace {
+
+/// Number of different texts among the ranks'. Collective.
+std::size_t count_different(const std::string& mine, Communicator& control) {
+  std::array<char, 256> text{};
+  std::copy_n(mine.begin(), std::min(mine.size(), text.size()), text.begin());
+  const auto all = all_gather_values(control, text);
+  return std::set<std::array<char, 256>>(all.begin(), all.end()).size();
+}
+
+/// Whether two ranks of the group compute on one GPU. Collective. By its UUID, because
+/// CUDA_VISIBLE_DEVICES may give one number to different GPUs.
+bool gpu_is_shared(Device device, Communicator& control) {
+  const std::size_t gpus = count_different(gpu_identity(device.index).uuid, control);
+  return gpus < static_cast<std::size_t>(control.size());
+}
+
+/// Null for requests that are not for one of our own algorithms.
+std::unique_ptr<AllReduce> own_algorithm(const std::string& request) {
+  if (request == "ring") {
+    return std::make_unique<RingAllReduce>();
+  }
+  if (request == "halving") {
+    return std::make_unique<HalvingDoublingAllReduce>();
+  }
+  if (request == "tree") {
+    return std::make_unique<TreeAllReduce>();
+  }
+  return nullptr;
+}
+
+std::unique_ptr<Communicator> make_gpu_communicator(const std::string& request, Device device,
+                                                    std::unique_ptr<MpiCommunicator> mpi,
+                                                    const NcclOptions& nccl) {
+  const bool shared = gpu_is_shared(device, *mpi);
+  if (shared && mpi->rank() == 0) {
+    std::fputs(
+        "[rank 0] warning: several ranks share one GPU: results are right, timings mean nothing\n",
+        stderr);
+  }
+  if (request == "nccl") {
+    return make_nccl_communicator(std::move(mpi), device, shared, nccl);
+  }
+  if (request == "auto" && kHasNccl) {
+    std::string why;
+    const auto with_nccl = [&] {
+      return make_nccl_communicator(std::make_unique<MpiCommunicator>(), device, shared, nccl);
+    };
+    if (auto comm = if_all_can(*mpi, with_nccl, why)) {
+      return comm;
+    }
+    if (mpi->rank() == 0) {
+      std::fprintf(stderr,
+                   "[rank 0] warning: NCCL cannot be used (%s): gradients go through host memory "
+                   "and MPI, which is slower; --comm nccl makes this an error\n",
+                   why.c_str());
+    }
+  }
+  if constexpr (kHasCuda) {
+    return make_staged_communicator(std::move(mpi), device);
+  }
+  throw UsageError(concat("comm: ", device, " asked of a build without CUDA; use --device cpu"));
+}
+
+/// Nodes x ranks per node: the world, whose all-reduce works in two sub-groups.
+std::unique_ptr<Communicator> make_hierarchical_communicator(
+    std::unique_ptr<MpiCommunicator> world) {
+  const std::vector<int> hosts = world->host_of_ranks();
+  check_equal_nodes(hosts);
+  const Placement place = placement_of(world->rank(), hosts);
+  auto node = std::make_unique<SharedMemoryCommunicator>(*world, place.node_rank, world->rank());
+  auto across =
+      std::make_unique<SocketCommunicator>(world->split(place.local_rank, place.node_rank));
+  world->use(std::make_unique<HierarchicalAllReduce>(std::move(node), std::move(across)));
+  return world;
+}
+
+std::unique_ptr<Communicator> make_shared_communicator(const MpiCommunicator& world) {
+  return std::make_unique<SharedMemoryCommunicator>(world, 0, world.rank());
+}
+
+std::unique_ptr<Communicator> make_socket_communicator(std::unique_ptr<MpiCommunicator> world,
+                                                       std::unique_ptr<AllReduce> algorithm) {
+  auto sockets = std::make_unique<SocketCommunicator>(std::move(world));
+  sockets->use(std::move(algorithm));
+  return sockets;
+}
+
+/// Measured with bench_all_reduce: within a host nothing is as fast as reading each other's memory,
+/// and on a network the ring over sockets hides most of itself behind the computation and costs
+/// least (socket_mesh.h).
+std::unique_ptr<Communicator> make_best_cpu_communicator(std::unique_ptr<MpiCommunicator> mpi) {
+  if (placement_of(mpi->rank(), mpi->host_of_ranks()).nodes > 1) {
+    return make_socket_communicator(std::move(mpi), std::make_unique<RingAllReduce>());
+  }
+  try {
+    const SharedWindow trial(*mpi, 1);
+  } catch (const Error&) {
+    return mpi;  // a container may forbid it; all ranks have agreed on that (shared_window.h)
+  }
+  return make_shared_communicator(*mpi);
+}
+
+// The analyzer loses track of a unique_ptr that becomes one to its base class on return.
+// NOLINTBEGIN(clang-analyzer-cplusplus.NewDeleteLeaks)
+std::unique_ptr<Communicator> make_cpu_communicator(const std::string& request,
+                                                    std::unique_ptr<MpiCommunicator> mpi) {
+  if (std::unique_ptr<AllReduce> algorithm = own_algorithm(request)) {
+    return make_socket_communicator(std::move(mpi), std::move(algorithm));
+  }
+  if (request == "hierarchical") {
+    return make_hierarchical_communicator(std::move(mpi));
+  }
+  if (request == "shared") {
+    return make_shared_communicator(*mpi);
+  }
+  return request == "mpi" ? std::move(mpi) : make_best_cpu_communicator(std::move(mpi));
+}
+// NOLINTEND(clang-analyzer-cplusplus.NewDeleteLeaks)
+
+}  // namespace
+
+Device choose_device(const std::string& request, const RankInfo& info, Communicator& control,
+                     std::string& note) {
+  BRIGADE_CHECK(request == "auto" || request == "cpu" || request == "cuda", "device: unknown '",
+                request, "'");
+  if (request == "cpu") {
+    return kCpu;
+  }
+  // All ranks or none: half a job on GPUs would wait for its CPU half in every step.
+  const CudaInfo cuda = cuda_info();
+  const std::vector<int> counts = all_gather_values(control, cuda.device_count);
+  const auto without = std::find(counts.begin(), counts.end(), 0);
+  if (without == counts.end()) {
+    return {DeviceType::cuda, info.local_rank % cuda.device_count};
+  }
+  const auto rank_without = without - counts.begin();
+  const std::string why =
+      cuda.device_count > 0 ? concat("rank ", rank_without, " has no GPU") : cuda.why_not;
+  if (request == "cuda") {
+    throw UsageError(concat("device: cuda is not usable: ", why, "; use --device cpu"));
+  }
+  if (kHasCuda) {
+    note = concat("no usable GPU (", why, "): running on the CPU");
+  }
+  return kCpu;
+}
+
+// NOLINTBEGIN(clang-analyzer-cplusplus.NewDeleteLeaks): as above
+std::unique_ptr<Communicator> make_communicator(const std::string& request, Device device,
+                                                const NcclOptions& nccl) {
+  constexpr std::array kOnGpu{"auto", "mpi", "nccl"};
+  constexpr std::array kOnCpu{"auto", "mpi", "shared", "hierarchical", "ring", "halving", "tree"};
+  const bool for_gpu = std::ranges::find(kOnGpu, request) != kOnGpu.end();
+  const bool for_cpu = std::ranges::find(kOnCpu, request) != kOnCpu.end();
+  BRIGADE_CHECK(for_gpu || for_cpu, "comm: unknown '", request, "'");
+  if (!device.is_cuda() && !for_cpu) {
+    throw UsageError(
+        "comm: nccl moves GPU memory, but this run is on the CPU; use --comm mpi or auto");
+  }
+  if (device.is_cuda() && !for_gpu) {
+    throw UsageError(concat("comm: ", request, " moves host memory, but this run is on ", device,
+                            "; use --comm auto or --device cpu"));
+  }
+  auto mpi = std::make_unique<MpiCommunicator>();
+  if (request == "auto" && mpi->size() == 1) {
+    return std::make_unique<SingleProcessCommunicator>(device);
+  }
+  return device.is_cuda() ? make_gpu_communicator(request, device, std::move(mpi), nccl)
+                          : make_cpu_communicator(request, std::move(mpi));
+}
+// NOLINTEND(clang-analyzer-cplusplus.NewDeleteLeaks)
+
+}  // namespace brigade::dist

@@ -1,0 +1,152 @@
+#include "dist/overlap/bucket_optimizer.h"
+
+#include <cstdio>
+#include <exception>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "core/runtime/context.h"
+#include "core/runtime/trace.h"
+
+namespace brigade::dist {
+
+UpdateInFlight::UpdateInFlight(const std::vector<autograd::Variable>& parameters,
+                               Communicator& comm, Device device, BucketOptimizer optimizer,
+                               UpdateDeadline deadline)
+    : parameters_(parameters),
+      comm_(comm),
+      device_(device),
+      optimizer_(std::move(optimizer)),
+      deadline_(deadline),
+      exceptions_at_start_(std::uncaught_exceptions()),
+      stream_(make_side_stream(device, "brigade-update")) {
+  say_to_optimizers(true);
+}
+
+void UpdateInFlight::say_to_optimizers(bool in_flight) noexcept {
+  for (const autograd::Variable& parameter : parameters_) {
+    parameter.grad_state()->updated_in_flight = in_flight;
+  }
+}
+
+void UpdateInFlight::finish() noexcept {
+  if (std::uncaught_exceptions() > exceptions_at_start_) {
+    revoke_permission();
+  }
+  permission_->granted ? wait_for_all() : forget_all();
+  say_to_optimizers(false);
+}
+
+void UpdateInFlight::forget_all() noexcept {
+  for (const autograd::Variable& parameter : parameters_) {
+    const bool awaited = parameter.await_before_read(nullptr);
+    all_made_ = all_made_ && !awaited;
+  }
+}
+
+void UpdateInFlight::wait_for_all() noexcept {
+  bool told = false;
+  for (const autograd::Variable& parameter : parameters_) {
+    try {
+      parameter.wait_until_readable();
+    } catch (const std::exception& error) {
+      if (!std::exchange(told, true)) {  // the parameters of a bucket fail alike
+        std::fprintf(stderr, "[rank %d] %s\n", comm_.rank(), error.what());
+      }
+    } catch (...) {  // not ours: it has no text
+      continue;
+    }
+  }
+}
+
+UpdateInFlight::~UpdateInFlight() {
+  finish();
+  if (permission_->granted || device_.is_cuda()) {
+    return;
+  }
+  // Its thread may be waiting for a rank that is gone, so it is joined aside.
+  Stream* const stream = stream_.release();
+  try {
+    std::thread([stream] { const std::unique_ptr<Stream> joined(stream); }).detach();
+  } catch (const std::system_error&) {
+    return;  // or never
+  }
+}
+
+void UpdateInFlight::revoke_permission() noexcept {
+  const std::lock_guard lock(permission_->mutex);  // waits for the one update that is running
+  permission_->granted = false;
+}
+
+void UpdateInFlight::launched(std::size_t /*index*/, const Bucket& bucket, const Work& work) {
+  updates_.push_back({.members = bucket.members,
+                      .label = bucket.label,
+                      .reduced = work,
+                      .run = optimizer_.update(bucket),
+                      .done = {}});
+}
+
+void UpdateInFlight::node_ended() {
+  for (; started_ < updates_.size(); ++started_) {
+    start(updates_[started_]);
+  }
+}
+
+void UpdateInFlight::start(Update& update) {
+  stream_->wait(compute_stream(device_).record());  // dx has been computed from the old weights
+  stream_->wait(update.reduced.done());
+  const Event begin = comm_.timed() ? stream_->record(Timing::on) : Event();
+  stream_->run([run = std::move(update.run), stream = stream_.get(), permission = permission_] {
+    const std::lock_guard lock(permission->mutex);
+    if (!permission->granted) {
+      return;
+    }
+    const ProfilerRange range("optimizer");
+    std::optional<UseStream> operators;
+    if (stream->device().is_cuda()) {  // on the CPU this is the stream's own thread already
+      operators.emplace(*stream);
+    }
+    run();
+  });
+  update.done = stream_->record(comm_.timed() ? Timing::on : Timing::off);
+  if (comm_.timed()) {
+    records_.push_back({update.label, begin, update.done});
+  }
+}
+
+void UpdateInFlight::backward_ended() {
+  node_ended();
+  for (const Update& update : updates_) {
+    if (deadline_ == UpdateDeadline::end_of_backward) {
+      comm_.wait(Work(update.done), device_);
+      continue;
+    }
+    for (const std::size_t index : update.members) {
+      parameters_[index].await_before_read([this, done = update.done] { wait_for_update(done); });
+    }
+  }
+  updates_.clear();
+  started_ = 0;
+}
+
+void UpdateInFlight::wait_for_update(const Event& done) {
+  try {
+    comm_.wait(Work(done), device_);
+  } catch (...) {
+    all_made_ = false;
+    throw;
+  }
+}
+
+void UpdateInFlight::reset() noexcept {
+  if (!updates_.empty()) {  // some may have been started, of a step that will never be complete
+    revoke_permission();
+    all_made_ = false;
+  }
+  updates_.clear();
+  started_ = 0;
+}
+
+}  // namespace brigade::dist

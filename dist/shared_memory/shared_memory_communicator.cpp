@@ -1,0 +1,56 @@
+#include "dist/shared_memory/shared_memory_communicator.h"
+
+#include "core/error.h"
+#include "dist/launch/placement.h"
+
+namespace brigade::dist {
+
+SharedMemoryCommunicator::SharedMemoryCommunicator(const MpiCommunicator& parent, int color,
+                                                   int key)
+    : MpiCommunicator(parent, color, key), memory_(make_memory()) {}
+
+SharedMemoryCommunicator::~SharedMemoryCommunicator() {
+  finish();  // the stream's thread uses memory_
+}
+
+std::unique_ptr<SharedMemory> SharedMemoryCommunicator::make_memory() {
+  const int hosts = placement_of(rank(), host_of_ranks()).nodes;
+  if (hosts > 1) {
+    throw UsageError(concat("comm: shared memory joins ranks of one host, but these are on ", hosts,
+                            "; use --comm hierarchical or mpi"));
+  }
+  return std::make_unique<SharedMemory>(*this,
+                                        Patience{.in_a_hurry = [this] { return someone_waits(); },
+                                                 .check = [this] { check_not_abandoned(); }});
+}
+
+std::unique_ptr<Communicator> SharedMemoryCommunicator::split(int color, int key) {
+  return std::make_unique<SharedMemoryCommunicator>(*this, color, key);
+}
+
+std::string SharedMemoryCommunicator::transport() const {
+  return concat("shared memory of one host, ", MpiCommunicator::transport());
+}
+
+Tensor SharedMemoryCommunicator::do_make_buffer(const Shape& shape, DType dtype, Device device) {
+  return device.is_cuda() ? MpiCommunicator::do_make_buffer(shape, dtype, device)
+                          : memory_->make_buffer(shape, dtype);
+}
+
+void SharedMemoryCommunicator::do_sum(const Tensor& tensor) {
+  memory_->sum(tensor);
+}
+
+void SharedMemoryCommunicator::do_reduce_scatter(const Tensor& tensor) {
+  if (!memory_->reduce_scatter(tensor)) {
+    MpiCommunicator::do_reduce_scatter(tensor);
+  }
+}
+
+void SharedMemoryCommunicator::do_all_gather(const Tensor& tensor) {
+  if (!memory_->all_gather(tensor)) {
+    MpiCommunicator::do_all_gather(tensor);
+  }
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,109 @@
+#include "dist/sockets/socket_address.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+
+#include "core/error.h"
+
+namespace brigade::dist {
+namespace {
+
+/// Equal for two processes exactly if they share a kernel and its network devices. A host name
+/// would not do: two containers on one machine may have the same.
+std::string machine_identity() {
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  std::array<char, 64> network{};
+  const ssize_t length = readlink("/proc/self/ns/net", network.data(), network.size());
+  return boot + ' ' +
+         std::string(network.data(), static_cast<std::size_t>(std::max<ssize_t>(0, length)));
+}
+
+std::vector<Interface> find_interfaces() {
+  const char* wanted = std::getenv("BRIGADE_SOCKET_IFNAME");
+  ifaddrs* list = nullptr;
+  BRIGADE_CHECK(getifaddrs(&list) == 0, "sockets: cannot list interfaces: ", std::strerror(errno));
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
+  std::vector<Interface> found;
+  std::string names;
+  for (const ifaddrs* it = list; it != nullptr; it = it->ifa_next) {
+    const bool up = (it->ifa_flags & IFF_UP) != 0 && (it->ifa_flags & IFF_LOOPBACK) == 0;
+    if (!up || it->ifa_addr == nullptr || it->ifa_addr->sa_family != AF_INET) {
+      continue;
+    }
+    names += concat(' ', it->ifa_name);
+    if (wanted == nullptr || std::strcmp(wanted, it->ifa_name) == 0) {
+      const auto* address = reinterpret_cast<const sockaddr_in*>(it->ifa_addr);
+      const auto* mask = reinterpret_cast<const sockaddr_in*>(it->ifa_netmask);
+      found.push_back({address->sin_addr.s_addr, mask->sin_addr.s_addr});
+    }
+  }
+  if (wanted != nullptr && found.empty()) {
+    throw UsageError(concat("sockets: BRIGADE_SOCKET_IFNAME=", wanted,
+                            ": expected an interface that is up and has an IPv4 address, of which "
+                            "there is",
+                            names.empty() ? " none" : names));
+  }
+  return found;
+}
+
+bool has(const Card& card, const Interface& wanted) {
+  const auto known = card.known();
+  return std::find(known.begin(), known.end(), wanted) != known.end();
+}
+
+bool in_a_subnet_of(const Card& card, const Interface& theirs) {
+  const auto known = card.known();
+  return std::any_of(known.begin(), known.end(), [&](const Interface& our) {
+    return our.mask == theirs.mask && (our.address & our.mask) == (theirs.address & our.mask);
+  });
+}
+
+}  // namespace
+
+Card make_card(std::uint16_t port) {
+  Card card;
+  const std::string machine = machine_identity();
+  std::copy_n(machine.begin(), std::min(machine.size(), card.machine.size()), card.machine.begin());
+  const std::vector<Interface> interfaces = find_interfaces();
+  card.interface_count = std::min(interfaces.size(), card.interfaces.size());
+  std::copy_n(interfaces.begin(), card.interface_count, card.interfaces.begin());
+  card.port = port;
+  return card;
+}
+
+std::vector<std::uint32_t> candidates(const Card& mine, const Card& peer,
+                                      std::span<const Card> all) {
+  if (mine.machine == peer.machine) {
+    return {htonl(INADDR_LOOPBACK)};
+  }
+  std::vector<std::uint32_t> near;
+  std::vector<std::uint32_t> far;
+  for (const Interface& theirs : peer.known()) {
+    const bool claimed_twice = std::any_of(all.begin(), all.end(), [&](const Card& other) {
+      return other.machine != peer.machine && has(other, theirs);
+    });
+    if (!claimed_twice) {
+      (in_a_subnet_of(mine, theirs) ? near : far).push_back(theirs.address);
+    }
+  }
+  near.insert(near.end(), far.begin(), far.end());
+  return near;
+}
+
+std::string address_text(std::uint32_t address) {
+  std::array<char, INET_ADDRSTRLEN> text{};
+  inet_ntop(AF_INET, &address, text.data(), text.size());
+  return text.data();
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,156 @@
+#include "nn/data/fashion_mnist.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <memory>
+
+#include "core/error.h"
+
+namespace brigade::apps {
+
+namespace {
+
+template <class... Parts>
+[[noreturn]] void refuse(const std::filesystem::path& path, const Parts&... parts) {
+  throw UsageError(concat(path.string(), ": ", parts...));
+}
+
+struct CloseGz {
+  void operator()(gzFile file) const { gzclose_r(file); }
+};
+using GzFile = std::unique_ptr<gzFile_s, CloseGz>;
+
+/// Everything in the file, unpacked. gzread checks the checksum and reports a file that ends too
+/// early.
+std::vector<std::uint8_t> unpack(const std::filesystem::path& path) {
+  if (std::filesystem::exists(path) && !std::filesystem::is_regular_file(path)) {
+    refuse(path, "expected a file");  // to open a pipe is to wait for somebody who writes into it
+  }
+  const GzFile file(gzopen(path.c_str(), "rb"));
+  if (!file) {
+    refuse(path, "cannot open: ", std::generic_category().message(errno));
+  }
+  constexpr std::size_t kPiece = 1U << 20U;
+  std::vector<std::uint8_t> bytes;
+  while (true) {
+    const std::size_t filled = bytes.size();
+    bytes.resize(filled + kPiece);
+    const int got = gzread(file.get(), bytes.data() + filled, static_cast<unsigned>(kPiece));
+    int code = Z_OK;
+    const char* reason = gzerror(file.get(), &code);
+    if (got < 0 || code == Z_BUF_ERROR) {
+      refuse(path, "damaged or cut off (", reason, "); install it again");
+    }
+    bytes.resize(filled + static_cast<std::size_t>(got));
+    if (got == 0) {
+      return bytes;
+    }
+  }
+}
+
+void require_files(const std::filesystem::path& dir, const std::array<const char*, 4>& names) {
+  for (const char* name : names) {
+    if (!std::filesystem::exists(dir / name)) {
+      refuse(dir / name,
+             "not found; install the images with `apt-get install dataset-fashion-mnist`, or say "
+             "where they are with "
+             "--data-dir DIR");
+    }
+  }
+}
+
+}  // namespace
+
+IdxFile read_idx(const std::filesystem::path& path, std::size_t dimensions) {
+  std::vector<std::uint8_t> bytes = unpack(path);
+  const std::size_t header = 4 + 4 * dimensions;
+  if (bytes.size() < header) {
+    refuse(path, "expected an IDX header of ", header, " bytes, got ", bytes.size(), " bytes");
+  }
+  if (bytes[0] != 0 || bytes[1] != 0 || bytes[2] != 8 || bytes[3] != dimensions) {
+    refuse(path, "expected the IDX magic 0 0 8 ", dimensions, ", got ", int{bytes[0]}, " ",
+           int{bytes[1]}, " ", int{bytes[2]}, " ", int{bytes[3]});
+  }
+  IdxFile file;
+  std::uint64_t total = 1;
+  for (std::size_t at = 4; at < header; at += 4) {
+    std::uint32_t extent = 0;
+    for (std::size_t i = 0; i < 4; ++i) {
+      extent = extent << 8U | bytes[at + i];
+    }
+    if (extent == 0) {
+      refuse(path, "expected extents above 0, got 0");
+    }
+    if (total > std::numeric_limits<std::uint64_t>::max() / extent) {
+      refuse(path, "its extents multiply to more than a file can hold");
+    }
+    total *= extent;
+    file.extents.push_back(extent);
+  }
+  if (bytes.size() - header != total) {
+    refuse(path, "expected ", total, " bytes after the header, got ", bytes.size() - header);
+  }
+  bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(header));
+  file.bytes = std::move(bytes);
+  return file;
+}
+
+ImageDataset::ImageDataset(const std::filesystem::path& images, const std::filesystem::path& labels,
+                           std::int64_t most) {
+  IdxFile image_file = read_idx(images, 3);
+  IdxFile label_file = read_idx(labels, 1);
+  const std::int64_t count = image_file.extents[0];
+  pixels_per_image_ = image_file.extents[1] * image_file.extents[2];
+  if (count == 0 || pixels_per_image_ == 0) {
+    refuse(images, "expected images, got ", count, " of ", pixels_per_image_, " pixels");
+  }
+  if (label_file.extents[0] != count) {
+    refuse(labels, "expected ", count, " labels, one per image, got ", label_file.extents[0]);
+  }
+  const auto bad = std::find_if(label_file.bytes.begin(), label_file.bytes.end(),
+                                [](std::uint8_t label) { return label >= kClasses; });
+  if (bad != label_file.bytes.end()) {
+    refuse(labels, "expected labels below ", kClasses, ", got ", int{*bad}, " for image ",
+           bad - label_file.bytes.begin());
+  }
+  size_ = std::min(count, most);
+  pixels_ = std::move(image_file.bytes);
+  labels_ = std::move(label_file.bytes);
+}
+
+void ImageDataset::read(std::span<const std::int64_t> samples, const Batch& batch) const {
+  float* input = batch.inputs.data<float>();
+  auto* target = batch.targets.data<std::int64_t>();
+  for (const std::int64_t sample : samples) {
+    const std::uint8_t* image = pixels_.data() + sample * pixels_per_image_;
+    input = std::transform(image, image + pixels_per_image_, input,
+                           [](std::uint8_t pixel) { return static_cast<float>(pixel) / 255.0F; });
+    *target++ = labels_[static_cast<std::size_t>(sample)];
+  }
+}
+
+DataSplits load_fashion_mnist(const std::filesystem::path& dir, std::int64_t train_samples) {
+  constexpr std::array kNames{"train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz",
+                              "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"};
+  require_files(dir, kNames);
+  constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::max();
+  DataSplits splits;
+  splits.name = "fashion-mnist";
+  splits.train = std::make_unique<ImageDataset>(dir / kNames[0], dir / kNames[1],
+                                                train_samples == 0 ? kAll : train_samples);
+  if (splits.train->size() < train_samples) {
+    throw UsageError(concat("--train-samples: expected at most ", splits.train->size(),
+                            ", the images in ", dir.string(), ", got ", train_samples));
+  }
+  splits.test = std::make_unique<ImageDataset>(dir / kNames[2], dir / kNames[3], kAll);
+  if (splits.train->input_width() != splits.test->input_width()) {
+    refuse(dir / kNames[2], "expected images of ", splits.train->input_width(),
+           " pixels like the training images, got ", splits.test->input_width());
+  }
+  return splits;
+}
+
+}  // namespace brigade::apps

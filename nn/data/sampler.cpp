@@ -1,0 +1,95 @@
+#include "nn/data/sampler.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/error.h"
+#include "core/random.h"
+
+namespace brigade::dist {
+namespace {
+
+/// Start of part `part` when `count` things are divided into `parts` parts that differ by at most
+/// one.
+std::int64_t part_begin(std::int64_t count, std::int64_t parts, std::int64_t part) {
+  return count * part / parts;
+}
+
+}  // namespace
+
+Uneven parse_uneven(std::string_view name) {
+  if (name == "join") {
+    return Uneven::join;
+  }
+  if (name == "drop") {
+    return Uneven::drop;
+  }
+  if (name == "pad") {
+    return Uneven::pad;
+  }
+  throw UsageError(concat("uneven: expected join, drop or pad, got '", name, "'"));
+}
+
+DistributedSampler::DistributedSampler(std::int64_t samples, BatchGeometry geometry,
+                                       std::uint64_t seed, bool shuffle, Uneven uneven)
+    : samples_(samples), geometry_(geometry), seed_(seed), shuffle_(shuffle), uneven_(uneven) {
+  BRIGADE_CHECK(samples > 0, "sampler: expected at least one sample, got ", samples);
+  BRIGADE_CHECK(geometry.batch > 0 && geometry.accum > 0,
+                "sampler: expected batch and accum >= 1, got ", geometry.batch, " and ",
+                geometry.accum);
+  BRIGADE_CHECK(geometry.ranks > 0 && geometry.rank >= 0 && geometry.rank < geometry.ranks,
+                "sampler: rank ", geometry.rank, " of ", geometry.ranks);
+  if (uneven == Uneven::drop && samples < geometry.global_batch()) {
+    throw UsageError(concat("sampler: the ", samples, " samples do not fill one global batch of ",
+                            geometry.global_batch(),
+                            ", and drop leaves out what does not; use join or pad, or a smaller "
+                            "batch"));
+  }
+  set_epoch(0);
+}
+
+void DistributedSampler::set_epoch(std::uint32_t epoch) {
+  if (shuffle_) {
+    order_ = random_permutation(samples_, seed_, sequences::kShuffle + epoch);
+  } else if (order_.empty()) {
+    order_.resize(static_cast<std::size_t>(samples_));
+    std::iota(order_.begin(), order_.end(), std::int64_t{0});
+  }
+  if (uneven_ == Uneven::pad) {
+    // Round and round, if the whole data set is smaller than the gap.
+    const auto padded = static_cast<std::size_t>(steps_per_epoch() * geometry_.global_batch());
+    for (std::size_t i = 0; order_.size() < padded; ++i) {
+      order_.push_back(order_[i]);
+    }
+  }
+}
+
+std::int64_t DistributedSampler::steps_per_epoch() const {
+  const std::int64_t full = samples_ / geometry_.global_batch();
+  const bool rest = samples_ % geometry_.global_batch() > 0;
+  return full + (rest && uneven_ != Uneven::drop ? 1 : 0);
+}
+
+std::int64_t DistributedSampler::global_samples(std::int64_t step) const {
+  BRIGADE_CHECK(step >= 0 && step < steps_per_epoch(), "sampler: step ", step, " of ",
+                steps_per_epoch());
+  const std::int64_t left = samples_ - step * geometry_.global_batch();
+  return uneven_ == Uneven::pad ? geometry_.global_batch()
+                                : std::min(geometry_.global_batch(), left);
+}
+
+std::span<const std::int64_t> DistributedSampler::micro_batch(std::int64_t step,
+                                                              std::int64_t micro) const {
+  BRIGADE_CHECK(micro >= 0 && micro < geometry_.accum, "sampler: micro-batch ", micro, " of ",
+                geometry_.accum);
+  // accum * ranks equal parts: micro-batch after micro-batch, in each rank after rank.
+  const std::int64_t parts = geometry_.accum * geometry_.ranks;
+  const std::int64_t part = micro * geometry_.ranks + geometry_.rank;
+  const std::int64_t count = global_samples(step);
+  const std::int64_t begin = part_begin(count, parts, part);
+  const std::int64_t end = part_begin(count, parts, part + 1);
+  const std::int64_t offset = step * geometry_.global_batch() + begin;
+  return {order_.data() + offset, static_cast<std::size_t>(end - begin)};
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,255 @@
+#include "apps/bench/bench_table.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "apps/bench/alpha_beta.h"
+
+namespace brigade::apps {
+namespace {
+
+using testing::DoubleNear;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+TEST(AlphaBeta, FindsTheNetworkBehindExactTimes) {
+  // 4 ranks: T = 6 α + 1.5 S β with α = 10 µs and β = 2 ns/B.
+  const std::vector<MeasuredTime> times{{1000, 63.0}, {100'000, 360.0}, {10'000'000, 30'060.0}};
+  const auto fit = fit_alpha_beta(times, 4);
+  ASSERT_TRUE(fit.has_value());
+  EXPECT_THAT(fit->alpha_us, DoubleNear(10.0, 1e-9));
+  EXPECT_THAT(fit->ns_per_byte, DoubleNear(2.0, 1e-12));
+  EXPECT_THAT(fit->gbps(), DoubleNear(0.5, 1e-12));
+  EXPECT_THAT(fit->residual, DoubleNear(0.0, 1e-12));
+}
+
+TEST(AlphaBeta, EachAlgorithmHasItsOwnCost) {
+  const auto cost = [](const char* algorithm, double bytes, int ranks) {
+    const Cost found = cost_of(algorithm, bytes, ranks);
+    return std::pair(found.messages, found.bytes);
+  };
+  EXPECT_EQ(cost("ring", 1000, 4), std::pair(6.0, 1500.0));
+  EXPECT_EQ(cost("mpi", 1000, 4), std::pair(6.0, 1500.0));
+  EXPECT_EQ(cost("halving", 1000, 4), std::pair(4.0, 1500.0));
+  EXPECT_EQ(cost("halving", 1000, 5), std::pair(6.0, 3500.0)) << "4 ranks, and there and back";
+  EXPECT_EQ(cost("tree", 1000, 4), std::pair(4.0, 8000.0)) << "one segment, up and down two levels";
+  constexpr double kSegment = 256 * 1024;
+  EXPECT_EQ(cost("tree", 3 * kSegment, 8), std::pair(10.0, 20.0 * kSegment));
+}
+
+TEST(AlphaBeta, FindsTheNetworkBehindATreesTimes) {
+  std::vector<MeasuredTime> times;
+  for (const double bytes : {1e3, 1e5, 1e6, 1e7}) {
+    const Cost cost = cost_of("tree", bytes, 8);
+    times.push_back({bytes, cost.messages * 10.0 + cost.bytes * 0.002});
+  }
+  const auto fit = fit_alpha_beta(times, 8, "tree");
+  ASSERT_TRUE(fit.has_value());
+  EXPECT_THAT(fit->alpha_us, DoubleNear(10.0, 1e-6));
+  EXPECT_THAT(fit->ns_per_byte, DoubleNear(2.0, 1e-9));
+  EXPECT_GT(fit_alpha_beta(times, 8)->residual, 0.1) << "a ring it is not";
+}
+
+TEST(AlphaBeta, IsNotFoundWhereMessagesGrowWithTheBytes) {
+  const std::vector<MeasuredTime> whole_segments{{1U << 20U, 900.0}, {1U << 21U, 1500.0}};
+  EXPECT_FALSE(fit_alpha_beta(whole_segments, 8, "tree").has_value());
+  EXPECT_TRUE(fit_alpha_beta(whole_segments, 8, "ring").has_value());
+}
+
+TEST(AlphaBeta, CountsRelativeErrorsSoThatSmallSizesDecideAboutTheLatency) {
+  // 2 ranks: T = 2 α + S β with α = 10, β = 1 ns/B, but the largest took 2 % longer: 2000 µs, which
+  // in absolute terms would be worth any error of the 20 µs.
+  const std::vector<MeasuredTime> times{{0, 20.0}, {1000, 21.0}, {1e8, 102'000.0}};
+  const auto fit = fit_alpha_beta(times, 2);
+  ASSERT_TRUE(fit.has_value());
+  EXPECT_THAT(fit->alpha_us, DoubleNear(10.0, 0.01));
+  EXPECT_THAT(fit->ns_per_byte, DoubleNear(1.02, 0.01));
+}
+
+TEST(AlphaBeta, AResidualIsTheTypicalRelativeError) {
+  // No α and no β can explain a time that does not depend on the size in opposite directions: the
+  // best constant through 100 and 300 minimises (2a/100 - 1)² + (2a/300 - 1)², a = 60: 20 % above
+  // the one, 60 % below the other.
+  const std::vector<MeasuredTime> times{{1000, 300.0}, {100'000, 100.0}};
+  const auto fit = fit_alpha_beta(times, 2);
+  ASSERT_TRUE(fit.has_value());
+  EXPECT_THAT(fit->alpha_us, DoubleNear(60.0, 1e-9));
+  EXPECT_EQ(fit->ns_per_byte, 0.0) << "a negative bandwidth is none";
+  EXPECT_THAT(fit->residual, DoubleNear(0.4472, 1e-4));
+}
+
+TEST(AlphaBeta, NeedsTwoRanksAndTwoSizes) {
+  const std::vector<MeasuredTime> two{{1000, 10.0}, {2000, 20.0}};
+  EXPECT_FALSE(fit_alpha_beta(two, 1).has_value());
+  EXPECT_FALSE(fit_alpha_beta(std::vector<MeasuredTime>{{1000, 10.0}}, 2).has_value());
+  EXPECT_FALSE(fit_alpha_beta(std::vector<MeasuredTime>{}, 2).has_value());
+}
+
+TEST(Bandwidth, IsDecimalAndTheBusCarriesMore) {
+  EXPECT_DOUBLE_EQ(algbw(1'000'000, 1000.0), 1.0);
+  EXPECT_DOUBLE_EQ(busbw(1'000'000, 1000.0, 4), 1.5);
+  EXPECT_DOUBLE_EQ(busbw(1'000'000, 1000.0, 1), 0.0);
+}
+
+BenchRow row(std::size_t bytes, double us) {
+  BenchRow result;
+  result.bytes = bytes;
+  result.out_of_place_us = 2.0 * us;
+  result.in_place_us = us;
+  result.wrong_out_of_place = 0;
+  result.wrong_in_place = 3;
+  return result;
+}
+
+std::vector<std::string> lines(const std::string& text) {
+  std::vector<std::string> result;
+  std::size_t begin = 0;
+  for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    result.push_back(text.substr(begin, end - begin));
+  }
+  return result;
+}
+
+TEST(BenchTable, HasTheColumnsOfNcclTests) {
+  BenchResult result{.name = "ring", .description = "sockets", .rows = {row(4'000'000, 2000.0)}};
+  result.rows[0].cpu_ms = 0.1234;
+  result.rows[0].cpu_core = 0.07;
+  const std::vector<std::string> text = lines(bench_table(result, {}, 2));
+  ASSERT_EQ(text.size(), 5U) << "one size: no fit";
+  EXPECT_EQ(text[0], "# ring: sockets");
+  EXPECT_EQ(text[2],
+            "#       size        count  type        time   algbw   busbw  #wrong        time   "
+            "algbw   busbw  #wrong       cpu  core");
+  EXPECT_EQ(text[4],
+            "     4000000      1000000   f32      4000.0    1.00    1.00       0      2000.0    "
+            "2.00    2.00       3     0.123     7");
+  EXPECT_EQ(text[2].size(), text[4].size()) << "heads stand above their columns";
+}
+
+TEST(BenchTable, EveryLineWithTimesSaysThatTheLinkIsEmulated) {
+  const BenchResult result{
+      .name = "ring", .description = "", .rows = {row(1000, 10.5), row(1'000'000, 510.0)}};
+  BenchOptions options;
+  options.emulated_link = {.alpha_us = 50, .gbps = 1};
+  const std::vector<std::string> text = lines(bench_table(result, options, 2));
+  for (std::size_t line = 3; line < text.size(); ++line) {
+    EXPECT_THAT(text[line], testing::EndsWith(" (emulated link)"));
+  }
+}
+
+TEST(BenchTable, RatiosOverAnEmulatedLinkSaySo) {
+  const BenchResult fast{.name = "ring", .description = "", .rows = {row(8, 10.0), row(16, 10.0)}};
+  const BenchResult slow{
+      .name = "ring deterministic", .description = "", .rows = {row(8, 10.0), row(16, 40.0)}};
+  BenchOptions options;
+  options.emulated_link = {.alpha_us = 50, .gbps = 1};
+  const std::vector<std::string> text = lines(bench_ratios({fast, slow}, options));
+  ASSERT_EQ(text.size(), 4U);
+  EXPECT_EQ(text[0], "# in-place times as multiples of ring's (emulated link)");
+  EXPECT_THAT(text[2], testing::EndsWith(" (emulated link)"));
+  EXPECT_THAT(text[3], testing::EndsWith(" (emulated link)"));
+  EXPECT_EQ(deterministic_cost({fast, slow}, options),
+            "# --reduce deterministic with ring: 2.00 x the time of fast (emulated link)\n");
+}
+
+TEST(BenchTable, WhatWasNotMeasuredIsADash) {
+  BenchResult result{.name = "nccl", .description = "", .rows = {row(4, 1.0)}};
+  result.rows[0].wrong_in_place.reset();
+  EXPECT_THAT(lines(bench_table(result, {}, 2))[4], testing::EndsWith("-         -     -"));
+}
+
+TEST(BenchTable, EndsWithTheFit) {
+  // 2 ranks: T = 2 α + S β, α = 5 µs, β = 0.5 ns/B.
+  const BenchResult result{
+      .name = "shared", .description = "", .rows = {row(1000, 10.5), row(1'000'000, 510.0)}};
+  EXPECT_EQ(lines(bench_table(result, {}, 2)).back(),
+            "# in place as a ring: alpha 5.00 us, beta 0.5000 ns/B (2.00 GB/s), residual 0 %");
+}
+
+TEST(BenchTable, RatiosAreMultiplesOfTheFirst) {
+  const BenchResult mpi{.name = "mpi", .description = "", .rows = {row(8, 10.0), row(16, 20.0)}};
+  const BenchResult shared{
+      .name = "shared", .description = "", .rows = {row(8, 5.0), row(16, 30.0)}};
+  EXPECT_THAT(lines(bench_ratios({mpi, shared}, {})),
+              ElementsAre("# in-place times as multiples of mpi's", "#   size (B)  mpi  shared",
+                          "           8  1.00    0.50", "          16  1.00    1.50"));
+  EXPECT_EQ(bench_ratios({mpi}, {}), "");
+}
+
+TEST(BenchTable, TheCostOfRankOrderIsAMeanOverTheSizes) {
+  const BenchResult fast{.name = "ring", .description = "", .rows = {row(8, 10.0), row(16, 10.0)}};
+  const BenchResult slow{
+      .name = "ring deterministic", .description = "", .rows = {row(8, 10.0), row(16, 40.0)}};
+  EXPECT_EQ(deterministic_cost({fast, slow}, {}),
+            "# --reduce deterministic with ring: 2.00 x the time of fast\n");
+  EXPECT_EQ(deterministic_cost({fast}, {}), "");
+}
+
+TEST(BenchTable, JsonHasTheSameNumbers) {
+  const BenchResult result{.name = "ring", .description = "x", .rows = {row(4'000'000, 2000.0)}};
+  const auto json = nlohmann::json::parse(bench_json({result}, {}, 2));
+  const auto& one = json["results"][0]["rows"][0];
+  EXPECT_EQ(one["bytes"], 4'000'000);
+  EXPECT_EQ(one["count"], 1'000'000);
+  EXPECT_EQ(one["in_place"]["busbw_gbps"], 2.0);
+  EXPECT_EQ(one["in_place"]["wrong"], 3);
+  EXPECT_EQ(one["out_of_place"]["time_us"], 4000.0);
+  EXPECT_TRUE(one["comm_thread_cpu_ms"].is_null());
+  EXPECT_TRUE(json["results"][0]["fit"].is_null());
+}
+
+BenchParse parse(std::vector<const char*> flags) {
+  flags.insert(flags.begin(), "bench_all_reduce");
+  return parse_bench_options(static_cast<int>(flags.size()), flags.data());
+}
+
+TEST(BenchOptions, SizesGrowByTheFactorAndAreWholeElements) {
+  const BenchOptions o = parse({"-b", "1K", "-e", "10K", "-f", "3"}).options;
+  EXPECT_THAT(o.sizes(), ElementsAre(1024U, 3072U, 9216U));
+  EXPECT_THAT(parse({"-b", "10", "-e", "40", "-f", "2"}).options.sizes(), ElementsAre(8U, 20U, 40U))
+      << "10 bytes hold two f32";
+  EXPECT_THAT(parse({"-b", "64M", "-e", "64M"}).options.sizes(),
+              ElementsAre(std::size_t{64} << 20));
+}
+
+TEST(BenchOptions, EveryRankMustHaveThem) {
+  const std::vector<const char*> flags{
+      "--min-bytes=1K", "--max-bytes=2K",      "--factor=3",   "--iters=7",
+      "--warmup=5",     "--type=f64",          "--no-check",   "--comm=ring,mpi",
+      "--memory=plain", "--emulate-link=50,1", "--device=cpu", "--reduce=deterministic"};
+  EXPECT_THAT(parse(flags).options.agreement(),
+              testing::UnorderedElementsAre("--min-bytes 1024", "--max-bytes 2048", "--factor 3",
+                                            "--iters 7", "--warmup 5", "--type f64",
+                                            "--no-check on", "--comm ring mpi", "--memory plain",
+                                            "--emulate-link emulated link 50 us, 1 GB/s",
+                                            "--device cpu", "--reduce deterministic"));
+}
+
+TEST(BenchOptions, MistakesAreOneLine) {
+  const auto complaint = [](const std::vector<const char*>& flags) {
+    const auto exit = parse(flags).exit;
+    EXPECT_TRUE(exit.has_value());
+    EXPECT_EQ(exit.value_or(EarlyExit{}).exit_code, 2);
+    return exit.value_or(EarlyExit{}).text;
+  };
+  EXPECT_EQ(complaint({"-b", "2M", "-e", "1M"}),
+            "bench_all_reduce: --max-bytes: expected at least --min-bytes, 2097152, got 1048576\n");
+  EXPECT_EQ(complaint({"-b", "4", "-d", "f64"}),
+            "bench_all_reduce: --min-bytes: expected at least one f64, 8 bytes, got 4\n");
+  EXPECT_THAT(complaint({"--comm", "shard"}), HasSubstr("did you mean shared?"));
+  EXPECT_THAT(complaint({"-e", "64X"}), HasSubstr("expected a whole number"));
+  EXPECT_THAT(complaint({"--iter", "3"}), HasSubstr("unknown flag --iter"));
+}
+
+TEST(BenchOptions, HelpFitsOnAScreen) {
+  const auto exit = parse({"--help"}).exit;
+  ASSERT_TRUE(exit.has_value());
+  EXPECT_EQ(exit->exit_code, 0);
+  EXPECT_LE(std::ranges::count(exit->text, '\n'), 50);
+  EXPECT_THAT(exit->text, StartsWith("Times all-reduces"));
+}
+
+}  // namespace
+}  // namespace brigade::apps

@@ -1,0 +1,157 @@
+// What all ranks must have alike, flag by flag.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "apps/flags/options.h"
+
+namespace brigade::apps {
+namespace {
+
+using testing::ElementsAre;
+using testing::StartsWith;
+
+using Flags = std::vector<std::string>;
+
+ParseResult parse(const Flags& flags, Program program) {
+  std::vector<const char*> argv{"program"};
+  for (const std::string& flag : flags) {
+    argv.push_back(flag.c_str());
+  }
+  return parse_options(static_cast<int>(argv.size()), argv.data(), program);
+}
+
+std::vector<std::string> agreement(const Flags& flags, Program program) {
+  const ParseResult result = parse(flags, program);
+  EXPECT_TRUE(result.options.has_value()) << result.text;
+  return result.options.value_or(Options{}).agreement();
+}
+
+/// One flag and a value that is not the default. `beside`: flags that both sides have, where this
+/// one needs them or would otherwise change more than one line. `line`: the one it shows up in, if
+/// that is called otherwise.
+struct Row {
+  std::string flag;
+  std::string value = {};
+  Flags beside = {};
+  std::string line = {};
+};
+
+const std::vector<Row> kAlike{
+    {"--mode", "flat"},
+    {"--accum", "2"},
+    {"--bucket-mb",
+     "4",
+     {"--first-bucket-mb=1", "--last-bucket-mb=1", "--split-tensors", "--piece-mb=1"}},
+    {"--bucket-by", "layer"},
+    {"--first-bucket-mb", "1"},
+    {"--last-bucket-mb", "1"},
+    {"--split-tensors"},
+    {"--piece-mb", "1", {"--split-tensors"}},
+    {"--no-rebuild"},
+    {"--reduce", "deterministic"},
+    {"--comm-hook", "fp16"},
+    {"--init-sync", "broadcast"},
+    {"--sync", "never"},
+    {"--optimizer-overlap"},
+    {"--cross-step", {}, {"--bucket-by=layer", "--piece-mb=1"}},
+    {"--find-unused"},
+    {"--static-graph"},
+    {"--data", "fashion-mnist"},
+    {"--train-samples", "8"},
+    {"--no-shuffle"},
+    {"--uneven", "pad"},
+    {"--batch", "4"},
+    {"--epochs", "3"},
+    {"--steps", "3"},
+    {"--hidden", "512"},
+    {"--depth", "2", {"--depth=3", "--width=512"}, "--hidden"},
+    {"--width", "16", {"--depth=1", "--width=512"}},
+    {"--no-bias"},
+    {"--dtype", "bf16"},
+    {"--loss", "cross_entropy"},
+    {"--optimizer", "adam", {"--lr=0.1"}},
+    {"--lr", "0.2"},
+    {"--momentum", "0.9"},
+    {"--nesterov", {}, {"--momentum=0.9"}},
+    {"--weight-decay", "0.1"},
+    {"--clip-norm", "1"},
+    {"--fused-update", "off"},
+    {"--seed", "1"},
+    {"--device", "cpu"},
+    {"--comm", "ring"},
+    {"--tf32"},
+    {"--replay"},
+    {"--cuda-graph", {}, {"--replay"}},
+    {"--emulate-link", "50,1"},
+    {"--nccl-max-ctas", "2"},
+    {"--nccl-register"},
+    {"--trace-ring"},
+    {"--inject", "slow"},
+    {"--log-every", "7"},
+    {"--eval-every", "2"},
+    {"--warmup", "2"},
+    {"--profile"},
+    {"--trace"},
+    {"--trace-steps", "2"},
+    {"--trace-skip", "2"}};
+
+const std::vector<Row> kAlikeInComparison{{"--modes", "naive,overlap"}, {"--rounds", "2"}};
+
+/// What each rank may have otherwise: names of files, which hosts may keep in other places (what is
+/// in them is compared), what only rank 0 does, and how a rank uses its own cores.
+const std::set<std::string> kFree{"--data-dir", "--init", "--save",    "--out",
+                                  "--color",    "--json", "--threads", "--prefetch"};
+
+void expect_alike(const std::vector<Row>& rows, Program program) {
+  for (const Row& row : rows) {
+    const std::vector<std::string> usual = agreement(row.beside, program);
+    Flags flags = row.beside;
+    flags.push_back(row.value.empty() ? row.flag : row.flag + "=" + row.value);
+    std::vector<std::string> changed;
+    for (const std::string& line : agreement(flags, program)) {
+      if (std::find(usual.begin(), usual.end(), line) == usual.end()) {
+        changed.push_back(line);
+      }
+    }
+    EXPECT_THAT(changed, ElementsAre(StartsWith((row.line.empty() ? row.flag : row.line) + " ")))
+        << row.flag;
+  }
+}
+
+TEST(Agreement, EveryFlagThatTheOthersDependOnIsALineOfItsOwn) {
+  expect_alike(kAlike, Program::train_mlp);
+  expect_alike(kAlikeInComparison, Program::compare_modes);
+}
+
+/// Those that --help lists, but for --help and --version.
+std::set<std::string> flags_of(Program program) {
+  std::istringstream lines(parse({"--help"}, program).text);
+  std::set<std::string> flags;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("  --", 0) == 0) {
+      flags.insert(line.substr(2, line.find(' ', 2) - 2));
+    }
+  }
+  flags.erase("--version");
+  return flags;
+}
+
+TEST(Agreement, EveryFlagMustBeAlikeOrIsFree) {
+  std::set<std::string> decided = kFree;
+  for (const Row& row : kAlike) {
+    decided.insert(row.flag);
+  }
+  EXPECT_EQ(flags_of(Program::train_mlp), decided);
+  for (const Row& row : kAlikeInComparison) {
+    decided.insert(row.flag);
+  }
+  for (const std::string& flag : flags_of(Program::compare_modes)) {
+    EXPECT_EQ(decided.count(flag), 1U) << flag;
+  }
+}
+
+}  // namespace
+}  // namespace brigade::apps

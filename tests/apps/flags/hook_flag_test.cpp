@@ -1,0 +1,98 @@
+#include "apps/flags/hook_flag.h"
+
+#include <gmock/gmock.h>
+
+#include "apps/compare/comparison.h"
+#include "apps/flags/options.h"
+#include "tests/support/expect_error.h"
+
+namespace brigade::apps {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+ParseResult parse(std::vector<const char*> flags, Program program = Program::train_mlp) {
+  flags.insert(flags.begin(), "program");
+  return parse_options(static_cast<int>(flags.size()), flags.data(), program);
+}
+
+std::string complaint(const std::vector<const char*>& flags, Program program = Program::train_mlp) {
+  const ParseResult result = parse(flags, program);
+  EXPECT_EQ(result.exit_code, 2);
+  return result.text;
+}
+
+TEST(HookFlag, ChoosesAHook) {
+  const auto name = [](const char* text) {
+    return parse({"--comm-hook", text}).options.value().data_parallel().hook->name();
+  };
+  EXPECT_EQ(parse({}).options.value().data_parallel().hook->name(), "none");
+  for (const char* text : {"none", "fp16", "bf16", "powersgd:rank=4", "topk:ratio=0.01"}) {
+    EXPECT_EQ(name(text), text);
+  }
+}
+
+TEST(HookFlag, EachDataParallelGetsAHookOfItsOwn) {
+  const Options options = parse({"--comm-hook", "bf16"}).options.value();
+  EXPECT_NE(options.data_parallel().hook, options.data_parallel().hook);
+}
+
+TEST(HookFlag, SaysWhatIsWrongWithAHook) {
+  EXPECT_EQ(complaint({"--comm-hook", "bfl16"}),
+            "train_mlp: --comm-hook: expected none, fp16, bf16, powersgd:rank=R or topk:ratio=X, "
+            "got \"bfl16\"; did you mean bf16?\n");
+  EXPECT_THAT(complaint({"--comm-hook", "powersgd"}), HasSubstr("did you mean powersgd:rank=4?"));
+  EXPECT_THAT(complaint({"--comm-hook", "topk:0.1"}), HasSubstr("did you mean topk:ratio=0.01?"));
+  EXPECT_EQ(complaint({"--comm-hook", "powersgd:rank=0"}),
+            "train_mlp: --comm-hook powersgd:rank: expected a whole number from 1 to 1000, got "
+            "\"0\"\n");
+  EXPECT_EQ(complaint({"--comm-hook", "topk:ratio=1.5"}),
+            "train_mlp: --comm-hook topk:ratio: expected a number greater than 0 to 1, got "
+            "\"1.5\"\n");
+}
+
+TEST(HookFlag, RefusesWhatHasNothingToCompress) {
+  EXPECT_EQ(complaint({"--comm-hook", "fp16", "--mode", "naive"}),
+            "train_mlp: --comm-hook fp16: expected another mode than naive, which has no buckets "
+            "to compress; use flat, per_param, overlap or no_sync\n");
+  EXPECT_THAT(
+      complaint({"--comm-hook", "fp16", "--modes", "overlap,naive"}, Program::compare_modes),
+      HasSubstr("expected another mode than naive"));
+  EXPECT_THAT(complaint({"--comm-hook", "bf16", "--split-tensors"}),
+              HasSubstr("compresses whole buckets; leave out --split-tensors"));
+  EXPECT_THAT(complaint({"--comm-hook", "bf16", "--piece-mb", "2"}),
+              HasSubstr("compresses whole buckets; leave out --piece-mb"));
+  EXPECT_THAT(complaint({"--comm-hook", "bf16", "--sync", "never"}),
+              HasSubstr("nothing to compress"));
+  EXPECT_EQ(complaint({"--comm-hook", "topk:ratio=0.1", "--reduce", "deterministic"}),
+            "train_mlp: --reduce deterministic: expected --comm-hook none, fp16 or bf16, got "
+            "topk:ratio=0.1, whose result depends on the buckets\n");
+  EXPECT_TRUE(parse({"--comm-hook", "bf16", "--reduce", "deterministic"}).options.has_value());
+  EXPECT_TRUE(parse({"--comm-hook", "none", "--mode", "naive"}).options.has_value());
+}
+
+TEST(HookFlag, AComparisonLeavesNaiveOut) {
+  const Options options = parse({"--comm-hook", "bf16"}, Program::compare_modes).options.value();
+  EXPECT_THAT(options.modes, ElementsAre("flat", "per_param", "overlap"));
+  EXPECT_GT(rounding_tolerance(options), 1e100) << "approximations may differ";
+  EXPECT_LT(rounding_tolerance(parse({}, Program::compare_modes).options.value()), 1e-5);
+  const Options mixed = parse({"--dtype", "bf16"}, Program::compare_modes).options.value();
+  EXPECT_GT(rounding_tolerance(mixed), 1e-3) << "a last bit may decide how a number is rounded";
+}
+
+TEST(HookFlag, RanksMustAgreeOnIt) {
+  EXPECT_THAT(parse({"--comm-hook", "topk:ratio=0.5"}).options.value().agreement(),
+              Contains("--comm-hook topk:ratio=0.5"));
+}
+
+TEST(CompressionRatio, IsOneForAnAllReduceThatSendsTheLeast) {
+  EXPECT_DOUBLE_EQ(compression_ratio(2, 100.0, 100.0), 1.0);
+  EXPECT_DOUBLE_EQ(compression_ratio(4, 100.0, 150.0), 1.0);
+  EXPECT_DOUBLE_EQ(compression_ratio(4, 100.0, 75.0), 2.0);
+  EXPECT_DOUBLE_EQ(compression_ratio(1, 100.0, 0.0), 0.0) << "nothing sent";
+}
+
+}  // namespace
+}  // namespace brigade::apps

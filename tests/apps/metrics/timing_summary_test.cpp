@@ -1,0 +1,124 @@
+#include "apps/metrics/timing_summary.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/thread_world.h"
+
+namespace brigade::apps {
+namespace {
+
+constexpr double kSamples = 6.0;
+
+/// `count` steps whose times are `first`, `first` + 1, ...
+TimingHistory history(double first, std::size_t count) {
+  TimingHistory result;
+  for (std::size_t i = 0; i < count; ++i) {
+    StepSpans spans;
+    spans.forwards = {{0, first}};
+    spans.waits = {{2, 3}};
+    spans.optimizer = {first, first + static_cast<double>(i)};
+    spans.collectives = {{.ready = 0.5, .begin = 1, .end = 5, .bytes = 64}};
+    result.add(spans, kSamples);
+  }
+  return result;
+}
+
+TEST(Quantile, InterpolatesBetweenNeighbours) {
+  EXPECT_DOUBLE_EQ(quantile({4, 1, 3, 2}, 0.5), 2.5);
+  EXPECT_DOUBLE_EQ(quantile({1, 2, 3}, 0.5), 2.0);
+  EXPECT_DOUBLE_EQ(quantile({10, 20}, 0.95), 19.5);
+  EXPECT_DOUBLE_EQ(quantile({7}, 0.1), 7.0);
+  EXPECT_DOUBLE_EQ(quantile({}, 0.5), 0.0);
+}
+
+TEST(TimingSummary, TakesTheSlowestRankAndLeavesOutWarmUp) {
+  test::thread_world(2, [](dist::Communicator& comm) {
+    const TimingHistory mine = history(comm.rank() == 0 ? 10.0 : 20.0, 20);
+    const TimingSummary summary = summarize(mine, 1, comm);
+    EXPECT_EQ(summary.measured_steps, 19U);
+    EXPECT_EQ(summary.slowest_rank, 1);
+    EXPECT_DOUBLE_EQ(summary.step, 30.0);  // median of 21 ... 39
+    EXPECT_DOUBLE_EQ(summary.step_p10, 22.8);
+    EXPECT_DOUBLE_EQ(summary.step_p90, 37.2);
+    EXPECT_DOUBLE_EQ(summary.step_p95, 38.1);
+    EXPECT_DOUBLE_EQ(summary.median.forward, 19.0);  // without the millisecond of waiting
+    EXPECT_DOUBLE_EQ(summary.median.comm, 4.0);
+    EXPECT_TRUE(summary.communicates);
+    EXPECT_DOUBLE_EQ(summary.hidden_fraction, 0.75);
+    EXPECT_DOUBLE_EQ(summary.samples_per_second, 1e3 * kSamples / 30.0);
+    ASSERT_EQ(summary.collectives.size(), 1U);
+    EXPECT_DOUBLE_EQ(summary.collectives[0].end, 5.0);
+  });
+}
+
+TEST(TimingSummary, NamesTheRankThatTheOthersWaitFor) {
+  test::thread_world(3, [](dist::Communicator& comm) {
+    // Less the millisecond of waiting, medians of 9.5, 19.5 and 10.5.
+    const double begin[] = {6.0, 16.0, 7.0};
+    const TimingSummary summary = summarize(history(begin[comm.rank()], 10), 0, comm);
+    EXPECT_EQ(summary.rank_compute, (std::vector<double>{9.5, 19.5, 10.5}));
+    ASSERT_TRUE(summary.straggler.has_value());
+    EXPECT_EQ(summary.straggler->rank, 1);
+    EXPECT_DOUBLE_EQ(summary.straggler->compute, 19.5);
+    EXPECT_DOUBLE_EQ(summary.straggler->others, 10.0);
+  });
+}
+
+TEST(TimingSummary, ARankThatDiffersLittleOrSeldomIsNoStraggler) {
+  test::thread_world(2, [](dist::Communicator& comm) {
+    const double other = comm.rank() == 0 ? 100.0 : 120.0;
+    EXPECT_FALSE(summarize(history(other, 10), 0, comm).straggler.has_value());
+    const double once = comm.rank() == 0 ? 10.0 : 40.0;
+    EXPECT_FALSE(summarize(history(once, 3), 0, comm).straggler.has_value()) << "too few steps";
+    EXPECT_TRUE(summarize(history(once, 4), 0, comm).straggler.has_value());
+    TimingHistory seldom;
+    for (int step = 0; step < 10; ++step) {
+      StepSpans spans;
+      const bool disturbed = comm.rank() == 1 && step < 6;
+      spans.optimizer = {0.0, disturbed ? 30.0 : 10.0};
+      seldom.add(spans, kSamples);
+    }
+    const TimingSummary summary = summarize(seldom, 0, comm);
+    EXPECT_EQ(summary.rank_compute, (std::vector<double>{10.0, 30.0}));
+    EXPECT_FALSE(summary.straggler.has_value());
+  });
+  test::thread_world(1, [](dist::Communicator& comm) {
+    EXPECT_FALSE(summarize(history(5.0, 4), 0, comm).straggler.has_value());
+  });
+}
+
+TEST(TimingSummary, WarmUpIsAtMostAQuarterOfAShortRun) {
+  test::thread_world(1, [](dist::Communicator& comm) {
+    EXPECT_EQ(summarize(history(1.0, 8), 5, comm).measured_steps, 6U);
+    EXPECT_EQ(summarize(history(1.0, 1), 5, comm).measured_steps, 1U);
+  });
+}
+
+TEST(TimingHistory, ForgetsTheOldestStepsOfALongRun) {
+  const TimingHistory mine = history(0.0, 5 * TimingHistory::kKept / 2);
+  EXPECT_EQ(mine.steps().size(), 3 * TimingHistory::kKept / 2);
+  EXPECT_EQ(mine.collectives().size(), mine.steps().size());
+  EXPECT_DOUBLE_EQ(mine.steps().front().step, static_cast<double>(TimingHistory::kKept));
+  test::thread_world(1, [&](dist::Communicator& comm) {
+    EXPECT_EQ(summarize(mine, 5, comm).measured_steps, mine.steps().size())
+        << "the warm-up is among the forgotten ones";
+  });
+}
+
+TEST(SamplesPerSecond, CountsTheSamplesOfSmallerBatchesAsTheyAre) {
+  EXPECT_DOUBLE_EQ(samples_per_second(std::vector<double>{128, 128, 64}, 10.0), 320e3 / 3.0 / 10.0);
+  EXPECT_DOUBLE_EQ(samples_per_second(std::vector<double>{}, 0.0), 0.0);
+}
+
+TEST(TimingSummary, HasNoCollectivesWhenStepsDiffer) {
+  test::thread_world(1, [](dist::Communicator& comm) {
+    TimingHistory mine = history(1.0, 2);
+    StepSpans spans;
+    spans.collectives.resize(2);
+    mine.add(spans, kSamples);
+    EXPECT_TRUE(summarize(mine, 0, comm).collectives.empty());
+  });
+}
+
+}  // namespace
+}  // namespace brigade::apps

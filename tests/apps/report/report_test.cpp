@@ -1,0 +1,43 @@
+#include "apps/report/report.h"
+
+#include <gmock/gmock.h>
+
+namespace brigade::apps {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Report, SaysHowMuchOfTheCommunicationIsHidden) {
+  RunInfo info;
+  RunResult result;
+  result.timing.communicates = true;
+  result.timing.median.comm = 8.0;
+  result.timing.median.exposed = 2.0;
+  result.timing.hidden_fraction = 0.75;
+  result.collectives_per_step = 3;
+  result.bytes_reduced_per_step = 5U << 19U;
+  result.bytes_sent_per_step = 3U << 19U;
+  testing::internal::CaptureStdout();
+  print_result({true, Console::Target::out, "never"}, info, result, {});
+  EXPECT_THAT(testing::internal::GetCapturedStdout(),
+              HasSubstr("communication 8.00 ms per step, hidden behind computation: 75 %; 3 "
+                        "collectives, 2.50 MiB per step, 1.50 sent by rank 0\n"));
+}
+
+// One rank in mode naive waits for its own collectives, which are none.
+TEST(Report, ShowsAWaitAlsoWithoutCommunication) {
+  RunResult result;
+  const auto last_lines = [&result](const std::vector<std::string>& files) {
+    testing::internal::CaptureStdout();
+    print_result({true, Console::Target::out, "never"}, {}, result, files);
+    return testing::internal::GetCapturedStdout();
+  };
+  EXPECT_THAT(last_lines({"a", "b"}), HasSubstr("wrote a, b\n"));
+  EXPECT_THAT(last_lines({}), testing::Not(HasSubstr("wrote")));
+  EXPECT_THAT(last_lines({}), testing::Not(HasSubstr("waiting for gradients")));
+  result.timing.median.wait = 0.14;
+  EXPECT_THAT(last_lines({}), HasSubstr("waiting for gradients 0.14, optimizer"));
+}
+
+}  // namespace
+}  // namespace brigade::apps

@@ -1,0 +1,132 @@
+#include "apps/training/setup.h"
+
+#include <gmock/gmock.h>
+
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "tests/support/thread_world.h"
+
+namespace brigade::apps {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Setup, SaysThatMatrixProductsAreTf32s) {
+  Options options;
+  EXPECT_THAT(libraries_of(options, kCpu), Not(HasSubstr("TF32")));
+  options.tf32 = true;
+  EXPECT_THAT(libraries_of(options, kCpu), EndsWith(", TF32"));
+}
+
+TEST(Setup, OneRankUpdatesInBackwardWhereNothingNeedsGradients) {
+  Options plain;
+  EXPECT_TRUE(decided(plain, 1).updates_in_backward);
+  EXPECT_FALSE(decided(plain, 2).updates_in_backward) << "the others' gradients come later";
+  plain.fused_update = "off";
+  EXPECT_FALSE(decided(plain, 1).updates_in_backward);
+  const std::vector<void (*)(Options&)> obstacles{
+      [](Options& o) { o.optimizer = "adam"; }, [](Options& o) { o.momentum = 0.9; },
+      [](Options& o) { o.accum = 2; },          [](Options& o) { o.optimizer_overlap = true; },
+      [](Options& o) { o.cross_step = true; },  [](Options& o) { o.clip_norm = 1.0; },
+      [](Options& o) { o.comm_hook = "fp16"; }, [](Options& o) { o.find_unused = true; },
+      [](Options& o) { o.static_graph = true; }};
+  for (std::size_t i = 0; i < obstacles.size(); ++i) {
+    Options options;
+    obstacles[i](options);
+    EXPECT_FALSE(decided(options, 1).updates_in_backward) << i;
+  }
+}
+
+TEST(Setup, SaysWhereNcclFlagsDoNothing) {
+  const std::string staged = "MPI (Open MPI 4.1.4), staged through host memory";
+  const std::string warning =
+      "[rank 0] warning: --nccl-max-ctas, --nccl-register: without effect: they need NCCL and "
+      "a GPU for each rank; comm is " +
+      staged;
+  EXPECT_EQ(unused_nccl_flags({.max_ctas = 4}, staged), warning);
+  EXPECT_EQ(unused_nccl_flags({.register_buckets = true}, staged), warning);
+  EXPECT_THAT(unused_nccl_flags({.max_ctas = 4}, "none (one rank)"), EndsWith("none (one rank)"));
+  EXPECT_EQ(unused_nccl_flags({}, staged), "") << "nothing was asked for";
+  EXPECT_EQ(unused_nccl_flags({.max_ctas = 4}, "NCCL 2.28.9"), "");
+  const std::string shared = "NCCL 2.28.9 (ranks share a GPU, through local sockets)";
+  EXPECT_THAT(unused_nccl_flags({.register_buckets = true}, shared), EndsWith(shared));
+}
+
+TEST(Setup, SaysWhyACudaGraphCannotHoldAStep) {
+  const std::string nccl = "NCCL 2.28.9";
+  EXPECT_EQ(cuda_graph_obstacle({}, nccl), "");
+  EXPECT_EQ(cuda_graph_obstacle({}, "none (one rank)"), "");
+  const std::string staged = "MPI (Open MPI 4.1.4), staged through host memory";
+  EXPECT_THAT(cuda_graph_obstacle({}, staged), HasSubstr(staged + ", which waits for the GPU"));
+  Options options;
+  options.mode = "naive";
+  EXPECT_THAT(cuda_graph_obstacle(options, nccl), HasSubstr("--mode naive"));
+  options = {};
+  options.optimizer_overlap = true;
+  EXPECT_THAT(cuda_graph_obstacle(options, nccl), HasSubstr("--optimizer-overlap"));
+  options = {};
+  options.comm_hook = "powersgd:rank=2";
+  EXPECT_THAT(cuda_graph_obstacle(options, nccl), HasSubstr("--comm-hook powersgd:rank=2"));
+}
+
+TEST(Setup, RefusesRanksWithOtherData) {
+  test::thread_world(2, [](dist::Communicator& comm) {
+    Options options;
+    options.data = "synthetic";
+    options.train_samples = comm.rank() == 0 ? 40 : 41;
+    EXPECT_THAT([&] { check_same_data(load_data(options, 4), comm); },
+                testing::ThrowsMessage<VerificationError>(HasSubstr(
+                    "rank 0 has '40 training samples', rank 1 has '41 training samples'")));
+    options.train_samples = 40;
+    check_same_data(load_data(options, 4), comm);
+  });
+}
+
+TEST(Setup, ReadsAheadOnAGpuOrWithACoreToSpare) {
+  constexpr Device kGpu{DeviceType::cuda, 0};
+  Options options;
+  EXPECT_FALSE(prefetches(options, kCpu, /*threads=*/1, /*cores=*/1));
+  EXPECT_TRUE(prefetches(options, kCpu, 1, 2));
+  EXPECT_TRUE(prefetches(options, kGpu, 1, 1));
+  options.prefetch = "on";
+  EXPECT_TRUE(prefetches(options, kCpu, 1, 1));
+  options.prefetch = "off";
+  EXPECT_FALSE(prefetches(options, kGpu, 1, 2));
+}
+
+TEST(Setup, RecordsTheLastStepsOfARunTooShortToSkipAsMany) {
+  const auto recorded = [](std::int64_t steps) {
+    RunInfo info;
+    info.steps = steps;
+    const TraceSchedule schedule = trace_schedule(info);
+    return std::pair(schedule.skip, schedule.steps);
+  };
+  EXPECT_EQ(recorded(100), std::pair(5L, 3L));
+  EXPECT_EQ(recorded(8), std::pair(5L, 3L));
+  EXPECT_EQ(recorded(5), std::pair(2L, 3L));
+  EXPECT_EQ(recorded(2), std::pair(0L, 2L));
+}
+
+TEST(Setup, AStepIsWhatTheFlagsSay) {
+  RunInfo info;
+  info.geometry = {.batch = 4, .accum = 3, .ranks = 2};
+  info.micro_batch = 4;
+  const auto state = [&info](const std::string& optimizer, double momentum) {
+    info.options.optimizer = optimizer;
+    info.options.momentum = momentum;
+    return info.step_shape().optimizer_state;
+  };
+  EXPECT_EQ(state("sgd", 0.0), 0);
+  EXPECT_EQ(state("sgd", 0.9), 1) << "the velocity";
+  EXPECT_EQ(state("adam", 0.0), 2) << "both moments";
+  EXPECT_EQ(state("adamw", 0.0), 2);
+  EXPECT_EQ(info.step_shape().batch, 4);
+  EXPECT_EQ(info.step_shape().accum, 3);
+}
+
+}  // namespace
+}  // namespace brigade::apps

@@ -1,0 +1,146 @@
+#include "core/runtime/allocator.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <fstream>
+#include <thread>
+
+#include "core/config.h"
+#include "core/runtime/context.h"
+#include "core/error.h"
+#include "core/tensor.h"
+
+namespace brigade {
+namespace {
+
+/// Lets the process have only so many more bytes of address space.
+class RoomFor {
+ public:
+  explicit RoomFor(std::size_t bytes) {
+    getrlimit(RLIMIT_AS, &before_);
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlimit limit{pages * static_cast<std::size_t>(getpagesize()) + bytes, before_.rlim_max};
+    setrlimit(RLIMIT_AS, &limit);
+  }
+  ~RoomFor() { setrlimit(RLIMIT_AS, &before_); }
+  RoomFor(const RoomFor&) = delete;
+  RoomFor& operator=(const RoomFor&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(CachingAllocator, AlignsItsBlocks) {
+  CachingAllocator allocator(kCpu);
+  void* block = allocator.allocate(3);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % CachingAllocator::kAlignment, 0U);
+  allocator.release(block, 3);
+}
+
+TEST(CachingAllocator, GivesNullForNoBytes) {
+  CachingAllocator allocator(kCpu);
+  EXPECT_EQ(allocator.allocate(0), nullptr);
+  allocator.release(nullptr, 0);
+  EXPECT_EQ(allocator.stats().system_allocations, 0U);
+}
+
+TEST(CachingAllocator, ReusesAReleasedBlockOfTheSameRoundedSize) {
+  CachingAllocator allocator(kCpu);
+  void* first = allocator.allocate(1000);
+  allocator.release(first, 1000);
+  void* second = allocator.allocate(1024);
+  EXPECT_EQ(second, first);
+  EXPECT_EQ(allocator.stats().system_allocations, 1U);
+  allocator.release(second, 1024);
+}
+
+TEST(CachingAllocator, GivesTwoLiveTensorsDifferentBlocks) {
+  CachingAllocator allocator(kCpu);
+  void* first = allocator.allocate(256);
+  void* second = allocator.allocate(256);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(allocator.stats().system_allocations, 2U);
+  allocator.release(first, 256);
+  allocator.release(second, 256);
+}
+
+TEST(CachingAllocator, CountsBytesInUseAtPeakAndReserved) {
+  CachingAllocator allocator(kCpu);
+  void* first = allocator.allocate(256);
+  void* second = allocator.allocate(257);  // rounded up to 512
+  EXPECT_EQ(allocator.stats().in_use, 768U);
+  allocator.release(second, 257);
+  EXPECT_EQ(allocator.stats().in_use, 256U);
+  EXPECT_EQ(allocator.stats().peak_in_use, 768U);
+  EXPECT_EQ(allocator.stats().reserved, 768U);
+  allocator.release(first, 256);
+}
+
+TEST(CachingAllocator, GivesBackWhatWaitsForReuseWhenMemoryIsShort) {
+  if (kSanitized) {
+    GTEST_SKIP() << "a sanitizer reserves address space of its own";
+  }
+  constexpr std::size_t kBytes = std::size_t{512} << 20U;  // never touched, so no memory
+  const RoomFor room(kBytes + kBytes / 2);
+  CachingAllocator patient(kCpu);
+  patient.release(patient.allocate(kBytes), kBytes);
+  void* larger = patient.allocate(kBytes + 1);
+  EXPECT_NE(larger, nullptr);
+  EXPECT_LT(patient.stats().reserved, 2 * kBytes);
+  patient.release(larger, kBytes + 1);
+  patient.trim();
+
+  CachingAllocator strict(kCpu, CachingAllocator::Shortage::fail);
+  strict.release(strict.allocate(kBytes), kBytes);
+  EXPECT_THROW(strict.allocate(kBytes + 1), OutOfMemoryError);
+}
+
+TEST(CachingAllocator, AllocatesNothingForARepeatedSequenceOfTensors) {
+  const auto step = [] {
+    const Tensor activation = Tensor::empty({128, 512});
+    const Tensor output = Tensor::empty({128, 10});
+    const Tensor gradient = Tensor::empty({128, 512});
+  };
+  step();
+  const auto before = Context::current().allocator(kCpu)->stats();
+  step();
+  step();
+  const auto after = Context::current().allocator(kCpu)->stats();
+  EXPECT_EQ(after.system_allocations, before.system_allocations);
+  EXPECT_EQ(after.in_use, before.in_use);
+}
+
+TEST(MemoryStats, CountWhatLiesInReservedMemoryToo) {
+  const auto memory = Context::current().make_reserved_memory(kCpu);
+  const MemoryStats before = Context::current().memory_stats(kCpu);
+  {
+    const UseReservedMemory reserved(memory);
+    const Tensor step = Tensor::empty({1 << 18});
+    EXPECT_EQ(Context::current().memory_stats(kCpu).in_use, before.in_use + (1U << 20U));
+  }
+  const MemoryStats after = Context::current().memory_stats(kCpu);
+  EXPECT_EQ(after.in_use, before.in_use);
+  EXPECT_EQ(after.peak_in_use, before.peak_in_use + (1U << 20U));
+  EXPECT_EQ(after.reserved, before.reserved + (1U << 20U));
+  EXPECT_EQ(after.system_allocations, before.system_allocations + 1);
+}
+
+TEST(CachingAllocator, BelongsToOneThread) {
+  const auto* here = Context::current().allocator(kCpu).get();
+  const CachingAllocator* there = nullptr;
+  std::thread([&] { there = Context::current().allocator(kCpu).get(); }).join();
+  EXPECT_NE(here, there);
+}
+
+TEST(CachingAllocator, OutlivesTheThreadOfATensor) {
+  Tensor tensor;
+  std::thread([&] { tensor = Tensor::from(std::vector<float>{1, 2}, {2}); }).join();
+  EXPECT_EQ(tensor.to_vector<float>()[1], 2.0F);
+}
+
+}  // namespace
+}  // namespace brigade

@@ -1,0 +1,140 @@
+// Which parameters have a slot in a bucket: tied ones share one, frozen ones have none. And what
+// else may lie there.
+#include <gmock/gmock.h>
+
+#include "autograd/functions/linear.h"
+#include "autograd/functions/scale.h"
+#include "core/ops.h"
+#include "dist/ddp/data_parallel.h"
+#include "dist/comm/single_process.h"
+#include "optim/sgd.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/fake_communicator.h"
+#include "tests/support/slopes.h"
+#include "tests/support/thread_world.h"
+
+namespace brigade::dist {
+namespace {
+
+using test::backward_of;
+using test::gradient_of;
+using test::numbers;
+using test::thread_world;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+TEST(TiedWeights, NamedTwiceHaveOneSlotOneCollectiveAndOneUpdate) {
+  for (const SyncMode mode : test::kAllModes) {
+    thread_world(2, [mode](Communicator& comm) {
+      const auto p = numbers(2);
+      const std::vector<autograd::Variable> twice{p[0], p[1], p[0]};
+      const DataParallel parallel(twice, comm, {.mode = mode, .bucket_bytes = 0});
+      EXPECT_EQ(parallel.parameters().size(), 2U);
+      EXPECT_EQ(parallel.buckets().size(), 2U);
+      optim::SGD optimizer(twice, {.lr = 1});
+      backward_of({{p[0], comm.rank() + 1.0}, {p[1], 1}});
+      EXPECT_EQ(comm.collectives(), 2U);
+      optimizer.step();
+      EXPECT_EQ(p[0].data().item(), -0.5);
+    });
+  }
+}
+
+TEST(TiedWeights, UsedTwiceInForwardReportOnceWithTheSumOfBothUses) {
+  thread_world(2, [](Communicator& comm) {
+    const auto p = numbers(1);
+    const DataParallel parallel(p, comm, {.mode = SyncMode::per_param});
+    backward_of({{p[0], comm.rank() + 1.0}, {p[0], 10}});
+    EXPECT_EQ(comm.collectives(), 1U);
+    EXPECT_EQ(gradient_of(p[0]), 11.5);
+  });
+}
+
+TEST(FrozenParameters, HaveNoSlotAndStayAsTheyAre) {
+  thread_world(2, [](Communicator& comm) {
+    const auto p = numbers(3);
+    p[1].set_requires_grad(false);
+    DataParallel parallel(p, comm, {});
+    optim::SGD optimizer(p, {.lr = 1});
+    EXPECT_EQ(parallel.buckets()[0].members.size(), 2U);
+    backward_of({{p[0], 1}, {p[1], 1}, {p[2], 1}});
+    optimizer.step();
+    EXPECT_EQ(p[1].data().item(), 1.0);
+    EXPECT_EQ(p[2].data().item(), 0.0);
+    parallel.verify_parameters_equal();
+  });
+}
+
+TEST(FrozenParameters, AreComparedAndBroadcastLikeTheOthers) {
+  thread_world(2, [](Communicator& comm) {
+    const auto p = numbers(2);
+    Tensor frozen = p[1].data();
+    ops::fill(comm.rank() == 0 ? 1.0 : 3.0, frozen);
+    p[1].set_requires_grad(false);
+    EXPECT_THAT([&] { DataParallel(p, comm, {}); },
+                ThrowsMessage<VerificationError>(
+                    HasSubstr("parameter 'b' of rank 1 differs from rank 0's: largest difference "
+                              "2")));
+    const DataParallel parallel(p, comm, {.init_sync = InitSync::broadcast});
+    EXPECT_EQ(p[1].data().item(), 1.0);
+  });
+}
+
+TEST(FrozenParameters, MustBeTheSameOnAllRanks) {
+  thread_world(2, [](Communicator& comm) {
+    const auto p = numbers(2);
+    p[comm.rank() == 0 ? 0 : 1].set_requires_grad(false);
+    EXPECT_THAT(
+        [&] { DataParallel(p, comm, {}); },
+        ThrowsMessage<VerificationError>(HasSubstr("rank 0 has 'b f32 []', rank 1 has 'a")));
+  });
+}
+
+TEST(FrozenParameters, FrozenAfterConstructionAreAnErrorOfTheNextBackward) {
+  SingleProcessCommunicator comm(kCpu);
+  const auto p = numbers(2);
+  const DataParallel parallel(p, comm, {});
+  p[1].set_requires_grad(false);
+  EXPECT_ERROR(backward_of({{p[0], 1}, {p[1], 1}}),
+               "data parallel: parameter 'b' was frozen after DataParallel was made; freeze it "
+               "before, or make a new DataParallel");
+}
+
+TEST(FrozenParameters, ThawedAfterConstructionAreAnErrorOfTheNextBackward) {
+  SingleProcessCommunicator comm(kCpu);
+  const auto p = numbers(2);
+  p[1].set_requires_grad(false);
+  const DataParallel parallel(p, comm, {});
+  p[1].set_requires_grad(true);
+  EXPECT_ERROR(backward_of({{p[0], 1}, {p[1], 1}}),
+               "data parallel: parameter 'b' was frozen when DataParallel was made and trains now; "
+               "make a new DataParallel");
+}
+
+TEST(DataParallel, AnOutputThatTravelsDoesNotLieInAGradient) {
+  test::FakeCommunicator comm(2);
+  const autograd::Variable w(Tensor::zeros({2, 2}), true, "w");
+  const DataParallel parallel({w}, comm, {});
+  const autograd::Variable x(Tensor::zeros({2, 2}));
+  const autograd::Variable y = autograd::linear(x, w, {});
+  EXPECT_EQ(y.data().bytes(), w.grad_state()->grad.bytes());
+  comm.all_reduce(y.data());  // backward could overwrite it on its way
+  EXPECT_NE(y.data().bytes(), w.grad_state()->grad.bytes());
+  comm.stream().flush();
+  EXPECT_EQ(comm.reduced.back(), y.data().bytes());
+}
+
+TEST(DataParallel, RefusesWhatWasComputed) {
+  SingleProcessCommunicator comm(kCpu);
+  const autograd::Variable hidden = [] {
+    const auto p = numbers(1);
+    return autograd::scale(p[0], 2);
+  }();
+  hidden.set_name("hidden");
+  EXPECT_ERROR(DataParallel({hidden}, comm, {}),
+               "data parallel: 'hidden' is not a leaf but was computed; pass the parameters it "
+               "comes from");
+}
+
+}  // namespace
+}  // namespace brigade::dist
