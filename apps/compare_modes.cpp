@@ -3,10 +3,10 @@
 
 #include <cmath>
 
-#include "apps/report/chrome_trace.h"
 #include "apps/compare/comparison.h"
 #include "apps/compare/comparison_page.h"
 #include "apps/compare/comparison_report.h"
+#include "apps/report/chrome_trace.h"
 #include "apps/report/console.h"
 #include "apps/training/program.h"
 #include "core/cpu/threads.h"
@@ -17,8 +17,8 @@ namespace brigade::apps {
 
 namespace {
 
-ComparisonInfo describe(const Options& options, const dist::RankInfo& ranks, const Workplace& place,
-                        const DataSplits& data) {
+ComparisonInfo describe(const Options& options, const dist::RankInfo& ranks, const Runtime& place,
+                        const data::DataSplits& data) {
   ComparisonInfo info;
   info.options = options;
   if (ranks.size == 1) {
@@ -88,10 +88,10 @@ int compare(const Options& options, const dist::RankInfo& ranks) {
   const Console console(ranks.rank == 0, options.json ? Console::Target::err : Console::Target::out,
                         options.color);
   set_threads(options, ranks);
-  const Workplace place = find_workplace(options, ranks, console);
+  const Runtime place = find_runtime(options, ranks, console);
   dist::Communicator& comm = *place.comm;
   const std::int64_t global_batch = options.batch * options.accum * comm.size();
-  const DataSplits data = load_data(options, global_batch);
+  const data::DataSplits data = load_data(options, global_batch);
   check_same_data(data, comm);
   if (data.train->size() < global_batch) {  // "(none)" would have more of them in a step
     throw UsageError(

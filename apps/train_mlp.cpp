@@ -4,17 +4,17 @@
 #include <optional>
 
 #include "apps/report/chrome_trace.h"
+#include "apps/report/report.h"
+#include "apps/report/timeline.h"
 #include "apps/training/inject.h"
 #include "apps/training/program.h"
-#include "apps/report/report.h"
 #include "apps/training/run_loop.h"
 #include "apps/training/setup.h"
-#include "apps/report/timeline.h"
 #include "autograd/engine.h"
-#include "core/runtime/context.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"
 #include "core/io/safetensors.h"
+#include "core/runtime/context.h"
 #include "dist/algorithms/ring_trace.h"
 #include "optim/sgd.h"
 
@@ -63,7 +63,7 @@ void write_results(const Console& console, const RunInfo& info, const RunResult&
 }
 
 /// With --trace-ring. Collective.
-void show_ring(const Console& console, const Options& options, const Workplace& place) {
+void show_ring(const Console& console, const Options& options, const Runtime& place) {
   if (!options.trace_ring) {
     return;
   }
@@ -117,24 +117,23 @@ std::optional<MetricsFile> open_metrics(const Options& options, const dist::Comm
   return std::make_optional<MetricsFile>(directory / kMetrics);
 }
 
-Workplace open_workplace(const Options& options, const dist::RankInfo& ranks,
-                         const Console& console) {
-  Workplace place = find_workplace(options, ranks, console);
+Runtime open_runtime(const Options& options, const dist::RankInfo& ranks, const Console& console) {
+  Runtime place = find_runtime(options, ranks, console);
   measure_rates(options, place);
   return place;
 }
 
 int train(const Options& asked, const dist::RankInfo& ranks) {
-  const Options options = decided(asked, ranks.size);
+  const Options options = resolve_auto(asked, ranks.size);
   const Console console(ranks.rank == 0, options.json ? Console::Target::err : Console::Target::out,
                         options.color);
   set_threads(options, ranks);
-  const Workplace place = open_workplace(options, ranks, console);
+  const Runtime place = open_runtime(options, ranks, console);
   dist::Communicator& comm = *place.comm;
   FaultInjector faults(options.inject, comm);
-  const dist::BatchGeometry geometry{
+  const data::BatchGeometry geometry{
       .batch = options.batch, .accum = options.accum, .ranks = comm.size(), .rank = comm.rank()};
-  const DataSplits data = load_data(options, geometry.global_batch());
+  const data::DataSplits data = load_data(options, geometry.global_batch());
   check_same_data(data, comm);
   const ResidentPeak resident = count_memory(place.device);
   const auto model =
@@ -147,31 +146,32 @@ int train(const Options& asked, const dist::RankInfo& ranks) {
                                    faults.synchronisation(options.data_parallel(), parameters));
   const auto loss = make_loss(options.loss);
   const auto optimizer = make_optimizer(options, data_parallel.parameters());
-  dist::DistributedSampler sampler(data.train->size(), geometry, options.seed, options.shuffle,
-                                   dist::parse_uneven(options.uneven));
+  data::DistributedSampler sampler(data.train->size(), geometry, options.seed, options.shuffle,
+                                   data::parse_uneven(options.uneven));
   const RunInfo info = describe_run(options, ranks, data, data_parallel, sampler, place);
   nn::Module& trained = faults.around(*model, options.accum, info.steps);
   const std::filesystem::path directory = make_directory(options, comm);
   std::optional<MetricsFile> metrics = open_metrics(options, comm, directory);
   print_first_screen(console, info);
   show_ring(console, options, place);
-  RunResult result = run_steps(info,
-                               {.model = trained,
-                                .loss = *loss,
-                                .optimizer = *optimizer,
-                                .data_parallel = data_parallel,
-                                .sampler = sampler,
-                                .data = *data.train,
-                                .device = place.device,
-                                .deferred_sync = options.deferred_sync(),
-                                .overlaps = options.overlaps(),
-                                .trace = trace_schedule(info),
-                                .never_sync = options.never_syncs(),
-                                .clip_norm = options.clip_norm,
-                                .in_flight = options.in_flight(),
-                                .prefetch = info.prefetches ? Prefetch::on : Prefetch::off,
-                                .replay = options.replay},
-                               *data.test, {console, metrics ? &*metrics : nullptr});
+  RunResult result =
+      run_steps(info,
+                {.model = trained,
+                 .loss = *loss,
+                 .optimizer = *optimizer,
+                 .data_parallel = data_parallel,
+                 .sampler = sampler,
+                 .data = *data.train,
+                 .device = place.device,
+                 .deferred_sync = options.deferred_sync(),
+                 .overlaps = options.overlaps(),
+                 .trace = trace_schedule(info),
+                 .never_sync = options.never_syncs(),
+                 .clip_norm = options.clip_norm,
+                 .in_flight = options.in_flight(),
+                 .prefetch = info.prefetches ? data::Prefetch::on : data::Prefetch::off,
+                 .replay = options.replay},
+                *data.test, {console, metrics ? &*metrics : nullptr});
   compare_ranks(result, data_parallel);
   result.choices = Context::current().choices();
   result.memory = largest_of_ranks(

@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/runtime/context.h"
 #include "core/error.h"
 #include "core/ops.h"
+#include "core/runtime/context.h"
 #include "core/runtime/recording.h"
 
 namespace brigade::autograd {
 namespace {
 
 /// The place in `grad` and the factors for one contribution to it:
-///   grad = leaf_scale · contribution + beta · grad
+///   grad = grad_scale · contribution + beta · grad
 /// with beta = 0 right after zero_grad (no fill), `carry` for the first contribution of a backward
 /// to an older value, 1 for further ones of the same backward.
 Engine::Destination into_grad(GradState& leaf) {
@@ -30,7 +30,7 @@ Engine::Destination into_grad(GradState& leaf) {
     leaf.loan.call_in();
   }
   leaf.filled = true;
-  return {leaf.grad, {.alpha = leaf.leaf_scale, .beta = beta}};
+  return {leaf.grad, {.alpha = leaf.grad_scale, .beta = beta}};
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ Engine::Destination leaf_destination(GradState& leaf) {
     leaf.updated = true;
     ++leaf.updates;
     const Scale& scale = leaf.in_place->scale;
-    return {leaf.in_place->values, {.alpha = scale.alpha * leaf.leaf_scale, .beta = scale.beta}};
+    return {leaf.in_place->values, {.alpha = scale.alpha * leaf.grad_scale, .beta = scale.beta}};
   }
   // The usual case: the GEMM writes straight into the gradient, which may be a slice of a bucket.
   if (!hooked(leaf)) {

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "autograd/accumulate_grad.h"
-#include "core/runtime/context.h"
 #include "core/error.h"
 #include "core/ops.h"
+#include "core/runtime/context.h"
 #include "core/runtime/recording.h"
 #include "core/runtime/trace.h"
 
@@ -169,7 +169,7 @@ void Engine::run_node(GradState& output, bool retain_graph) {
   for (const std::shared_ptr<GradState>& input : node.inputs) {
     expected += input ? 1 : 0;
   }
-  Gradients gradients(*this, node, dy_is_masked, retain_graph);
+  GradWriter gradients(*this, node, dy_is_masked, retain_graph);
   node.backward(dy, gradients);
   BRIGADE_CHECK(gradients.written() == expected, "backward: ", node.name(), " owes ", expected,
                 " gradients and wrote ", gradients.written());

@@ -27,15 +27,15 @@ Node::~Node() {
   }
 }
 
-bool Gradients::wanted(std::size_t i) const {
+bool GradWriter::wanted(std::size_t i) const {
   return node_.inputs.at(i) != nullptr;
 }
 
-bool Gradients::updates(std::size_t i) const {
+bool GradWriter::updates(std::size_t i) const {
   return wanted(i) && updates_values(*node_.inputs[i]);
 }
 
-const ReluMask* Gradients::take_mask(std::size_t i) {
+const ReluMask* GradWriter::take_mask(std::size_t i) {
   if (!wanted(i) || node_.inputs[i]->is_leaf()) {
     return nullptr;
   }
@@ -46,12 +46,12 @@ const ReluMask* Gradients::take_mask(std::size_t i) {
   return mask;
 }
 
-Gradients::Place Gradients::place_of(std::size_t i) {
+GradWriter::Place GradWriter::place_of(std::size_t i) {
   const Engine::Destination destination = engine_.destination(*node_.inputs[i]);
   return {destination.place, destination.scale};
 }
 
-void Gradients::delivered(std::size_t i) {
+void GradWriter::delivered(std::size_t i) {
   ++written_;
   engine_.delivered(*node_.inputs[i]);
 }

@@ -23,9 +23,9 @@ struct ReluMask {
 };
 
 /// Where a node's backward writes its gradients, one per input.
-class Gradients {
+class GradWriter {
  public:
-  Gradients(Engine& engine, Node& node, bool dy_is_masked, bool graph_is_kept)
+  GradWriter(Engine& engine, Node& node, bool dy_is_masked, bool graph_is_kept)
       : engine_(engine), node_(node), dy_is_masked_(dy_is_masked), graph_is_kept_(graph_is_kept) {}
 
   /// Whether input `i` wants a gradient at all.
@@ -89,7 +89,7 @@ class Node {
 
   /// Given dy, the gradient of the output, writes the gradients of all wanted inputs, each exactly
   /// once. May overwrite dy if it holds it alone (Tensor::holds_alone).
-  virtual void backward(const Tensor& dy, Gradients& grads) = 0;
+  virtual void backward(const Tensor& dy, GradWriter& grads) = 0;
 
   /// Null unless the output is a ReLU's and backward asks dy_is_masked().
   virtual const ReluMask* relu_mask() const { return nullptr; }

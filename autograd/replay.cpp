@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/runtime/context.h"
 #include "core/error.h"
+#include "core/runtime/context.h"
 
 namespace brigade::autograd {
 
@@ -30,7 +30,7 @@ void Replay::look_at_parameters() {
                .attached = state.next_hook_id,
                .listeners = state.listeners.size(),
                .frozen = state.frozen,
-               .leaf_scale = state.leaf_scale};
+               .grad_scale = state.grad_scale};
     for (const GradState::Listener& entry : state.listeners) {
       now.generations += entry.listener->generation();
     }

@@ -73,7 +73,7 @@ class Replay {
   struct Layout {
     std::size_t moves = 0, attached = 0, listeners = 0, generations = 0;
     bool frozen = false;
-    double leaf_scale = 1.0;
+    double grad_scale = 1.0;
     bool operator==(const Layout&) const = default;
   };
   /// Whether a parameter's gradient holds a value, whether that is the ranks' average, and whether

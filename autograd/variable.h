@@ -45,12 +45,12 @@ struct GradState {
   bool unused = false;
   /// Backward has updated the values instead of writing a gradient (`in_place`).
   bool updated = false;
-  /// `grad` lies before the ReLU that made the variable (Gradients::take_mask).
+  /// `grad` lies before the ReLU that made the variable (GradWriter::take_mask).
   bool masked = false;
 
   /// @name How the dist layer steers a leaf. With R ranks and gradients g_r:
   ///
-  ///   situation                   leaf_scale   carry   synchronized, grad afterwards
+  ///   situation                   grad_scale   carry   synchronized, grad afterwards
   ///   no DataParallel             1            1       true    Σ of all backwards since zero_grad
   ///   backward, nothing before    1/R          -       true    (Σ_r g_r) / R
   ///   ... after a no_sync one     1/R          1       true    both backwards' averages added
@@ -59,7 +59,7 @@ struct GradState {
   ///   inside no_sync()            1/R          as above  false   g_r / R, different on every rank
   /// @{
   bool synchronized = true;  ///< the optimizer refuses a gradient that is not
-  double leaf_scale = 1.0;   ///< factor on every contribution: the alpha of the dW GEMM
+  double grad_scale = 1.0;   ///< factor on every contribution: the alpha of the dW GEMM
   double carry = 1.0;        ///< factor on what is there before this backward: its first beta
   /// @}
 
@@ -97,7 +97,7 @@ class Variable {
   explicit Variable(Tensor data, bool requires_grad = false, std::string name = {});
 
   bool defined() const { return state_ != nullptr; }
-  /// The values. If something still writes to them (await_before_read), this thread's compute
+  /// The values. If something still writes to them (set_pending_write), this thread's compute
   /// stream waits for it first.
   const Tensor& data() const {
     wait_until_readable();
@@ -137,7 +137,7 @@ class Variable {
   /// grad() calls it, once. Every reader asks one of them, so nothing that reads the variable can
   /// come too early, and what does not read it does not wait. Returns whether an earlier `wait` has
   /// not been called and is forgotten.
-  bool await_before_read(std::function<void()> wait) const {
+  bool set_pending_write(std::function<void()> wait) const {
     return std::exchange(state_->before_read, std::move(wait)) != nullptr;
   }
 

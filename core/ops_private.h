@@ -4,8 +4,8 @@
 #include <initializer_list>
 #include <type_traits>
 
-#include "core/runtime/context.h"
 #include "core/dispatch.h"
+#include "core/runtime/context.h"
 #include "core/runtime/recording.h"
 #include "core/tensor.h"
 

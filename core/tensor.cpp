@@ -1,7 +1,7 @@
 #include "core/tensor.h"
 
-#include "core/runtime/context.h"
 #include "core/dispatch.h"
+#include "core/runtime/context.h"
 #include "core/runtime/recording.h"
 #include "core/runtime/recycle.h"
 

@@ -34,7 +34,7 @@ void Adam::on_begin_step() {
   }
 }
 
-void Adam::update(const SpanPart& part) {
+void Adam::update(const ParamRange& part) {
   // In flight it may run when the counter has gone on; what is behind others is not repeated.
   const bool counts = !part.in_flight && part.step == steps_done();
   Tensor weights = part.data;

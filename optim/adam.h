@@ -17,7 +17,7 @@ class Adam final : public Optimizer {
 
  protected:
   void on_begin_step() override;
-  void update(const SpanPart& part) override;
+  void update(const ParamRange& part) override;
   bool keeps_numbers() const override { return true; }
 
  private:

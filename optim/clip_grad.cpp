@@ -16,14 +16,14 @@ GradNorm clip_grad_norm(Optimizer& optimizer, double max_norm) {
   BRIGADE_CHECK(!optimizer.updates_in_backward(),
                 "clip_grad_norm: expected gradients, but backward has made them updates of the "
                 "weights already");
-  const std::vector<SpanPart> parts = optimizer.parts();
+  const std::vector<ParamRange> parts = optimizer.parts();
   Tensor squares =
       Tensor::zeros({}, DType::f64, parts.empty() ? kCpu : parts.front().grad.device());
-  for (const SpanPart& part : parts) {
+  for (const ParamRange& part : parts) {
     ops::add_squares(part.grad, squares);
   }
   // Only when the last square is in the sum: the norm is one of all gradients.
-  for (const SpanPart& part : parts) {
+  for (const ParamRange& part : parts) {
     Tensor grad = part.grad;
     ops::clip(squares, max_norm, grad);
   }

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <utility>
 
-#include "core/runtime/context.h"
 #include "core/error.h"
+#include "core/runtime/context.h"
 
 namespace brigade::optim {
 namespace {
@@ -154,7 +154,7 @@ void Optimizer::step(LocalGradients local) {
   for (std::size_t s = 0; s < spans_.size(); ++s) {
     append_parts(s, parts_of_step_);
   }
-  for (const SpanPart& part : parts_of_step_) {
+  for (const ParamRange& part : parts_of_step_) {
     update(part);
   }
   parts_of_step_.clear();
@@ -222,7 +222,7 @@ bool Optimizer::takes_part(std::size_t index) const {
 // Nearly always one part per span. A span breaks into several around a parameter that is left alone
 // (an update with a zero gradient would not do: momentum and weight decay move weights as well) and
 // where parameters differ in their number of updates, because Adam's bias correction counts them.
-void Optimizer::append_parts(std::size_t span_index, std::vector<SpanPart>& result) const {
+void Optimizer::append_parts(std::size_t span_index, std::vector<ParamRange>& result) const {
   const FlatSpan& span = spans_[span_index];
   bool open = false;
   for (std::size_t k = 0; k < span.members.size(); ++k) {
@@ -251,13 +251,13 @@ void Optimizer::append_parts(std::size_t span_index, std::vector<SpanPart>& resu
 
 // In the order of their first parameters, as what is added up over them must be the same on all
 // ranks; the spans' own order is that of addresses.
-std::vector<SpanPart> Optimizer::parts() {
+std::vector<ParamRange> Optimizer::parts() {
   check_not_in_flight();
   follow_moved_parameters();
   std::vector<std::size_t> order(spans_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, {}, [this](std::size_t s) { return spans_[s].members.front(); });
-  std::vector<SpanPart> result;
+  std::vector<ParamRange> result;
   for (const std::size_t s : order) {
     append_parts(s, result);
   }
@@ -300,7 +300,7 @@ std::function<void()> Optimizer::update_of(const Tensor& memory) {
                                [&](const FlatSpan& one, const std::byte* address) {
                                  return std::less<>()(start_of(one).bytes(), address);
                                });
-  std::vector<SpanPart> parts;
+  std::vector<ParamRange> parts;
   for (; span != spans_.end() && start_of(*span).same_storage(memory); ++span) {
     append_parts(static_cast<std::size_t>(span - spans_.begin()), parts);
     for (const std::size_t i : span->members) {
@@ -309,11 +309,11 @@ std::function<void()> Optimizer::update_of(const Tensor& memory) {
   }
   BRIGADE_CHECK(!parts.empty(),
                 "optimizer: asked to update memory that is none of its parameters'");
-  for (SpanPart& part : parts) {
+  for (ParamRange& part : parts) {
     part.in_flight = true;
   }
   return [this, parts = std::move(parts)] {
-    for (const SpanPart& part : parts) {
+    for (const ParamRange& part : parts) {
       update(part);
     }
   };

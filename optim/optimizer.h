@@ -25,7 +25,7 @@ std::vector<FlatSpan> flat_spans(const std::vector<autograd::Variable>& paramete
 
 /// The stretch of one span that a kernel updates: all of it, unless some of its parameters are left
 /// alone in this step.
-struct SpanPart {
+struct ParamRange {
   std::size_t span = 0;
   std::int64_t offset = 0;  ///< elements from the start of the span
   std::int64_t step = 0;    ///< how often its parameters have been updated, this time included
@@ -95,7 +95,7 @@ class Optimizer {
   std::size_t state_bytes() const;
 
   /// What the next step() will update: the stretches whose parameters have a gradient.
-  std::vector<SpanPart> parts();
+  std::vector<ParamRange> parts();
 
  protected:
   /// `state_tensors`: numbers to keep per weight from one step to the next (momentum: 1, Adam: 2).
@@ -105,7 +105,7 @@ class Optimizer {
   /// Another step begins, steps_done() counts it already. Nothing of it has been updated.
   virtual void on_begin_step() {}
 
-  virtual void update(const SpanPart& part) = 0;
+  virtual void update(const ParamRange& part) = 0;
 
   /// Whether all parameters' updates have the kernels and the numbers of those before, the first
   /// step's excepted.
@@ -116,7 +116,7 @@ class Optimizer {
 
   /// State number `slot` of the weights in `part`, in their layout; padding stays 0. Never shares
   /// memory with a gradient. Valid until the next step().
-  Tensor state(std::size_t slot, const SpanPart& part) const {
+  Tensor state(std::size_t slot, const ParamRange& part) const {
     return state_[slot][part.span].flat_view(part.offset, part.data.shape());
   }
 
@@ -129,14 +129,14 @@ class Optimizer {
   bool parameters_moved() const;
   void find_spans(std::size_t state_tensors);
   void follow_moved_parameters();
-  void append_parts(std::size_t span_index, std::vector<SpanPart>& result) const;
+  void append_parts(std::size_t span_index, std::vector<ParamRange>& result) const;
 
   std::vector<autograd::Variable> parameters_;
   std::vector<autograd::Variable> frozen_;  // of those given, for a complaint
   std::vector<FlatSpan> spans_;     // tensors undefined: they would keep memory that was left
   std::vector<std::size_t> moves_;  // of each parameter (GradState) when the spans were found
   std::vector<std::vector<Tensor>> state_;  // [slot][span]
-  std::vector<SpanPart> parts_of_step_;     // empty between steps: only its memory is kept
+  std::vector<ParamRange> parts_of_step_;   // empty between steps: only its memory is kept
   std::vector<std::int64_t> updates_;       // per parameter: one that was left alone is behind
   std::int64_t steps_done_ = 0;
   bool updates_in_backward_ = false;

@@ -13,7 +13,7 @@ SGD::SGD(const std::vector<autograd::Variable>& parameters, Options options)
   BRIGADE_CHECK(!options.nesterov || options.momentum > 0.0, "sgd: Nesterov needs momentum > 0");
 }
 
-void SGD::update(const SpanPart& part) {
+void SGD::update(const ParamRange& part) {
   Tensor weights = part.data;
   Tensor velocity = options_.momentum > 0.0 ? state(0, part) : Tensor();
   ops::sgd({.lr = options_.lr,

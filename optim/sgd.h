@@ -15,7 +15,7 @@ class SGD final : public Optimizer {
   SGD(const std::vector<autograd::Variable>& parameters, Options options);
 
  protected:
-  void update(const SpanPart& part) override;
+  void update(const ParamRange& part) override;
   bool keeps_numbers() const override { return true; }
   std::optional<Scale> linear_step() const override;
 

@@ -37,7 +37,7 @@ CONDITIONAL = re.compile(r"\s*#\s*(if|ifdef|ifndef|elif)\b")
 USING_NAMESPACE = re.compile(r"\s*using\s+namespace\b")
 LIBRARY = re.compile(r"(mpi|nccl\w*|cblas|cublas\w*|cuda\w*|cuda/.*|cub/.*|curand\w*|dnnl\w*)\.(h|hpp|cuh)")
 CUDA_LIBRARY = re.compile(r"(nccl|cublas|cuda|cub/|curand)")
-PRIVATE = re.compile(r".*_private\.h|core/cuda/.*\.cuh?|core/cuda/.*\.h|dist/(mpi|nccl)_check\.h")
+PRIVATE = re.compile(r".*_private\.h|core/cuda/.*\.cuh?|core/cuda/.*\.h|dist/(comm/mpi|gpu/nccl)_check\.h")
 
 
 class Source:

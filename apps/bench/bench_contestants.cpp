@@ -6,12 +6,12 @@
 #include <chrono>
 #include <thread>
 
-#include "apps/training/gather.h"
-#include "core/runtime/context.h"
-#include "core/error.h"
 #include "apps/bench/blocking_mpi.h"
-#include "dist/comm/mpi_communicator.h"
+#include "apps/training/gather.h"
+#include "core/error.h"
+#include "core/runtime/context.h"
 #include "dist/algorithms/ordered_all_reduce.h"
+#include "dist/comm/mpi_communicator.h"
 
 namespace brigade::apps {
 

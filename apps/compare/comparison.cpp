@@ -9,8 +9,8 @@
 
 #include "apps/metrics/memory_use.h"
 #include "apps/training/trainer.h"
-#include "core/runtime/context.h"
 #include "core/error.h"
+#include "core/runtime/context.h"
 #include "dist/comm/single_process.h"
 
 namespace brigade::apps {
@@ -22,7 +22,7 @@ constexpr const char* kIdeal = "no communication";
 /// One mode with everything that trains in it.
 class Contestant {
  public:
-  Contestant(const Options& options, const DataSplits& data, Device device,
+  Contestant(const Options& options, const data::DataSplits& data, Device device,
              dist::Communicator& comm)
       : options_(options),
         comm_(comm),
@@ -34,11 +34,11 @@ class Contestant {
     data_parallel_ =
         std::make_unique<dist::DataParallel>(model_->parameters(), comm, options.data_parallel());
     optimizer_ = make_optimizer(options, data_parallel_->parameters());
-    const dist::BatchGeometry geometry{
+    const data::BatchGeometry geometry{
         .batch = options.batch, .accum = options.accum, .ranks = comm.size(), .rank = comm.rank()};
-    sampler_ = std::make_unique<dist::DistributedSampler>(data.train->size(), geometry,
+    sampler_ = std::make_unique<data::DistributedSampler>(data.train->size(), geometry,
                                                           options.seed, options.shuffle,
-                                                          dist::parse_uneven(options.uneven));
+                                                          data::parse_uneven(options.uneven));
     const std::int64_t recorded = std::min(options.trace_steps, options.steps - 1);
     trainer_ = std::make_unique<Trainer>(TrainerParts{
         .model = *model_,
@@ -97,7 +97,7 @@ class Contestant {
   std::unique_ptr<nn::Loss> loss_;
   std::unique_ptr<dist::DataParallel> data_parallel_;
   std::unique_ptr<optim::Optimizer> optimizer_;
-  std::unique_ptr<dist::DistributedSampler> sampler_;
+  std::unique_ptr<data::DistributedSampler> sampler_;
   std::unique_ptr<Trainer> trainer_;
   std::int64_t done_ = 0;
   double collectives_per_step_ = 0.0;
@@ -132,8 +132,8 @@ void meet_asleep(dist::Communicator& comm, Device device) {
 
 class Race {
  public:
-  Race(const Options& options, const dist::RankInfo& ranks, const Workplace& place,
-       const DataSplits& data)
+  Race(const Options& options, const dist::RankInfo& ranks, const Runtime& place,
+       const data::DataSplits& data)
       : options_(options), ranks_(ranks), place_(place), data_(data), alone_(place.device) {}
 
   Comparison run() {
@@ -278,8 +278,8 @@ class Race {
 
   const Options& options_;
   const dist::RankInfo& ranks_;
-  const Workplace& place_;
-  const DataSplits& data_;
+  const Runtime& place_;
+  const data::DataSplits& data_;
   dist::SingleProcessCommunicator alone_;
   std::vector<std::unique_ptr<Contestant>> contestants_;
   std::unique_ptr<Contestant> ideal_;
@@ -309,8 +309,8 @@ const ModeResult* Comparison::find(const std::string& mode) const {
   return found == modes.end() ? nullptr : &*found;
 }
 
-Comparison compare_modes(const Options& options, const dist::RankInfo& ranks,
-                         const Workplace& place, const DataSplits& data) {
+Comparison compare_modes(const Options& options, const dist::RankInfo& ranks, const Runtime& place,
+                         const data::DataSplits& data) {
   return Race(options, ranks, place, data).run();
 }
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "apps/metrics/beside_comm.h"
-#include "nn/data/dataset.h"
 #include "apps/training/run_info.h"
 #include "apps/training/setup.h"
+#include "nn/data/dataset.h"
 
 /// The synchronisation modes side by side, on the same weights, samples and number of steps.
 namespace brigade::apps {
@@ -55,7 +55,7 @@ bool passes(const ModeResult& checked, double tolerance);
 /// another mode than the last one, so that a machine that gets slower with time does so for all.
 /// Weights are compared after the first round. Collective; the result is complete on rank 0, and
 /// `equal` is the same everywhere.
-Comparison compare_modes(const Options& options, const dist::RankInfo& ranks,
-                         const Workplace& place, const DataSplits& data);
+Comparison compare_modes(const Options& options, const dist::RankInfo& ranks, const Runtime& place,
+                         const data::DataSplits& data);
 
 }  // namespace brigade::apps

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "apps/training/inject.h"
-#include "dist/ddp/data_parallel.h"
 #include "dist/comm/emulated_link.h"
+#include "dist/ddp/data_parallel.h"
 #include "dist/gpu/nccl_communicator.h"
 
 namespace brigade::apps {
@@ -66,7 +66,7 @@ struct Options {
   double weight_decay = 0.0;
   double clip_norm = 0.0;             // 0: no clipping
   std::string fused_update = "auto";  // on one rank, where nothing is in the way
-  bool updates_in_backward = false;   // what comes of it: decided() in setup.h
+  bool updates_in_backward = false;   // what comes of it: resolve_auto() in setup.h
   std::uint64_t seed = 0;
 
   std::string device = "auto";

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "apps/report/chrome_trace.h"
-#include "apps/training/program.h"
 #include "apps/metrics/step_recorder.h"
+#include "apps/report/chrome_trace.h"
 #include "apps/report/timeline.h"
+#include "apps/training/program.h"
 #include "core/io/safetensors.h"
 
 namespace brigade::labs {

@@ -48,8 +48,9 @@ std::uint64_t shared_gradient_bytes(const dist::DataParallel& data_parallel) {
 }
 
 MemoryUse measure_memory(const dist::DataParallel& data_parallel, const optim::Optimizer& optimizer,
-                         const std::vector<autograd::Variable>& parameters, const DataSplits& data,
-                         const ResidentPeak& resident, const MemoryStats& tensors) {
+                         const std::vector<autograd::Variable>& parameters,
+                         const data::DataSplits& data, const ResidentPeak& resident,
+                         const MemoryStats& tensors) {
   MemoryUse use;
   for (const dist::Bucket& bucket : data_parallel.buckets()) {
     use.weights += bucket.data.nbytes();

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "nn/data/dataset.h"
 #include "core/runtime/allocator.h"
 #include "dist/ddp/data_parallel.h"
+#include "nn/data/dataset.h"
 #include "optim/optimizer.h"
 
 namespace brigade::apps {
@@ -53,8 +53,9 @@ std::uint64_t shared_gradient_bytes(const dist::DataParallel& data_parallel);
 /// This rank's, at the end of a run; `parameters`: also those that are frozen; `tensors`: the
 /// training device's.
 MemoryUse measure_memory(const dist::DataParallel& data_parallel, const optim::Optimizer& optimizer,
-                         const std::vector<autograd::Variable>& parameters, const DataSplits& data,
-                         const ResidentPeak& resident, const MemoryStats& tensors);
+                         const std::vector<autograd::Variable>& parameters,
+                         const data::DataSplits& data, const ResidentPeak& resident,
+                         const MemoryStats& tensors);
 
 /// That of the rank with the largest peak. Collective.
 MemoryUse largest_of_ranks(const MemoryUse& mine, dist::Communicator& comm);

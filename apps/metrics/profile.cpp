@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "core/runtime/context.h"
 #include "core/ops.h"
+#include "core/runtime/context.h"
 
 namespace brigade::apps {
 

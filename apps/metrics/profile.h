@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/training/model.h"
 #include "apps/metrics/step_recorder.h"
+#include "apps/training/model.h"
 
 /// --profile: what every operation of a step achieves, against what this machine can do.
 namespace brigade::apps {

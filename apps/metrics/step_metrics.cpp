@@ -4,8 +4,8 @@
 #include <iterator>
 #include <utility>
 
-#include "core/runtime/context.h"
 #include "core/error.h"
+#include "core/runtime/context.h"
 
 namespace brigade::apps {
 

@@ -203,7 +203,7 @@ void print_first_screen(const Console& console, const RunInfo& info) {
   const auto row = [&console](const char* name, const std::string& text) {
     console.line(fmt::format("  {:<9} {}", name, text));
   };
-  const dist::BatchGeometry& g = info.geometry;
+  const data::BatchGeometry& g = info.geometry;
   console.line(console.strong(fmt::format("Brigade {} train_mlp", kVersion)));
   row("ranks", fmt::format("{} on {} (rank 0: {}), {} each", info.ranks.size,
                            plural(info.ranks.hosts, "host"), info.ranks.host,

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <iterator>
 
+#include "apps/metrics/timing_summary.h"
 #include "apps/report/html_page.h"
 #include "apps/report/timeline_svg.h"
-#include "apps/metrics/timing_summary.h"
 
 namespace brigade::apps {
 

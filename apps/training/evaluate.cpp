@@ -16,17 +16,17 @@ struct Sums {
 
 }  // namespace
 
-Evaluation evaluate(nn::Module& model, const nn::Loss& loss, const Dataset& dataset,
+Evaluation evaluate(nn::Module& model, const nn::Loss& loss, const data::Dataset& dataset,
                     std::int64_t batch, dist::Communicator& comm, Device device) {
   const autograd::NoGradGuard no_grad;
-  const dist::BatchGeometry geometry{
+  const data::BatchGeometry geometry{
       .batch = batch, .accum = 1, .ranks = comm.size(), .rank = comm.rank()};
-  dist::DistributedSampler sampler(dataset.size(), geometry, /*seed=*/0, /*shuffle=*/false);
+  data::DistributedSampler sampler(dataset.size(), geometry, /*seed=*/0, /*shuffle=*/false);
   sampler.set_epoch(0);
   Tensor correct = Tensor::empty({}, DType::i64, device);
   Sums mine;
   for (std::int64_t step = 0; step < sampler.steps_per_epoch(); ++step) {
-    const Batch part = load_batch(dataset, sampler.micro_batch(step, 0), device);
+    const data::Batch part = data::load_batch(dataset, sampler.micro_batch(step, 0), device);
     if (part.size() == 0) {
       continue;
     }

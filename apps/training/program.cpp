@@ -11,8 +11,8 @@
 
 #include "apps/report/console.h"
 #include "apps/report/summary.h"
-#include "core/io/atomic_file.h"
 #include "core/error.h"
+#include "core/io/atomic_file.h"
 
 namespace brigade::apps {
 

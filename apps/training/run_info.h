@@ -5,15 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "apps/training/evaluate.h"
-#include "apps/metrics/memory_use.h"
-#include "apps/training/model.h"
 #include "apps/flags/options.h"
+#include "apps/metrics/memory_use.h"
 #include "apps/metrics/profile.h"
 #include "apps/metrics/step_recorder.h"
 #include "apps/metrics/timing_summary.h"
-#include "dist/launch/launch.h"
+#include "apps/training/evaluate.h"
+#include "apps/training/model.h"
 #include "dist/ddp/replica_check.h"
+#include "dist/launch/launch.h"
 #include "nn/data/sampler.h"
 
 namespace brigade::apps {
@@ -40,7 +40,7 @@ struct RunInfo {
   bool classes = false;
   MlpShape shape;
   std::int64_t parameters = 0;
-  dist::BatchGeometry geometry;
+  data::BatchGeometry geometry;
   std::int64_t micro_batch = 0;  ///< samples of one: geometry.batch, or all there are, divided
   std::int64_t steps = 0;
   std::int64_t steps_per_epoch = 0;

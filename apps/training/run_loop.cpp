@@ -7,8 +7,8 @@
 
 #include "apps/report/report.h"
 #include "apps/training/setup.h"
-#include "core/runtime/context.h"
 #include "core/error.h"
+#include "core/runtime/context.h"
 
 namespace brigade::apps {
 
@@ -34,7 +34,7 @@ double seconds_since(Clock::time_point begin) {
 /// One run from its first step to its last.
 class RunLoop {
  public:
-  RunLoop(const RunInfo& info, const TrainerParts& parts, const Dataset& test_data,
+  RunLoop(const RunInfo& info, const TrainerParts& parts, const data::Dataset& test_data,
           const RunOutputs& outputs)
       : info_(info),
         parts_(parts),
@@ -160,7 +160,7 @@ class RunLoop {
 
   const RunInfo& info_;
   const TrainerParts& parts_;
-  const Dataset& test_data_;
+  const data::Dataset& test_data_;
   RunOutputs outputs_;
   Trainer trainer_;
   std::map<std::string, std::string> contents_;  // of collectives, by label; for the trace
@@ -172,7 +172,7 @@ class RunLoop {
 
 }  // namespace
 
-RunResult run_steps(const RunInfo& info, const TrainerParts& parts, const Dataset& test_data,
+RunResult run_steps(const RunInfo& info, const TrainerParts& parts, const data::Dataset& test_data,
                     const RunOutputs& outputs) {
   return RunLoop(info, parts, test_data, outputs).run();
 }

@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "apps/report/console.h"
-#include "apps/training/run_info.h"
 #include "apps/report/summary.h"
+#include "apps/training/run_info.h"
 #include "apps/training/trainer.h"
 
 namespace brigade::apps {
@@ -18,7 +18,7 @@ struct RunOutputs {
 /// Trains for info.steps steps with a progress report every info.log_every of them and a test every
 /// options.eval_every epochs and at the end. Fills the losses, test and times of the result.
 /// Collective.
-RunResult run_steps(const RunInfo& info, const TrainerParts& parts, const Dataset& test_data,
+RunResult run_steps(const RunInfo& info, const TrainerParts& parts, const data::Dataset& test_data,
                     const RunOutputs& outputs);
 
 }  // namespace brigade::apps

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "nn/data/fashion_mnist.h"
 #include "apps/flags/resolve_options.h"
-#include "nn/data/synthetic.h"
-#include "core/runtime/context.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"
+#include "core/runtime/context.h"
 #include "dist/algorithms/ordered_all_reduce.h"
 #include "dist/ddp/replica_check.h"
+#include "nn/data/fashion_mnist.h"
+#include "nn/data/synthetic.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 
@@ -32,7 +32,7 @@ std::string cuda_graph_obstacle(const Options& options, const std::string& comm)
   return {};
 }
 
-Options decided(const Options& options, int ranks) {
+Options resolve_auto(const Options& options, int ranks) {
   Options result = options;
   const bool possible = ranks == 1 && fused_update_obstacle(options).empty();
   result.updates_in_backward =
@@ -40,12 +40,11 @@ Options decided(const Options& options, int ranks) {
   return result;
 }
 
-Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
-                         const Console& console) {
+Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const Console& console) {
   const auto control = dist::make_communicator("mpi", kCpu);
   dist::check_same_lines("flags", options.agreement(), *control);
   std::string note;
-  Workplace place;
+  Runtime place;
   place.device = dist::choose_device(options.device, ranks, *control, note);
   if (!note.empty()) {
     console.warn(note);
@@ -95,7 +94,7 @@ Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
   return place;
 }
 
-void measure_rates(const Options& options, Workplace& place) {
+void measure_rates(const Options& options, Runtime& place) {
   place.comm->barrier();
   const DType factors = options.dtype == "bf16" ? DType::bf16 : DType::f32;
   if (options.profile) {
@@ -125,22 +124,22 @@ bool prefetches(const Options& options, Device device, std::int64_t threads, std
   return options.prefetch == "on" || (options.prefetch == "auto" && worth_it);
 }
 
-DataSplits load_data(const Options& options, std::int64_t global_batch) {
+data::DataSplits load_data(const Options& options, std::int64_t global_batch) {
   if (options.data == "fashion-mnist") {
-    return load_fashion_mnist(options.data_dir, options.train_samples);
+    return data::load_fashion_mnist(options.data_dir, options.train_samples);
   }
   constexpr std::int64_t kUsualSamples = 8192;
-  SyntheticDataset::Options synthetic;
+  data::SyntheticDataset::Options synthetic;
   synthetic.in = options.synthetic_in;
   synthetic.out = options.synthetic_out;
   synthetic.classes = options.loss == "cross_entropy";
   synthetic.seed = options.seed;
-  return make_synthetic(synthetic, options.train_samples > 0
-                                       ? options.train_samples
-                                       : std::max(kUsualSamples, global_batch));
+  return data::make_synthetic(synthetic, options.train_samples > 0
+                                             ? options.train_samples
+                                             : std::max(kUsualSamples, global_batch));
 }
 
-void check_same_data(const DataSplits& data, dist::Communicator& comm) {
+void check_same_data(const data::DataSplits& data, dist::Communicator& comm) {
   dist::check_same_lines(
       "data",
       {concat(data.train->size(), " training samples"), concat(data.test->size(), " test samples"),
@@ -148,7 +147,7 @@ void check_same_data(const DataSplits& data, dist::Communicator& comm) {
       comm);
 }
 
-MlpShape shape_of(const Options& options, const Dataset& data) {
+MlpShape shape_of(const Options& options, const data::Dataset& data) {
   MlpShape shape;
   shape.precision = options.dtype == "bf16" ? autograd::Precision::bf16 : autograd::Precision::full;
   shape.bias = options.bias;
@@ -185,7 +184,7 @@ std::vector<BucketInfo> describe_buckets(const dist::DataParallel& data_parallel
     for (const std::size_t member : bucket.members) {
       info.parameters.push_back(data_parallel.parameters()[member].name());
     }
-    for (const dist::Piece& piece : bucket.pieces) {
+    for (const dist::Chunk& piece : bucket.pieces) {
       info.pieces.push_back(piece.grads.nbytes());
     }
     result.push_back(std::move(info));
@@ -197,7 +196,7 @@ std::map<std::string, std::string> bucket_contents(const dist::DataParallel& dat
   const std::vector<autograd::Variable>& parameters = data_parallel.parameters();
   std::map<std::string, std::string> contents;
   for (const dist::Bucket& bucket : data_parallel.buckets()) {
-    for (const dist::Piece& piece : bucket.pieces) {
+    for (const dist::Chunk& piece : bucket.pieces) {
       std::string& names = contents[piece.label];
       for (const std::size_t member : dist::members_of(piece, bucket, parameters)) {
         names += (names.empty() ? "" : ", ") + parameters[member].name();
@@ -222,9 +221,9 @@ void set_threads(const Options& options, const dist::RankInfo& ranks) {
                                        : std::min<std::int64_t>(ranks.threads, max_cpu_threads())));
 }
 
-RunInfo describe_run(const Options& options, const dist::RankInfo& ranks, const DataSplits& data,
-                     const dist::DataParallel& data_parallel,
-                     const dist::DistributedSampler& sampler, const Workplace& place) {
+RunInfo describe_run(const Options& options, const dist::RankInfo& ranks,
+                     const data::DataSplits& data, const dist::DataParallel& data_parallel,
+                     const data::DistributedSampler& sampler, const Runtime& place) {
   constexpr std::int64_t kProgressLines = 20;
   constexpr std::int64_t kLongestSilence = 200;  // steps
   RunInfo info;

@@ -4,19 +4,19 @@
 #include <optional>
 #include <vector>
 
-#include "apps/report/console.h"
-#include "nn/data/dataset.h"
 #include "apps/metrics/profile.h"
+#include "apps/report/console.h"
 #include "apps/training/run_info.h"
 #include "dist/ddp/data_parallel.h"
 #include "dist/launch/launch.h"
+#include "nn/data/dataset.h"
 #include "optim/optimizer.h"
 
 /// From flags to the parts of a run.
 namespace brigade::apps {
 
 /// Where this rank computes and with whom.
-struct Workplace {
+struct Runtime {
   Device device;
   std::unique_ptr<dist::Communicator> comm;
   double gemm_gflops = 0.0;                  ///< after measure_rates()
@@ -24,15 +24,14 @@ struct Workplace {
 };
 
 /// The options as they are for so many ranks: what to do where the user has left it open.
-Options decided(const Options& options, int ranks);
+Options resolve_auto(const Options& options, int ranks);
 
 /// Compares the ranks' flags, chooses the device and connects the ranks; says once if a GPU was
 /// hoped for in vain. Collective.
-Workplace find_workplace(const Options& options, const dist::RankInfo& ranks,
-                         const Console& console);
+Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const Console& console);
 
 /// Fills in what the device reaches. All ranks at the same time, as they compute at the same time.
-void measure_rates(const Options& options, Workplace& place);
+void measure_rates(const Options& options, Runtime& place);
 
 /// Why a CUDA graph cannot hold a step of this run; empty if it can. `comm`: the communicator's
 /// description.
@@ -52,13 +51,13 @@ std::string libraries_of(const Options& options, Device device);
 bool prefetches(const Options& options, Device device, std::int64_t threads, std::int64_t cores);
 
 /// Synthetic data has 8192 training samples, or one global batch if that is more.
-DataSplits load_data(const Options& options, std::int64_t global_batch);
+data::DataSplits load_data(const Options& options, std::int64_t global_batch);
 
 /// VerificationError unless the data sets of all ranks have the same sizes. Hosts may have
 /// different files, and a rank with one step more would wait for the others for ever. Collective.
-void check_same_data(const DataSplits& data, dist::Communicator& comm);
+void check_same_data(const data::DataSplits& data, dist::Communicator& comm);
 
-MlpShape shape_of(const Options& options, const Dataset& data);
+MlpShape shape_of(const Options& options, const data::Dataset& data);
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const Options& options,
                                                  const std::vector<autograd::Variable>& parameters);
@@ -77,8 +76,8 @@ TraceSchedule trace_schedule(const RunInfo& info);
 void set_threads(const Options& options, const dist::RankInfo& ranks);
 
 /// Everything about the run that is known before its first step.
-RunInfo describe_run(const Options& options, const dist::RankInfo& ranks, const DataSplits& data,
-                     const dist::DataParallel& data_parallel,
-                     const dist::DistributedSampler& sampler, const Workplace& place);
+RunInfo describe_run(const Options& options, const dist::RankInfo& ranks,
+                     const data::DataSplits& data, const dist::DataParallel& data_parallel,
+                     const data::DistributedSampler& sampler, const Runtime& place);
 
 }  // namespace brigade::apps

@@ -6,9 +6,9 @@
 
 #include "apps/training/gather.h"
 #include "autograd/engine.h"
-#include "core/runtime/context.h"
 #include "core/error.h"
 #include "core/ops.h"
+#include "core/runtime/context.h"
 #include "core/runtime/pinned.h"
 #include "core/runtime/trace.h"
 #include "optim/clip_grad.h"
@@ -36,9 +36,9 @@ void check_finite(const std::vector<float>& losses, std::int64_t step) {
                      "; training has diverged: lower --lr"));
 }
 
-double samples_of(const std::vector<Batch>& batches) {
+double samples_of(const std::vector<data::Batch>& batches) {
   double samples = 0.0;
-  for (const Batch& batch : batches) {
+  for (const data::Batch& batch : batches) {
     samples += static_cast<double>(batch.size());
   }
   return samples;
@@ -77,7 +77,7 @@ bool Trainer::crosses_steps() const {
 
 void Trainer::step(std::int64_t step, Timed timed) {
   recorder_.before_step(step);
-  const std::vector<Batch>& batches = load(step);
+  const std::vector<data::Batch>& batches = load(step);
   const std::int64_t in_epoch = step % parts_.sampler.steps_per_epoch();
   const auto samples = static_cast<double>(parts_.sampler.global_samples(in_epoch));
   full_step_ = parts_.sampler.global_samples(in_epoch) == parts_.sampler.geometry().global_batch();
@@ -105,7 +105,7 @@ void Trainer::step(std::int64_t step, Timed timed) {
   add_losses(batches);
 }
 
-const std::vector<Batch>& Trainer::load(std::int64_t step) {
+const std::vector<data::Batch>& Trainer::load(std::int64_t step) {
   const TraceScope trace("load batch", Lane::data);
   return loader_.load(step);
 }
@@ -124,7 +124,7 @@ void Trainer::start_together() {
   }
 }
 
-void Trainer::run_micro_batches(const std::vector<Batch>& batches, double samples) {
+void Trainer::run_micro_batches(const std::vector<data::Batch>& batches, double samples) {
   for (std::size_t micro = 0; micro < batches.size(); ++micro) {
     const double seed = static_cast<double>(batches[micro].size()) * comm_.size() / samples;
     const bool last = micro + 1 == batches.size();
@@ -137,7 +137,7 @@ void Trainer::run_micro_batches(const std::vector<Batch>& batches, double sample
   }
 }
 
-autograd::Variable Trainer::forward(const Batch& batch) {
+autograd::Variable Trainer::forward(const data::Batch& batch) {
   autograd::Variable prediction;
   {
     const TraceScope trace("forward");
@@ -147,13 +147,13 @@ autograd::Variable Trainer::forward(const Batch& batch) {
   return parts_.loss(prediction, batch.targets);
 }
 
-void Trainer::run_micro_batch(const Batch& batch, const MicroBatch& micro) {
+void Trainer::run_micro_batch(const data::Batch& batch, const MicroBatch& micro) {
   const char* backward_name =
       micro.synchronizes && parts_.overlaps ? "backward_WITH_OVERLAP" : "backward_COMPUTE_ONLY";
   if (batch.size() == 0) {
     clock_.forward_done();
     const TraceScope trace(backward_name);
-    parts_.data_parallel.mirror_backward();
+    parts_.data_parallel.shadow_backward();
     micro_losses_.emplace_back();
   } else if (replay_ && full_step_) {
     replay(batch, micro);
@@ -164,7 +164,8 @@ void Trainer::run_micro_batch(const Batch& batch, const MicroBatch& micro) {
   clock_.backward_done();
 }
 
-void Trainer::compute(const Batch& batch, const MicroBatch& micro, const char* backward_name) {
+void Trainer::compute(const data::Batch& batch, const MicroBatch& micro,
+                      const char* backward_name) {
   const autograd::Variable loss = forward(batch);
   clock_.forward_done();
   const TraceScope trace(backward_name);
@@ -173,7 +174,7 @@ void Trainer::compute(const Batch& batch, const MicroBatch& micro, const char* b
 }
 
 /// Where its numbers do not change, the optimizer's step is part of the recording.
-void Trainer::replay(const Batch& batch, const MicroBatch& micro) {
+void Trainer::replay(const data::Batch& batch, const MicroBatch& micro) {
   updated_ = micro.last && !parts_.in_flight && parts_.optimizer.repeats();
   const autograd::Replay::Key key{.inputs = batch.inputs.bytes(),
                                   .targets = batch.targets.bytes(),
@@ -209,7 +210,7 @@ void Trainer::update() {
 }
 
 /// Adds the step's losses, each times its samples, into one number on the device.
-void Trainer::add_losses(const std::vector<Batch>& batches) {
+void Trainer::add_losses(const std::vector<data::Batch>& batches) {
   Tensor sum = device_losses_.flat_view(losses_on_device_++, {});
   for (std::size_t micro = 0; micro < batches.size(); ++micro) {
     if (batches[micro].size() > 0) {  // the mean over no samples is not a number one can add

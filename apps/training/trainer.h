@@ -4,13 +4,13 @@
 #include <optional>
 #include <vector>
 
-#include "nn/data/loader.h"
-#include "nn/data/dataset.h"
 #include "apps/metrics/step_metrics.h"
 #include "apps/metrics/step_recorder.h"
 #include "apps/metrics/timing_summary.h"
 #include "autograd/replay.h"
 #include "dist/ddp/data_parallel.h"
+#include "nn/data/dataset.h"
+#include "nn/data/loader.h"
 #include "nn/data/sampler.h"
 #include "nn/loss.h"
 #include "nn/module.h"
@@ -24,8 +24,8 @@ struct TrainerParts {
   const nn::Loss& loss;
   optim::Optimizer& optimizer;
   dist::DataParallel& data_parallel;
-  dist::DistributedSampler& sampler;
-  const Dataset& data;
+  data::DistributedSampler& sampler;
+  const data::Dataset& data;
   Device device;
   bool deferred_sync = false;  ///< all micro-batches of a step but the last run inside no_sync()
   bool overlaps = true;        ///< all-reduces run during backward; for the names in a trace
@@ -34,7 +34,7 @@ struct TrainerParts {
   double clip_norm = 0.0;   ///< longest gradient of a step; 0: any
   /// Buckets are updated as their gradients arrive, instead of by a step after backward.
   std::optional<dist::UpdateDeadline> in_flight = {};
-  Prefetch prefetch = Prefetch::off;
+  data::Prefetch prefetch = data::Prefetch::off;
   bool replay = false;  ///< full steps repeat what was recorded (autograd/replay.h)
 };
 
@@ -42,7 +42,7 @@ struct TrainerParts {
 ///
 /// Gradients are averaged over all samples of the global batch: a micro-batch of n samples enters
 /// backward with the seed n · ranks / G, where G is the step's number of samples on all ranks and
-/// the factor 1 / ranks is already in the gradients (GradState::leaf_scale). For full batches that
+/// the factor 1 / ranks is already in the gradients (GradState::grad_scale). For full batches that
 /// is 1 / accum; for the last, smaller one it keeps the average exact. A rank with no samples for a
 /// micro-batch mirrors the others' backward: they count on its collectives.
 ///
@@ -70,28 +70,28 @@ class Trainer {
   std::size_t replays() const { return replay_ ? replay_->replays() : 0; }
 
  private:
-  const std::vector<Batch>& load(std::int64_t step);
+  const std::vector<data::Batch>& load(std::int64_t step);
   bool crosses_steps() const;
   void start_together();
-  autograd::Variable forward(const Batch& batch);
-  void run_micro_batches(const std::vector<Batch>& batches, double samples);
+  autograd::Variable forward(const data::Batch& batch);
+  void run_micro_batches(const std::vector<data::Batch>& batches, double samples);
   /// What tells one micro-batch of a step from another.
   struct MicroBatch {
     double seed;
     bool synchronizes;
     bool last;  ///< of its step
   };
-  void run_micro_batch(const Batch& batch, const MicroBatch& micro);
-  void compute(const Batch& batch, const MicroBatch& micro, const char* backward_name);
-  void replay(const Batch& batch, const MicroBatch& micro);
+  void run_micro_batch(const data::Batch& batch, const MicroBatch& micro);
+  void compute(const data::Batch& batch, const MicroBatch& micro, const char* backward_name);
+  void replay(const data::Batch& batch, const MicroBatch& micro);
   void update();
-  void add_losses(const std::vector<Batch>& batches);
+  void add_losses(const std::vector<data::Batch>& batches);
   void send_losses();
   void collect_losses();  // if any were sent
 
   TrainerParts parts_;
   dist::Communicator& comm_;
-  BatchLoader loader_;
+  data::BatchLoader loader_;
   StepClock clock_;
   StepRecorder recorder_;
   std::optional<dist::DataParallel::InFlightScope> in_flight_;

@@ -10,7 +10,7 @@ class AddNode final : public Node {
  public:
   const char* name() const override { return "add"; }
 
-  void backward(const Tensor& dy, Gradients& grads) override {
+  void backward(const Tensor& dy, GradWriter& grads) override {
     for (const std::size_t input : {0U, 1U}) {
       grads.write(input, [&](Tensor& dx, Scale scale) { ops::axpby(dy, scale, dx); });
     }

@@ -12,7 +12,7 @@ class CrossEntropyLossNode final : public Node {
       : softmax_(std::move(softmax)), labels_(std::move(labels)) {}
   const char* name() const override { return "cross_entropy_loss"; }
 
-  void backward(const Tensor& dy, Gradients& grads) override {
+  void backward(const Tensor& dy, GradWriter& grads) override {
     grads.write(0, [&](Tensor& dx, Scale scale) {
       ops::cross_entropy_backward(softmax_, labels_, dy, scale, dx);
     });

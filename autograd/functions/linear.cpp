@@ -59,7 +59,7 @@ class LinearNode final : public Node {
         updates_(updates) {}
   const char* name() const override { return relu_ ? "linear_relu" : "linear"; }
 
-  void backward(const Tensor& dy, Gradients& grads) override {
+  void backward(const Tensor& dy, GradWriter& grads) override {
     check_inputs_unchanged();
     const bool bias = inputs.size() > kBias && grads.wanted(kBias);
     // One kernel for dW and db. Not with bf16: there dW is of a rounded dz, db never is.
@@ -114,7 +114,7 @@ class LinearNode final : public Node {
 
   /// dz [N, out], the gradient before the ReLU, in the place of dy unless a hook has kept that. On
   /// request, where a mask is to be applied, the sums of its columns as well, in the same pass.
-  Tensor masked(const Tensor& dy, const Gradients& grads, bool sums_wanted, Tensor& sums) const {
+  Tensor masked(const Tensor& dy, const GradWriter& grads, bool sums_wanted, Tensor& sums) const {
     if (!relu_ || grads.dy_is_masked()) {
       return dy;
     }
@@ -128,7 +128,7 @@ class LinearNode final : public Node {
     return dz;
   }
 
-  void write_dx(const Tensor& dzf, Gradients& grads) const {
+  void write_dx(const Tensor& dzf, GradWriter& grads) const {
     const ReluMask* mask = grads.take_mask(kInput);
     grads.write(kInput, [&](Tensor& dx, Scale scale) {
       if (mask != nullptr) {
@@ -141,7 +141,7 @@ class LinearNode final : public Node {
 
   /// One write inside the other: dW is delivered, and its listeners told, before db, as where two
   /// kernels compute them.
-  void write_dw_and_db(const Tensor& dz, Gradients& grads) const {
+  void write_dw_and_db(const Tensor& dz, GradWriter& grads) const {
     grads.write(kBias, [&](Tensor& db, Scale db_scale) {
       grads.write(kWeight, [&](Tensor& dw, Scale dw_scale) {
         ops::linear_weight_backward(dz, x_, dw_scale, dw, db_scale, db);
@@ -150,7 +150,7 @@ class LinearNode final : public Node {
   }
 
   /// `sums`: of the columns of dz, if they are there already.
-  static void write_db(const Tensor& dz, const Tensor& sums, Gradients& grads) {
+  static void write_db(const Tensor& dz, const Tensor& sums, GradWriter& grads) {
     grads.write(kBias, [&](Tensor& db, Scale scale) {
       if (sums.defined()) {
         ops::axpby(sums, scale, db);

@@ -26,7 +26,7 @@ Variable linear(const Variable& x, const Variable& w, const Variable& b,
 /// relu(linear(x, w, b)) as one node, on the CPU with the same bits: bias and ReLU are at most one
 /// pass over y. On the CPU backward masks dy and sums db in one pass, with y for the mask; on a GPU
 /// forward keeps the mask in bits (f32), for another layer to mask dy in the product that computes
-/// it, if no one else has a part in dy (Gradients::take_mask).
+/// it, if no one else has a part in dy (GradWriter::take_mask).
 Variable linear_relu(const Variable& x, const Variable& w, const Variable& b,
                      Precision precision = Precision::full);
 

@@ -11,7 +11,7 @@ class MseLossNode final : public Node {
   MseLossNode(Tensor x, Tensor target) : x_(std::move(x)), target_(std::move(target)) {}
   const char* name() const override { return "mse_loss"; }
 
-  void backward(const Tensor& dy, Gradients& grads) override {
+  void backward(const Tensor& dy, GradWriter& grads) override {
     grads.write(0, [&](Tensor& dx, Scale scale) { ops::mse_backward(x_, target_, dy, scale, dx); });
   }
 

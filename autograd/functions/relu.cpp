@@ -11,7 +11,7 @@ class ReluNode final : public Node {
   explicit ReluNode(Tensor y) : y_(std::move(y)) {}
   const char* name() const override { return "relu"; }
 
-  void backward(const Tensor& dy, Gradients& grads) override {
+  void backward(const Tensor& dy, GradWriter& grads) override {
     grads.write(0, [&](Tensor& dx, Scale scale) { ops::relu_backward(dy, y_, scale, dx); });
   }
 

@@ -11,7 +11,7 @@ class ScaleNode final : public Node {
   explicit ScaleNode(double factor) : factor_(factor) {}
   const char* name() const override { return "scale"; }
 
-  void backward(const Tensor& dy, Gradients& grads) override {
+  void backward(const Tensor& dy, GradWriter& grads) override {
     grads.write(0, [&](Tensor& dx, Scale scale) {
       ops::axpby(dy, {.alpha = factor_ * scale.alpha, .beta = scale.beta}, dx);
     });

@@ -1,10 +1,10 @@
 #include <type_traits>
 
-#include "core/runtime/context.h"
 #include "core/cpu/blas_private.h"
 #include "core/cpu/onednn_private.h"
 #include "core/error.h"
 #include "core/kernels.h"
+#include "core/runtime/context.h"
 #include "core/storage.h"
 
 namespace brigade {

@@ -3,8 +3,8 @@
 #include <map>
 #include <utility>
 
-#include "core/runtime/context.h"
 #include "core/cuda/launch.h"
+#include "core/runtime/context.h"
 #include "core/tensor.h"
 
 namespace brigade::cuda {

@@ -13,10 +13,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/runtime/context.h"
 #include "core/cuda/launch.h"
 #include "core/error.h"
 #include "core/kernels.h"
+#include "core/runtime/context.h"
 
 /// What products with an epilogue share (fused_linear.cpp, fused_input_backward.cpp,
 /// fused_weight_backward.cpp). Which of them cuBLASLt has, and how fast, depends on the GPU and the

@@ -1,7 +1,7 @@
 #include "core/cuda/cuda_graph.h"
 
-#include "core/runtime/context.h"
 #include "core/cuda/launch.h"
+#include "core/runtime/context.h"
 
 namespace brigade {
 namespace {

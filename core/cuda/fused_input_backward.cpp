@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/runtime/context.h"
 #include "core/cuda/cublaslt.h"
 #include "core/cuda/trial.h"
 #include "core/error.h"
+#include "core/runtime/context.h"
 #include "core/tensor.h"
 
 namespace brigade::cuda {

@@ -4,10 +4,10 @@
 #include <optional>
 #include <utility>
 
-#include "core/runtime/context.h"
 #include "core/cuda/cublaslt.h"
 #include "core/cuda/trial.h"
 #include "core/error.h"
+#include "core/runtime/context.h"
 #include "core/tensor.h"
 
 namespace brigade::cuda {

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/runtime/context.h"
 #include "core/cuda/cublaslt.h"
 #include "core/error.h"
+#include "core/runtime/context.h"
 #include "core/tensor.h"
 
 namespace brigade::cuda {

@@ -2,10 +2,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/runtime/context.h"
 #include "core/cuda/blas_workspace.h"
 #include "core/cuda/launch.h"
 #include "core/kernels.h"
+#include "core/runtime/context.h"
 
 namespace brigade {
 namespace {

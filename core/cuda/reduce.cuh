@@ -2,8 +2,8 @@
 
 #include <cstddef>
 
-#include "core/runtime/context.h"
 #include "core/cuda/kernel.cuh"
+#include "core/runtime/context.h"
 #include "core/storage.h"
 
 /// Means over many numbers, for the losses. They are summed in two launches, blocks first and then

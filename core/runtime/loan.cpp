@@ -1,7 +1,7 @@
 #include "core/runtime/loan.h"
 
-#include "core/runtime/context.h"
 #include "core/dispatch.h"
+#include "core/runtime/context.h"
 #include "core/runtime/recording.h"
 
 namespace brigade {

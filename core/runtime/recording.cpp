@@ -1,8 +1,8 @@
 #include "core/runtime/recording.h"
 
 #include "core/config.h"
-#include "core/runtime/context.h"
 #include "core/cuda/cuda_graph.h"
+#include "core/runtime/context.h"
 
 namespace brigade {
 namespace {

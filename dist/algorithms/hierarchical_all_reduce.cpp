@@ -18,11 +18,11 @@ std::string HierarchicalAllReduce::name() const {
 void HierarchicalAllReduce::run(Collectives& ranks, const Tensor& tensor) {
   BRIGADE_CHECK(node_->size() * across_->size() == ranks.size(), "hierarchical: ", across_->size(),
                 " nodes of ", node_->size(), " ranks, but the group has ", ranks.size());
-  node_->unordered().reduce_scatter(tensor);
+  node_->host_collectives().reduce_scatter(tensor);
   // Equal shares on all nodes: they have equally many ranks and the tensor is as long everywhere.
   const Share share = share_of(tensor.numel(), node_->rank(), node_->size());
-  across_->unordered().sum(tensor.flat_view(share.begin, {share.count}));
-  node_->unordered().all_gather(tensor);
+  across_->host_collectives().sum(tensor.flat_view(share.begin, {share.count}));
+  node_->host_collectives().all_gather(tensor);
 }
 
 Tensor HierarchicalAllReduce::make_buffer(const Shape& shape, DType dtype, Device device) {

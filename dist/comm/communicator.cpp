@@ -3,8 +3,8 @@
 #include <chrono>
 #include <thread>
 
-#include "core/runtime/context.h"
 #include "core/error.h"
+#include "core/runtime/context.h"
 #include "core/runtime/loan.h"
 #include "core/runtime/trace.h"
 

@@ -118,7 +118,7 @@ class Communicator : protected Collectives {
 
   /// What this thread may call itself, for a communicator that stages GPU data through this one
   /// and keeps the order of a communication stream by other means. Not together with all_reduce.
-  Collectives& unordered() { return *this; }
+  Collectives& host_collectives() { return *this; }
 
   /// Makes what is in flight fail soon instead of waiting for its peers for ever, because this rank
   /// is failing. From any thread; nothing else may be asked of the communicator afterwards.
@@ -189,7 +189,7 @@ class Communicator : protected Collectives {
 
 /// Rank 0's; every rank has as many.
 template <class T>
-std::vector<T> of_rank_zero(Communicator& comm, std::vector<T> values) {
+std::vector<T> broadcast_from_rank0(Communicator& comm, std::vector<T> values) {
   static_assert(std::is_trivially_copyable_v<T>);
   comm.broadcast(std::as_writable_bytes(std::span(values)), 0);
   return values;

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <unordered_map>
 
-#include "core/runtime/context.h"
 #include "core/error.h"
+#include "core/runtime/context.h"
 
 namespace brigade::dist {
 
@@ -13,7 +13,7 @@ namespace {
 
 /// Equal pieces rather than full ones and a rest: a small last collective costs a latency and
 /// carries nothing.
-std::vector<Piece> cut_pieces(const Bucket& bucket, std::optional<std::size_t> piece_bytes) {
+std::vector<Chunk> cut_pieces(const Bucket& bucket, std::optional<std::size_t> piece_bytes) {
   const std::size_t bytes = bucket.grads.nbytes();
   if (!piece_bytes || bytes <= *piece_bytes || bytes <= kSliceAlignment) {
     return {{.grads = bucket.grads, .label = bucket.label}};
@@ -22,7 +22,7 @@ std::vector<Piece> cut_pieces(const Bucket& bucket, std::optional<std::size_t> p
   const std::size_t most = std::max(*piece_bytes / kSliceAlignment, std::size_t{1});
   const std::size_t count = (units + most - 1) / most;
   const std::size_t per_unit = kSliceAlignment / size_of(bucket.grads.dtype());
-  std::vector<Piece> pieces;
+  std::vector<Chunk> pieces;
   for (std::size_t i = 0; i < count; ++i) {
     const auto begin = static_cast<std::int64_t>(units * i / count * per_unit);
     const auto end = static_cast<std::int64_t>(units * (i + 1) / count * per_unit);
@@ -53,7 +53,7 @@ std::vector<PlanParameter> plan_parameters(std::span<const autograd::Variable> p
   return result;
 }
 
-std::vector<std::size_t> members_of(const Piece& piece, const Bucket& bucket,
+std::vector<std::size_t> members_of(const Chunk& piece, const Bucket& bucket,
                                     std::span<const autograd::Variable> parameters) {
   std::vector<std::size_t> result;
   const std::size_t begin = piece.grads.byte_offset();

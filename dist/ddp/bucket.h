@@ -23,7 +23,7 @@ std::size_t slice_bytes(const Tensor& parameter);
 std::vector<PlanParameter> plan_parameters(std::span<const autograd::Variable> parameters);
 
 /// What one collective carries: a stretch of a bucket's gradients.
-struct Piece {
+struct Chunk {
   Tensor grads;       ///< flat view
   std::string label;  ///< the bucket's, or "0.weight[2/8]" for the second of eight
 };
@@ -35,11 +35,11 @@ struct Bucket {
   Tensor data;                       ///< the weights
   Tensor grads;                      ///< the gradients: what is all-reduced, without any copy
   std::string label;                 ///< "bucket_2", or the name of the only parameter in it
-  std::vector<Piece> pieces;         ///< all of `grads`, in order; one unless it was split
+  std::vector<Chunk> pieces;         ///< all of `grads`, in order; one unless it was split
 };
 
 /// The members of `bucket` whose gradients lie in `piece`, whole or in part.
-std::vector<std::size_t> members_of(const Piece& piece, const Bucket& bucket,
+std::vector<std::size_t> members_of(const Chunk& piece, const Bucket& bucket,
                                     std::span<const autograd::Variable> parameters);
 
 /// Who gives gradients their memory: Communicator::make_buffer, or by default the device's

@@ -3,16 +3,16 @@
 #include <cstddef>
 #include <vector>
 
-#include "dist/ddp/bucket.h"
 #include "dist/comm/communicator.h"
+#include "dist/ddp/bucket.h"
 
 namespace brigade::dist {
 
 /// What becomes of a bucket whose all-reduce has been started: the last stretch of a gradient's
 /// route. All calls come on the thread of backward().
-class BucketSink {
+class BucketCompletion {
  public:
-  virtual ~BucketSink() = default;
+  virtual ~BucketCompletion() = default;
 
   /// A backward that synchronises is about to begin.
   virtual void backward_begins() {}
@@ -37,7 +37,7 @@ class BucketSink {
 };
 
 /// The plain way: the compute stream waits for every bucket, then the caller's optimizer runs.
-class WaitForBuckets final : public BucketSink {
+class WaitForBuckets final : public BucketCompletion {
  public:
   explicit WaitForBuckets(Communicator& comm) : comm_(comm) {}
 

@@ -53,7 +53,7 @@ std::string to_string(const BucketPolicy& policy);
 /// The order in which gradients are expected before anybody has seen a backward: the last
 /// registered layer first, because backward reaches it first, and in a layer the parameters as
 /// registered: autograd's linear writes the weight's gradient before the bias's. A guess, see
-/// ready_order.h; for a stack of layers it is right, and then nothing has to move.
+/// bucket_rebuilder.h; for a stack of layers it is right, and then nothing has to move.
 std::vector<std::size_t> expected_order(std::span<const PlanParameter> parameters);
 
 /// Assigns parameters to buckets, walking them in `order`.

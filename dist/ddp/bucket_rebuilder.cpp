@@ -23,18 +23,19 @@ std::vector<std::size_t> completed(std::vector<std::size_t> seen,
 
 }  // namespace
 
-std::optional<BucketPlan> ReadyOrder::decide(std::span<const autograd::Variable> parameters,
-                                             const BucketPolicy& policy,
-                                             const std::vector<Bucket>& current,
-                                             Communicator& comm) {
+std::optional<BucketPlan> BucketRebuilder::decide(std::span<const autograd::Variable> parameters,
+                                                  const BucketPolicy& policy,
+                                                  const std::vector<Bucket>& current,
+                                                  Communicator& comm) {
   const std::vector<PlanParameter> planned = plan_parameters(parameters);
   std::vector<std::size_t> seen = std::exchange(seen_, {});
-  const std::vector<std::size_t> count = of_rank_zero(comm, std::vector{seen.size()});
-  watching_ = count.front() == 0;  // rank 0 has run no backward of its own (mirror_backward)
+  const std::vector<std::size_t> count = broadcast_from_rank0(comm, std::vector{seen.size()});
+  watching_ = count.front() == 0;  // rank 0 has run no backward of its own (shadow_backward)
   if (watching_) {
     return std::nullopt;
   }
-  const std::vector<std::size_t> order = of_rank_zero(comm, completed(std::move(seen), planned));
+  const std::vector<std::size_t> order =
+      broadcast_from_rank0(comm, completed(std::move(seen), planned));
   BucketPlan plan = assign_buckets(planned, order, policy);
   BucketPlan before;
   for (const Bucket& bucket : current) {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "autograd/variable.h"
-#include "dist/ddp/bucket.h"
 #include "dist/comm/communicator.h"
+#include "dist/ddp/bucket.h"
 
 namespace brigade::dist {
 
@@ -23,10 +23,10 @@ namespace brigade::dist {
 /// right. It is wrong where layers are registered in another order than they are used, and for
 /// parameters that are never reached. Inside a bucket the order is of no consequence, and nothing
 /// moves for it.
-class ReadyOrder {
+class BucketRebuilder {
  public:
   /// `wanted` false: never watches, and decide() is never due.
-  explicit ReadyOrder(bool wanted) : watching_(wanted) {}
+  explicit BucketRebuilder(bool wanted) : watching_(wanted) {}
 
   /// Parameter `index` is ready, in a backward that synchronises.
   void note(std::size_t index) {
@@ -43,7 +43,7 @@ class ReadyOrder {
   /// The plan for the order that rank 0 has seen, or nothing if its buckets are those of
   /// `current`. Parameters that rank 0 has not seen go behind all others, in the expected
   /// order. Not due any more afterwards, unless rank 0 has seen nothing because it had no samples
-  /// (DataParallel::mirror_backward). Collective; blocks on the host, so no collective may be in
+  /// (DataParallel::shadow_backward). Collective; blocks on the host, so no collective may be in
   /// flight.
   std::optional<BucketPlan> decide(std::span<const autograd::Variable> parameters,
                                    const BucketPolicy& policy, const std::vector<Bucket>& current,

@@ -5,10 +5,10 @@
 #include <iterator>
 #include <utility>
 
-#include "core/runtime/context.h"
 #include "core/error.h"
-#include "dist/overlap/priority_order.h"
+#include "core/runtime/context.h"
 #include "dist/ddp/replica_check.h"
+#include "dist/overlap/priority_order.h"
 
 namespace brigade::dist {
 namespace {
@@ -31,7 +31,7 @@ DataParallel::DataParallel(std::vector<autograd::Variable> parameters, Communica
     : parameters_(autograd::trainable(parameters)),
       comm_(comm),
       options_(options),
-      ready_order_(options.rebuild_buckets && options.plan.empty()) {
+      rebuilder_(options.rebuild_buckets && options.plan.empty()) {
   std::copy_if(parameters.begin(), parameters.end(), std::back_inserter(frozen_),
                [](const autograd::Variable& parameter) { return !parameter.requires_grad(); });
   for (const autograd::Variable& parameter : parameters_) {
@@ -55,14 +55,14 @@ DataParallel::DataParallel(std::vector<autograd::Variable> parameters, Communica
     unused_ = std::make_unique<UnusedParameters>(parameters_, comm_, options.unused);
   }
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    parameters_[i].grad_state()->leaf_scale = 1.0 / comm_.size();
+    parameters_[i].grad_state()->grad_scale = 1.0 / comm_.size();
     handles_.push_back(parameters_[i].attach_listener(*this, i));
   }
 }
 
 DataParallel::~DataParallel() {
   for (const autograd::Variable& parameter : parameters_) {
-    parameter.grad_state()->leaf_scale = 1.0;
+    parameter.grad_state()->grad_scale = 1.0;
     parameter.grad_state()->carry = 1.0;
   }
 }
@@ -113,7 +113,7 @@ DataParallel::InFlightScope DataParallel::update_in_flight(BucketOptimizer optim
   updates_ = updates.get();
   sink_ = std::move(updates);
   if (deadline == UpdateDeadline::next_read) {
-    sink_ = std::make_unique<NeedOrder>(std::move(sink_), buckets_, comm_, order_);
+    sink_ = std::make_unique<PriorityOrder>(std::move(sink_), buckets_, comm_, order_);
   }
   connect();
   return InFlightScope(*this);
@@ -239,12 +239,12 @@ void DataParallel::check_frozen() const {
 
 void DataParallel::on_grad_ready(std::size_t index) {
   if (syncing_) {
-    ready_order_.note(index);
+    rebuilder_.note(index);
   }
   report(index);
 }
 
-/// Also for what this backward does not reach: ready, but at no time that ready_order_ should note.
+/// Also for what this backward does not reach: ready, but at no time that rebuilder_ should note.
 void DataParallel::report(std::size_t index) {
   // True again only when the sum has been ordered before the optimizer, in on_backward_end: an
   // optimizer step after a backward that failed in between is refused.
@@ -270,7 +270,7 @@ void DataParallel::on_backward_end() {
     if (unused_) {
       unused_->end();
     }
-    if (ready_order_.due()) {
+    if (rebuilder_.due()) {
       rebuild_buckets();
     }
   }
@@ -289,7 +289,7 @@ void DataParallel::rebuild_buckets() {
   }
   compute_stream(parameters_.front().device()).synchronize();
   std::optional<BucketPlan> plan =
-      ready_order_.decide(parameters_, bucket_policy(options_), buckets_, comm_);
+      rebuilder_.decide(parameters_, bucket_policy(options_), buckets_, comm_);
   if (plan) {
     // This may be the end of a step that is rehearsed for a replay.
     const UseLastingMemory outlives_the_step(parameters_.front().device());
@@ -308,7 +308,7 @@ void DataParallel::on_backward_abort() noexcept {
         "the same collectives");
   }
   collectives_before_.reset();
-  ready_order_.forget();
+  rebuilder_.forget();
   sync_->reset();
   if (unused_) {
     unused_->reset();
@@ -317,7 +317,7 @@ void DataParallel::on_backward_abort() noexcept {
 
 // A backward without a graph. To the GradSync it looks like any other, so all modes can be
 // mirrored.
-void DataParallel::mirror_backward() {
+void DataParallel::shadow_backward() {
   if (no_sync_depth_ > 0) {
     return;
   }

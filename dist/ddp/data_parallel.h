@@ -8,13 +8,13 @@
 
 #include "autograd/hooks.h"
 #include "autograd/variable.h"
-#include "dist/ddp/bucket.h"
-#include "dist/hooks/comm_hook.h"
 #include "dist/comm/communicator.h"
+#include "dist/ddp/bucket.h"
+#include "dist/ddp/bucket_rebuilder.h"
 #include "dist/ddp/data_parallel_options.h"
 #include "dist/ddp/grad_sync.h"
-#include "dist/ddp/bucket_rebuilder.h"
 #include "dist/ddp/unused_parameters.h"
+#include "dist/hooks/comm_hook.h"
 #include "dist/overlap/bucket_optimizer.h"
 
 namespace brigade::dist {
@@ -85,7 +85,7 @@ class DataParallel final : public autograd::GradListener {
   /// While the scope lives, `optimizer` updates each bucket as soon as its gradients are there, and
   /// there is no optimizer.step(): every backward that synchronises is a step. With
   /// UpdateDeadline::next_read communication and updates go on under the next forward, and pieces
-  /// leave in the order in which it needs them (need_order.h). Bit-identical to stepping after
+  /// leave in the order in which it needs them (priority_order.h). Bit-identical to stepping after
   /// backward. This and the optimizer must outlive the scope. All ranks begin and end it at the
   /// same place, between two backwards; one at a time.
   /// Errors: naive mode, which has no buckets; unused parameters allowed: which ones were is known
@@ -100,7 +100,7 @@ class DataParallel final : public autograd::GradListener {
   /// collectives, in their order, and contributes zeros, or what earlier backwards inside no_sync()
   /// have left here. Afterwards this rank has the average as well. Inside no_sync() it does
   /// nothing, as there is nothing to mirror.
-  void mirror_backward();
+  void shadow_backward();
 
   /// Throws VerificationError unless all ranks hold bit-equal parameters. Collective.
   void verify_parameters_equal() const;
@@ -147,12 +147,12 @@ class DataParallel final : public autograd::GradListener {
   const char* refusal_ = nullptr;  // why there can be no further backward
   std::size_t connections_ = 0;    // how often sync_ was made
   std::optional<std::uint64_t> collectives_before_;  // the backward that is running; empty: none
-  std::vector<Send> order_;                          // in which the buckets' pieces leave
-  std::unique_ptr<BucketSink> sink_;
+  std::vector<LaunchItem> order_;                    // in which the buckets' pieces leave
+  std::unique_ptr<BucketCompletion> sink_;
   UpdateInFlight* updates_ = nullptr;  // part of sink_, when updating in flight
   std::unique_ptr<GradSync> sync_;
   std::unique_ptr<UnusedParameters> unused_;  // null: an unused parameter is an error
-  ReadyOrder ready_order_;
+  BucketRebuilder rebuilder_;
   bool rebuilt_ = false;
   std::vector<autograd::HookHandle> handles_;
   int no_sync_depth_ = 0;

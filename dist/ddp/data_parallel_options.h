@@ -7,9 +7,9 @@
 
 #include "autograd/variable.h"
 #include "dist/ddp/bucket_plan.h"
-#include "dist/hooks/comm_hook.h"
 #include "dist/ddp/grad_sync.h"
 #include "dist/ddp/unused_parameters.h"
+#include "dist/hooks/comm_hook.h"
 
 namespace brigade::dist {
 
@@ -41,7 +41,7 @@ struct DataParallelOptions {
   bool split_tensors = false;
   std::optional<std::size_t> piece_bytes = {};  ///< empty: bucket_bytes
   /// Make the buckets anew, once, from the order in which the first synchronised backward has
-  /// produced the gradients; see ready_order.h. A given plan is never changed.
+  /// produced the gradients; see bucket_rebuilder.h. A given plan is never changed.
   bool rebuild_buckets = true;
 };
 

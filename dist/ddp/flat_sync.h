@@ -8,7 +8,7 @@ namespace brigade::dist {
 /// It keeps count itself, so that nothing is sent where a gradient is missing.
 class FlatSync final : public GradSync {
  public:
-  explicit FlatSync(SyncTargets targets)
+  explicit FlatSync(SyncContext targets)
       : targets_(targets), reducer_(targets), arrived_(targets.parameters.size(), false) {}
 
   void on_grad_ready(std::size_t index) override { arrived_.at(index) = true; }
@@ -16,7 +16,7 @@ class FlatSync final : public GradSync {
   void reset() noexcept override;
 
  private:
-  SyncTargets targets_;
+  SyncContext targets_;
   Reducer reducer_;
   std::vector<bool> arrived_;
 };

@@ -34,7 +34,7 @@ std::string_view to_string(SyncMode mode) {
 namespace {
 
 /// A hook that compresses sees whole buckets or it sees nothing.
-void check_hook(SyncMode mode, const SyncTargets& targets) {
+void check_hook(SyncMode mode, const SyncContext& targets) {
   const std::string hook = targets.hook.name();
   if (hook == PlainAllReduce().name()) {
     return;
@@ -55,7 +55,7 @@ void check_hook(SyncMode mode, const SyncTargets& targets) {
 
 }  // namespace
 
-std::unique_ptr<GradSync> make_grad_sync(SyncMode mode, SyncTargets targets) {
+std::unique_ptr<GradSync> make_grad_sync(SyncMode mode, SyncContext targets) {
   check_hook(mode, targets);
   switch (mode) {
     case SyncMode::naive:
@@ -88,7 +88,7 @@ std::string missing_text(const std::vector<autograd::Variable>& parameters,
                       "those parameters, or let unused ones be found: --find-unused)");
 }
 
-void check_all_arrived(const SyncTargets& targets, const std::vector<bool>& arrived) {
+void check_all_arrived(const SyncContext& targets, const std::vector<bool>& arrived) {
   const std::string text = missing_text(targets.parameters, arrived, targets.comm.rank());
   if (!text.empty()) {
     throw Error(text);

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "autograd/variable.h"
+#include "dist/comm/communicator.h"
 #include "dist/ddp/bucket.h"
 #include "dist/ddp/bucket_completion.h"
-#include "dist/hooks/comm_hook.h"
-#include "dist/comm/communicator.h"
 #include "dist/ddp/launch_order.h"
+#include "dist/hooks/comm_hook.h"
 
 namespace brigade::dist {
 
@@ -22,7 +22,7 @@ std::string_view to_string(SyncMode mode);
 /// Averages the gradients of one backward over the ranks. The modes differ in nothing but their
 /// GradSync.
 ///
-/// Every contribution already carries the factor 1 / ranks (GradState::leaf_scale), so a sum is the
+/// Every contribution already carries the factor 1 / ranks (GradState::grad_scale), so a sum is the
 /// average. All calls come on the thread of backward().
 class GradSync {
  public:
@@ -32,7 +32,7 @@ class GradSync {
   virtual void on_grad_ready(std::size_t index) = 0;
 
   /// No gradient will come any more. Afterwards the caller's work is ordered behind all collectives
-  /// as BucketSink::backward_ended says.
+  /// as BucketCompletion::backward_ended says.
   virtual void on_backward_end() = 0;
 
   /// A node of backward has run (autograd/hooks.h).
@@ -43,20 +43,20 @@ class GradSync {
 };
 
 /// What a GradSync works on. The references must outlive it.
-struct SyncTargets {
+struct SyncContext {
   const std::vector<autograd::Variable>& parameters;
   const std::vector<Bucket>& buckets;
   Communicator& comm;
   CommHook& hook;
-  BucketSink& sink;
-  /// Every piece of every bucket once, the same on all ranks: in bucket order, until NeedOrder
+  BucketCompletion& sink;
+  /// Every piece of every bucket once, the same on all ranks: in bucket order, until PriorityOrder
   /// knows a better one. Changes between two backwards only.
-  const std::vector<Send>& order;
+  const std::vector<LaunchItem>& order;
 };
 
 /// The one place where a mode is turned into behaviour. `per_param` expects buckets of one
 /// parameter each.
-std::unique_ptr<GradSync> make_grad_sync(SyncMode mode, SyncTargets targets);
+std::unique_ptr<GradSync> make_grad_sync(SyncMode mode, SyncContext targets);
 
 /// What to say of parameters without a gradient: names `rank` and parameters, says what to do.
 /// Empty if all have `arrived`.
@@ -64,6 +64,6 @@ std::string missing_text(const std::vector<autograd::Variable>& parameters,
                          const std::vector<bool>& arrived, int rank);
 
 /// Throws that as an Error unless it is empty.
-void check_all_arrived(const SyncTargets& targets, const std::vector<bool>& arrived);
+void check_all_arrived(const SyncContext& targets, const std::vector<bool>& arrived);
 
 }  // namespace brigade::dist

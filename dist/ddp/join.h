@@ -32,7 +32,7 @@ struct JoinStep {
 ///       if (batch.size() > 0) {
 ///         backward(loss(model(batch)), {.seed = step.seed(batch.size())});
 ///       } else {
-///         data_parallel.mirror_backward();
+///         data_parallel.shadow_backward();
 ///       }
 ///       optimizer.step();                           // on every rank: the parameters stay equal
 ///     }

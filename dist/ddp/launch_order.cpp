@@ -8,8 +8,8 @@
 
 namespace brigade::dist {
 
-std::vector<Send> in_bucket_order(std::span<const std::size_t> pieces_of_bucket) {
-  std::vector<Send> order;
+std::vector<LaunchItem> in_bucket_order(std::span<const std::size_t> pieces_of_bucket) {
+  std::vector<LaunchItem> order;
   for (std::size_t bucket = 0; bucket < pieces_of_bucket.size(); ++bucket) {
     for (std::size_t piece = 0; piece < pieces_of_bucket[bucket]; ++piece) {
       order.push_back({bucket, piece});
@@ -18,7 +18,7 @@ std::vector<Send> in_bucket_order(std::span<const std::size_t> pieces_of_bucket)
   return order;
 }
 
-std::vector<Send> in_order_of_need(std::span<const BucketTimes> buckets) {
+std::vector<LaunchItem> in_order_of_need(std::span<const BucketTimes> buckets) {
   std::vector<std::size_t> coming(buckets.size());  // in the order in which they become ready
   std::iota(coming.begin(), coming.end(), std::size_t{0});
   std::stable_sort(coming.begin(), coming.end(), [&](std::size_t a, std::size_t b) {
@@ -28,7 +28,7 @@ std::vector<Send> in_order_of_need(std::span<const BucketTimes> buckets) {
   using Need = std::pair<std::size_t, std::size_t>;                    // (first parameter, bucket)
   std::priority_queue<Need, std::vector<Need>, std::greater<>> ready;  // the most urgent on top
   std::vector<std::size_t> sent(buckets.size(), 0);  // pieces of each bucket that have left
-  std::vector<Send> order;
+  std::vector<LaunchItem> order;
   double now = 0.0;  // the network is free
   auto next_ready = coming.begin();
   while (next_ready != coming.end() || !ready.empty()) {

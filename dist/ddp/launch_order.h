@@ -9,10 +9,10 @@
 namespace brigade::dist {
 
 /// One collective: piece `piece` of bucket `bucket`.
-struct Send {
+struct LaunchItem {
   std::size_t bucket = 0;
   std::size_t piece = 0;
-  bool operator==(const Send&) const = default;
+  bool operator==(const LaunchItem&) const = default;
 };
 
 /// What the order depends on, for one bucket.
@@ -24,7 +24,7 @@ struct BucketTimes {
 
 /// Bucket after bucket, piece after piece: the order for synchronisation within one step, where all
 /// are waited for anyway.
-std::vector<Send> in_bucket_order(std::span<const std::size_t> pieces_of_bucket);
+std::vector<LaunchItem> in_bucket_order(std::span<const std::size_t> pieces_of_bucket);
 
 /// The order of need: whenever the network is free, the piece leaves which the next forward reads
 /// first among those that are ready then.
@@ -39,6 +39,6 @@ std::vector<Send> in_bucket_order(std::span<const std::size_t> pieces_of_bucket)
 ///
 /// When reality differs from the measured times the order stays: the network then waits a little
 /// for a piece that comes late, or an urgent one waits for what has just begun.
-std::vector<Send> in_order_of_need(std::span<const BucketTimes> buckets);
+std::vector<LaunchItem> in_order_of_need(std::span<const BucketTimes> buckets);
 
 }  // namespace brigade::dist

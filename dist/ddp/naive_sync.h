@@ -9,7 +9,7 @@ namespace brigade::dist {
 /// what everything else is compared with.
 class NaiveSync final : public GradSync {
  public:
-  explicit NaiveSync(SyncTargets targets)
+  explicit NaiveSync(SyncContext targets)
       : targets_(targets), arrived_(targets.parameters.size(), false) {}
 
   /// Only notes who came: naive synchronisation needs no hooks but for the check that nobody is
@@ -19,7 +19,7 @@ class NaiveSync final : public GradSync {
   void reset() noexcept override;
 
  private:
-  SyncTargets targets_;
+  SyncContext targets_;
   std::vector<bool> arrived_;
 };
 

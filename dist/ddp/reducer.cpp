@@ -15,7 +15,7 @@ namespace brigade::dist {
 //
 // What leaves when is `targets_.order`, which is fixed while a backward runs and the same on every
 // rank; `sent_` is how much of it has left in this backward, and therefore what is next.
-Reducer::Reducer(SyncTargets targets)
+Reducer::Reducer(SyncContext targets)
     : targets_(targets),
       bucket_of_(targets.parameters.size()),
       arrived_(targets.parameters.size()) {
@@ -39,7 +39,7 @@ void Reducer::launch_full_buckets() {
   // A full bucket waits here until all before it have left: every rank launches in one order,
   // whatever order its gradients came in.
   while (sent_ < targets_.order.size() && missing_[targets_.order[sent_].bucket] == 0) {
-    const Send& next = targets_.order[sent_++];
+    const LaunchItem& next = targets_.order[sent_++];
     const Bucket& bucket = targets_.buckets[next.bucket];
     const Work work =
         targets_.hook.all_reduce(next.bucket, bucket.pieces[next.piece], targets_.comm);

@@ -10,13 +10,13 @@ namespace brigade::dist {
 /// `overlap`.
 class Reducer final : public GradSync {
  public:
-  explicit Reducer(SyncTargets targets);
+  explicit Reducer(SyncContext targets);
 
   /// Told by autograd/accumulate_grad.cpp that parameter `index` has received its last contribution
   /// of this backward.
   ///
   /// This only counts: the gradient already lies in its slice of the bucket. When a bucket is full,
-  /// it and any full ones right behind it are launched, in SyncTargets::order and not in order of
+  /// it and any full ones right behind it are launched, in SyncContext::order and not in order of
   /// arrival. Collectives are matched by call order alone; were two ranks to finish layers in
   /// different orders, launching on arrival would sum unrelated gradients, or hang.
   ///
@@ -27,7 +27,7 @@ class Reducer final : public GradSync {
 
   void on_node_end() override;
 
-  /// Orders what comes behind the collectives, in the sink's way; see bucket_sink.h.
+  /// Orders what comes behind the collectives, in the sink's way; see bucket_completion.h.
   /// Throws Error, in this step and on this rank, if a bucket never filled; names its missing
   /// parameters.
   void on_backward_end() override;
@@ -40,7 +40,7 @@ class Reducer final : public GradSync {
   void launch_full_buckets();
   void expect_next_backward() noexcept;
 
-  SyncTargets targets_;
+  SyncContext targets_;
   std::vector<std::size_t> bucket_of_;  // parameter -> bucket
 
   // State of one backward.

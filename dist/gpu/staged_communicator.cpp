@@ -146,7 +146,7 @@ class StagedCommunicator final : public Communicator {
     {
       const std::lock_guard lock(host_->mutex);
       host_->queue.emplace_back(
-          [host = host_.get(), work = std::move(work)] { work(host->comm->unordered()); });
+          [host = host_.get(), work = std::move(work)] { work(host->comm->host_collectives()); });
     }
     CUDA_CHECK(cudaLaunchHostFunc(cuda::stream_of(*stream_), work_on_host, host_.get()));
   }

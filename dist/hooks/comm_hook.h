@@ -7,8 +7,8 @@
 
 #include "autograd/variable.h"
 #include "core/error.h"
-#include "dist/ddp/bucket.h"
 #include "dist/comm/communicator.h"
+#include "dist/ddp/bucket.h"
 
 namespace brigade::dist {
 
@@ -35,7 +35,7 @@ class CommHook {
   /// every rank. Called on the thread of backward() in an order that is the same on all ranks;
   /// returns at once. `index` is the place of the piece's bucket, for hooks that keep something per
   /// bucket.
-  virtual Work all_reduce(std::size_t index, const Piece& piece, Communicator& comm) = 0;
+  virtual Work all_reduce(std::size_t index, const Chunk& piece, Communicator& comm) = 0;
 
   /// It remembers nothing, so several DataParallels may have it.
   virtual bool may_be_shared() const { return false; }
@@ -64,7 +64,7 @@ class HookUse {
 class PlainAllReduce final : public CommHook {
  public:
   std::string name() const override { return "none"; }
-  Work all_reduce(std::size_t /*index*/, const Piece& piece, Communicator& comm) override {
+  Work all_reduce(std::size_t /*index*/, const Chunk& piece, Communicator& comm) override {
     return comm.all_reduce(piece.grads, piece.label);
   }
   bool may_be_shared() const override { return true; }

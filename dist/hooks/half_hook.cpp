@@ -64,7 +64,7 @@ void HalfHook::prepare(std::span<const autograd::Variable> /*parameters*/,
   }
 }
 
-Work HalfHook::all_reduce(std::size_t index, const Piece& piece, Communicator& comm) {
+Work HalfHook::all_reduce(std::size_t index, const Chunk& piece, Communicator& comm) {
   return comm.enqueue(piece.grads, piece.label,
                       [chunks = chunks_.at(index)](Collectives& ranks) { chunks->run(ranks); });
 }

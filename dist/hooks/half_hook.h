@@ -32,7 +32,7 @@ class HalfHook final : public CommHook {
   std::string name() const override;
   void prepare(std::span<const autograd::Variable> parameters, std::span<const Bucket> buckets,
                Communicator& comm) override;
-  Work all_reduce(std::size_t index, const Piece& piece, Communicator& comm) override;
+  Work all_reduce(std::size_t index, const Chunk& piece, Communicator& comm) override;
 
  private:
   struct Chunks;

@@ -150,7 +150,7 @@ void PowerSgd::prepare(std::span<const autograd::Variable> parameters,
   }
 }
 
-Work PowerSgd::all_reduce(std::size_t index, const Piece& piece, Communicator& comm) {
+Work PowerSgd::all_reduce(std::size_t index, const Chunk& piece, Communicator& comm) {
   return comm.enqueue(piece.grads, piece.label,
                       [state = states_.at(index)](Collectives& ranks) { state->run(ranks); });
 }

@@ -132,7 +132,7 @@ void TopK::prepare(std::span<const autograd::Variable> /*parameters*/,
   }
 }
 
-Work TopK::all_reduce(std::size_t index, const Piece& piece, Communicator& comm) {
+Work TopK::all_reduce(std::size_t index, const Chunk& piece, Communicator& comm) {
   return comm.enqueue(piece.grads, piece.label,
                       [state = states_.at(index)](Collectives& ranks) { state->run(ranks); });
 }

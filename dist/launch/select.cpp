@@ -6,20 +6,20 @@
 
 #include "core/config.h"
 #include "core/error.h"
-#include "dist/launch/fallback.h"
 #include "dist/algorithms/halving_doubling.h"
 #include "dist/algorithms/hierarchical_all_reduce.h"
-#include "dist/launch/launch.h"
-#include "dist/comm/mpi_communicator.h"
-#include "dist/gpu/nccl_communicator.h"
-#include "dist/launch/placement.h"
 #include "dist/algorithms/ring_all_reduce.h"
+#include "dist/algorithms/tree_all_reduce.h"
+#include "dist/comm/mpi_communicator.h"
+#include "dist/comm/single_process.h"
+#include "dist/gpu/nccl_communicator.h"
+#include "dist/gpu/staged_communicator.h"
+#include "dist/launch/fallback.h"
+#include "dist/launch/launch.h"
+#include "dist/launch/placement.h"
 #include "dist/shared_memory/shared_memory_communicator.h"
 #include "dist/shared_memory/shared_window.h"
-#include "dist/comm/single_process.h"
 #include "dist/sockets/socket_communicator.h"
-#include "dist/gpu/staged_communicator.h"
-#include "dist/algorithms/tree_all_reduce.h"
 
 namespace brigade::dist {
 namespace {

@@ -41,7 +41,7 @@ void UpdateInFlight::finish() noexcept {
 
 void UpdateInFlight::forget_all() noexcept {
   for (const autograd::Variable& parameter : parameters_) {
-    const bool awaited = parameter.await_before_read(nullptr);
+    const bool awaited = parameter.set_pending_write(nullptr);
     all_made_ = all_made_ && !awaited;
   }
 }
@@ -124,7 +124,7 @@ void UpdateInFlight::backward_ended() {
       continue;
     }
     for (const std::size_t index : update.members) {
-      parameters_[index].await_before_read([this, done = update.done] { wait_for_update(done); });
+      parameters_[index].set_pending_write([this, done = update.done] { wait_for_update(done); });
     }
   }
   updates_.clear();

@@ -48,7 +48,7 @@ struct UpdateRecord {
 /// backward does not need its weights any more. The second is not implied by the first: dW is sent
 /// off before dx = dy W is computed from the old W. Hence node_ended(), and an event on the compute
 /// stream that the updates wait for.
-class UpdateInFlight final : public BucketSink {
+class UpdateInFlight final : public BucketCompletion {
  public:
   /// `parameters` as numbered in Bucket::members; these and `comm` must outlive this.
   UpdateInFlight(const std::vector<autograd::Variable>& parameters, Communicator& comm,

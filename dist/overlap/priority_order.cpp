@@ -19,13 +19,13 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-Stream& NeedOrder::compute() const {
+Stream& PriorityOrder::compute() const {
   return compute_stream(buckets_.front().grads.device());
 }
 
-void NeedOrder::backward_begins() {
+void PriorityOrder::backward_begins() {
   if (!planned_ && seen_.size() == kWatched) {
-    order_ = of_rank_zero(comm_, plan());
+    order_ = broadcast_from_rank0(comm_, plan());
     planned_ = true;
     seen_.clear();
     comm_.set_event_times(false);
@@ -40,7 +40,7 @@ void NeedOrder::backward_begins() {
   next_->backward_begins();
 }
 
-void NeedOrder::launched(std::size_t index, const Bucket& bucket, const Work& work) {
+void PriorityOrder::launched(std::size_t index, const Bucket& bucket, const Work& work) {
   if (watching_) {
     seen_.back().ready[index] = compute().record(Timing::on);
     seen_.back().reduced[index] = work.done();
@@ -48,20 +48,20 @@ void NeedOrder::launched(std::size_t index, const Bucket& bucket, const Work& wo
   next_->launched(index, bucket, work);
 }
 
-void NeedOrder::backward_ended() {
+void PriorityOrder::backward_ended() {
   ++backwards_;
   watching_ = false;
   next_->backward_ended();
 }
 
-void NeedOrder::reset() noexcept {
+void PriorityOrder::reset() noexcept {
   if (std::exchange(watching_, false)) {  // else the one that failed was inside no_sync()
     seen_.pop_back();
   }
   next_->reset();
 }
 
-void NeedOrder::buckets_changed() {
+void PriorityOrder::buckets_changed() {
   backwards_ = std::min(backwards_, 1);
   planned_ = false;
   seen_.clear();
@@ -70,7 +70,7 @@ void NeedOrder::buckets_changed() {
 
 // While it was watched buckets left in bucket order, one after the other: the network was busy with
 // bucket b from the moment when b was ready and b - 1 had arrived until b had arrived.
-std::vector<Send> NeedOrder::plan() const {
+std::vector<LaunchItem> PriorityOrder::plan() const {
   const std::size_t count = buckets_.size();
   std::vector<std::vector<double>> ready(count);
   std::vector<double> ms_per_byte;
@@ -97,7 +97,7 @@ std::vector<Send> NeedOrder::plan() const {
     BucketTimes one{
         .ready_ms = median(std::move(ready[b])),
         .first_parameter = *std::min_element(bucket.members.begin(), bucket.members.end())};
-    for (const Piece& piece : bucket.pieces) {
+    for (const Chunk& piece : bucket.pieces) {
       one.piece_ms.push_back(rate * static_cast<double>(piece.grads.nbytes()));
     }
     times.push_back(std::move(one));

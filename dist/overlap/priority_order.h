@@ -10,22 +10,22 @@
 namespace brigade::dist {
 
 /// Watches the first synchronised backwards and then replaces the order in which pieces leave by
-/// the order of need (send_order.h), once. Everything it is told it passes on.
+/// the order of need (launch_order.h), once. Everything it is told it passes on.
 ///
 /// Two backwards go by unwatched: the first, which is cold and may end with a rebuild of the
 /// buckets, and the first after a rebuild. The medians of the next three are planned with. Ranks
 /// measure differently and must send alike: rank 0's plan counts. A later rebuild makes it begin
 /// anew.
-class NeedOrder final : public BucketSink {
+class PriorityOrder final : public BucketCompletion {
  public:
   /// `order` is what this replaces, between two backwards. The references must outlive this.
-  NeedOrder(std::unique_ptr<BucketSink> next, const std::vector<Bucket>& buckets,
-            Communicator& comm, std::vector<Send>& order)
+  PriorityOrder(std::unique_ptr<BucketCompletion> next, const std::vector<Bucket>& buckets,
+                Communicator& comm, std::vector<LaunchItem>& order)
       : next_(std::move(next)), buckets_(buckets), comm_(comm), order_(order) {}
 
-  ~NeedOrder() override { comm_.set_event_times(false); }
-  NeedOrder(const NeedOrder&) = delete;
-  NeedOrder& operator=(const NeedOrder&) = delete;
+  ~PriorityOrder() override { comm_.set_event_times(false); }
+  PriorityOrder(const PriorityOrder&) = delete;
+  PriorityOrder& operator=(const PriorityOrder&) = delete;
 
   /// Collective when the time has come to plan.
   void backward_begins() override;
@@ -43,12 +43,12 @@ class NeedOrder final : public BucketSink {
     std::vector<Event> reduced;  // likewise
   };
   Stream& compute() const;
-  std::vector<Send> plan() const;
+  std::vector<LaunchItem> plan() const;
 
-  std::unique_ptr<BucketSink> next_;
+  std::unique_ptr<BucketCompletion> next_;
   const std::vector<Bucket>& buckets_;
   Communicator& comm_;
-  std::vector<Send>& order_;
+  std::vector<LaunchItem>& order_;
   int backwards_ = 0;  // that have ended
   bool planned_ = false;
   bool watching_ = false;  // the backward that is running

@@ -56,12 +56,12 @@ std::vector<Interface> find_interfaces() {
   return found;
 }
 
-bool has(const Card& card, const Interface& wanted) {
+bool has(const Endpoint& card, const Interface& wanted) {
   const auto known = card.known();
   return std::find(known.begin(), known.end(), wanted) != known.end();
 }
 
-bool in_a_subnet_of(const Card& card, const Interface& theirs) {
+bool in_a_subnet_of(const Endpoint& card, const Interface& theirs) {
   const auto known = card.known();
   return std::any_of(known.begin(), known.end(), [&](const Interface& our) {
     return our.mask == theirs.mask && (our.address & our.mask) == (theirs.address & our.mask);
@@ -70,8 +70,8 @@ bool in_a_subnet_of(const Card& card, const Interface& theirs) {
 
 }  // namespace
 
-Card make_card(std::uint16_t port) {
-  Card card;
+Endpoint make_endpoint(std::uint16_t port) {
+  Endpoint card;
   const std::string machine = machine_identity();
   std::copy_n(machine.begin(), std::min(machine.size(), card.machine.size()), card.machine.begin());
   const std::vector<Interface> interfaces = find_interfaces();
@@ -81,15 +81,15 @@ Card make_card(std::uint16_t port) {
   return card;
 }
 
-std::vector<std::uint32_t> candidates(const Card& mine, const Card& peer,
-                                      std::span<const Card> all) {
+std::vector<std::uint32_t> candidates(const Endpoint& mine, const Endpoint& peer,
+                                      std::span<const Endpoint> all) {
   if (mine.machine == peer.machine) {
     return {htonl(INADDR_LOOPBACK)};
   }
   std::vector<std::uint32_t> near;
   std::vector<std::uint32_t> far;
   for (const Interface& theirs : peer.known()) {
-    const bool claimed_twice = std::any_of(all.begin(), all.end(), [&](const Card& other) {
+    const bool claimed_twice = std::any_of(all.begin(), all.end(), [&](const Endpoint& other) {
       return other.machine != peer.machine && has(other, theirs);
     });
     if (!claimed_twice) {

@@ -17,7 +17,7 @@ struct Interface {
 };
 
 /// What a rank tells the others about itself. Plain bytes, for all_gather.
-struct Card {
+struct Endpoint {
   std::array<char, 128> machine{};  ///< equal for two ranks that reach each other over loopback
   std::array<Interface, 16> interfaces{};
   std::size_t interface_count = 0;
@@ -28,13 +28,13 @@ struct Card {
 
 /// This rank's card: the interfaces that are up, other than loopback, or the one that the
 /// environment variable BRIGADE_SOCKET_IFNAME names. UsageError if there is none of that name.
-Card make_card(std::uint16_t port);
+Endpoint make_endpoint(std::uint16_t port);
 
 /// Where `mine` should look for `peer`, the likeliest address first: loopback on one machine, else
 /// the interfaces in a subnet that both have, then the others. Not those that several machines
 /// claim to have, such as a container bridge. `all`: the cards of all ranks.
-std::vector<std::uint32_t> candidates(const Card& mine, const Card& peer,
-                                      std::span<const Card> all);
+std::vector<std::uint32_t> candidates(const Endpoint& mine, const Endpoint& peer,
+                                      std::span<const Endpoint> all);
 
 /// "10.0.0.1"
 std::string address_text(std::uint32_t address);

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "dist/comm/communicator.h"
 #include "dist/algorithms/ring_all_reduce.h"
+#include "dist/comm/communicator.h"
 #include "dist/sockets/socket_mesh.h"
 
 namespace brigade::dist {

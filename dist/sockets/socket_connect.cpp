@@ -126,7 +126,7 @@ Socket call(const Hello& mine, int peer, const sockaddr_in& where, Clock::time_p
   return {};
 }
 
-Socket call_at_any(const Hello& mine, int peer, const Card& card,
+Socket call_at_any(const Hello& mine, int peer, const Endpoint& card,
                    const std::vector<std::uint32_t>& addresses, Clock::time_point deadline) {
   std::string tried;
   for (const std::uint32_t address : addresses) {
@@ -200,8 +200,8 @@ std::vector<Socket> connect_all(Communicator& control) {
   std::vector<Socket> sockets(static_cast<std::size_t>(control.size()));
   std::uint16_t port = 0;
   const Socket listener = listen_anywhere(control.size(), port);
-  const Card card = make_card(port);
-  const std::vector<Card> cards = all_gather_values(control, card);
+  const Endpoint card = make_endpoint(port);
+  const std::vector<Endpoint> cards = all_gather_values(control, card);
   Hello mine{.job = 0, .rank = control.rank()};
   if (control.rank() == 0) {
     mine.job = std::random_device{}() * (std::uint64_t{1} << 32U) + std::random_device{}();
@@ -210,7 +210,7 @@ std::vector<Socket> connect_all(Communicator& control) {
 
   const Clock::time_point deadline = Clock::now() + kDeadline;
   for (int peer = 0; peer < control.rank(); ++peer) {
-    const Card& theirs = cards[static_cast<std::size_t>(peer)];
+    const Endpoint& theirs = cards[static_cast<std::size_t>(peer)];
     sockets[static_cast<std::size_t>(peer)] =
         call_at_any(mine, peer, theirs, candidates(card, theirs, cards), deadline);
   }

@@ -1,6 +1,6 @@
 #include "nn/data/dataset.h"
 
-namespace brigade::apps {
+namespace brigade::data {
 
 Batch allocate_batch(const Dataset& dataset, std::int64_t samples, Device device) {
   return {
@@ -14,4 +14,4 @@ Batch load_batch(const Dataset& dataset, std::span<const std::int64_t> samples, 
   return {.inputs = batch.inputs.to(device), .targets = batch.targets.to(device)};
 }
 
-}  // namespace brigade::apps
+}  // namespace brigade::data

@@ -7,7 +7,7 @@
 
 #include "core/tensor.h"
 
-namespace brigade::apps {
+namespace brigade::data {
 
 /// Samples to learn from and what is expected for them.
 struct Batch {
@@ -21,7 +21,7 @@ struct Batch {
 };
 
 /// Samples in host memory: the whole set on every rank; which ones a rank uses is
-/// dist::DistributedSampler's business.
+/// DistributedSampler's business.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -58,4 +58,4 @@ Batch allocate_batch(const Dataset& dataset, std::int64_t samples, Device device
 /// Assembles `samples` on the host and moves them to `device`.
 Batch load_batch(const Dataset& dataset, std::span<const std::int64_t> samples, Device device);
 
-}  // namespace brigade::apps
+}  // namespace brigade::data

@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 
-namespace brigade::apps {
+namespace brigade::data {
 
 namespace {
 
@@ -153,4 +153,4 @@ DataSplits load_fashion_mnist(const std::filesystem::path& dir, std::int64_t tra
   return splits;
 }
 
-}  // namespace brigade::apps
+}  // namespace brigade::data

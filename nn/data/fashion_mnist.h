@@ -6,7 +6,7 @@
 
 #include "nn/data/dataset.h"
 
-namespace brigade::apps {
+namespace brigade::data {
 
 /// Bytes in the IDX format of the MNIST files: magic 00 00 08 d, d big-endian extents, the bytes.
 struct IdxFile {
@@ -46,4 +46,4 @@ class ImageDataset final : public Dataset {
 /// all. UsageError with the apt command when files are missing.
 DataSplits load_fashion_mnist(const std::filesystem::path& dir, std::int64_t train_samples);
 
-}  // namespace brigade::apps
+}  // namespace brigade::data

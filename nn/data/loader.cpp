@@ -2,12 +2,12 @@
 
 #include <optional>
 
-#include "core/runtime/context.h"
 #include "core/error.h"
+#include "core/runtime/context.h"
 #include "core/runtime/pinned.h"
 #include "core/runtime/trace.h"
 
-namespace brigade::apps {
+namespace brigade::data {
 
 namespace {
 
@@ -19,7 +19,7 @@ Batch allocate_pinned(const Dataset& data, std::int64_t samples) {
 
 }  // namespace
 
-BatchLoader::BatchLoader(const Dataset& data, dist::DistributedSampler& sampler, Device device,
+BatchLoader::BatchLoader(const Dataset& data, DistributedSampler& sampler, Device device,
                          Prefetch prefetch)
     : data_(data),
       sampler_(sampler),
@@ -112,4 +112,4 @@ void BatchLoader::fill(Buffers& buffers, std::int64_t step, const Event& device_
   buffers.copied = copies_ ? copies_->record() : Event();
 }
 
-}  // namespace brigade::apps
+}  // namespace brigade::data

@@ -4,11 +4,11 @@
 #include <memory>
 #include <vector>
 
-#include "nn/data/dataset.h"
 #include "core/runtime/stream.h"
+#include "nn/data/dataset.h"
 #include "nn/data/sampler.h"
 
-namespace brigade::apps {
+namespace brigade::data {
 
 /// Whether a BatchLoader works one step ahead, on a thread of its own.
 enum class Prefetch : bool { off, on };
@@ -24,8 +24,7 @@ class BatchLoader {
  public:
   /// The references must outlive it. From here on the sampler's epochs and micro-batches belong to
   /// the loader; its sizes (steps_per_epoch, global_samples) stay everyone's.
-  BatchLoader(const Dataset& data, dist::DistributedSampler& sampler, Device device,
-              Prefetch prefetch);
+  BatchLoader(const Dataset& data, DistributedSampler& sampler, Device device, Prefetch prefetch);
   ~BatchLoader();
   BatchLoader(const BatchLoader&) = delete;
   BatchLoader& operator=(const BatchLoader&) = delete;
@@ -49,7 +48,7 @@ class BatchLoader {
   void fill(Buffers& buffers, std::int64_t step, const Event& device_is_free);
 
   const Dataset& data_;
-  dist::DistributedSampler& sampler_;
+  DistributedSampler& sampler_;
   Device device_;
   Prefetch prefetch_;
   std::vector<Buffers> buffers_;
@@ -58,4 +57,4 @@ class BatchLoader {
   std::unique_ptr<Stream> reader_;  // last: its thread uses everything above
 };
 
-}  // namespace brigade::apps
+}  // namespace brigade::data

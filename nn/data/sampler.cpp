@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/random.h"
 
-namespace brigade::dist {
+namespace brigade::data {
 namespace {
 
 /// Start of part `part` when `count` things are divided into `parts` parts that differ by at most
@@ -92,4 +92,4 @@ std::span<const std::int64_t> DistributedSampler::micro_batch(std::int64_t step,
   return {order_.data() + offset, static_cast<std::size_t>(end - begin)};
 }
 
-}  // namespace brigade::dist
+}  // namespace brigade::data

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace brigade::dist {
+namespace brigade::data {
 
 /// How one global batch is cut: `accum` micro-batches, each divided among `ranks` ranks, `batch`
 /// samples per piece.
@@ -67,4 +67,4 @@ class DistributedSampler {
   std::vector<std::int64_t> order_;
 };
 
-}  // namespace brigade::dist
+}  // namespace brigade::data

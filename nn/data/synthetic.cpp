@@ -7,7 +7,7 @@
 #include "core/ops.h"
 #include "core/random.h"
 
-namespace brigade::apps {
+namespace brigade::data {
 
 namespace {
 
@@ -92,4 +92,4 @@ DataSplits make_synthetic(SyntheticDataset::Options options, std::int64_t train_
   return {"synthetic", std::move(train), std::make_unique<SyntheticDataset>(options)};
 }
 
-}  // namespace brigade::apps
+}  // namespace brigade::data

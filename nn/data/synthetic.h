@@ -5,7 +5,7 @@
 
 #include "nn/data/dataset.h"
 
-namespace brigade::apps {
+namespace brigade::data {
 
 /// A made-up task that needs no files and that a network can learn: inputs are uniform in (-√3,
 /// √3), so of variance 1, and a fixed random network with one hidden layer, the teacher, gives the
@@ -54,4 +54,4 @@ class SyntheticDataset final : public Dataset {
 /// `train_samples` to learn from and 1024 others to be tested on.
 DataSplits make_synthetic(SyntheticDataset::Options options, std::int64_t train_samples);
 
-}  // namespace brigade::apps
+}  // namespace brigade::data

@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "apps/training/model.h"
-#include "nn/data/synthetic.h"
 #include "apps/training/trainer.h"
+#include "nn/data/synthetic.h"
 #include "nn/linear.h"
 #include "optim/sgd.h"
 #include "tests/support/thread_world.h"
@@ -46,7 +46,7 @@ double hidden_fraction(dist::SyncMode mode) {
   test::thread_world(2, [&](dist::Communicator& comm) {
     const dist::LinkModel slow{.alpha_us = 0.0, .gbps = kLayerBytes / 3e6};
     comm.emulate_link(slow);
-    const DataSplits data = make_synthetic({.in = kWidth, .out = kWidth}, 64);
+    const data::DataSplits data = data::make_synthetic({.in = kWidth, .out = kWidth}, 64);
     nn::Sequential model;
     for (std::uint32_t layer = 0; layer < kLayers; ++layer) {
       model.append(std::make_unique<nn::Linear>(nn::Linear::Options{
@@ -57,7 +57,7 @@ double hidden_fraction(dist::SyncMode mode) {
     dist::DataParallel data_parallel(model.parameters(), comm,
                                      {.mode = mode, .bucket_bytes = kLayerBytes});
     optim::SGD optimizer(data_parallel.parameters(), {.lr = 0.01});
-    dist::DistributedSampler sampler(64, {4, 1, comm.size(), comm.rank()}, 3, true);
+    data::DistributedSampler sampler(64, {4, 1, comm.size(), comm.rank()}, 3, true);
     Trainer trainer(
         {model, *loss, optimizer, data_parallel, sampler, *data.train, kCpu, false, true, {}});
     for (std::int64_t step = 0; step < 8; ++step) {

@@ -6,8 +6,8 @@
 #include "autograd/functions/linear.h"
 #include "autograd/functions/mse_loss.h"
 #include "autograd/functions/scale.h"
-#include "core/runtime/context.h"
 #include "core/ops.h"
+#include "core/runtime/context.h"
 #include "tests/autograd/probe.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/tensors.h"
@@ -118,7 +118,7 @@ TEST(Accumulation, GivesNothingToAnInputThatRequiresNoGradient) {
 
 TEST(Accumulation, ScalesEveryContributionToALeafByItsLeafScale) {
   const Variable w = scalar_leaf(2);
-  w.grad_state()->leaf_scale = 0.25;
+  w.grad_state()->grad_scale = 0.25;
   backward(add(w, scale(w, 3)));
   EXPECT_EQ(grad_of(w), 1.0);
   backward(scale(w, 4));
@@ -127,7 +127,7 @@ TEST(Accumulation, ScalesEveryContributionToALeafByItsLeafScale) {
 
 TEST(Accumulation, DoesNotScaleIntermediateGradients) {
   const Variable w = scalar_leaf(2);
-  w.grad_state()->leaf_scale = 0.5;
+  w.grad_state()->grad_scale = 0.5;
   const Variable h = scale(w, 3);
   double seen = 0.0;
   const HookHandle handle = h.add_hook([&](const Tensor& grad) {

@@ -159,7 +159,7 @@ TEST(Gradient, WithoutSamplesIsZero) {
 class ForgetfulNode final : public Node {
  public:
   const char* name() const override { return "forgetful"; }
-  void backward(const Tensor& dy, Gradients& grads) override {
+  void backward(const Tensor& dy, GradWriter& grads) override {
     grads.write(0, [&](Tensor& dx, Scale scale) {
       ops::axpby(dy, {.alpha = 0.99 * scale.alpha, .beta = scale.beta}, dx);
     });

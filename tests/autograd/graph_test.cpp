@@ -20,7 +20,7 @@ class CarelessNode final : public Node {
  public:
   explicit CarelessNode(int times) : times_(times) {}
   const char* name() const override { return "careless"; }
-  void backward(const Tensor& /*dy*/, Gradients& grads) override {
+  void backward(const Tensor& /*dy*/, GradWriter& grads) override {
     for (int i = 0; i < times_; ++i) {
       grads.write(0, [](Tensor& dx, Scale /*scale*/) { dx.zero(); });
     }

@@ -9,8 +9,8 @@
 #include "autograd/functions/mse_loss.h"
 #include "autograd/functions/scale.h"
 #include "autograd/replay.h"
-#include "core/runtime/context.h"
 #include "core/ops.h"
+#include "core/runtime/context.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/tensors.h"
 

@@ -175,7 +175,7 @@ TEST(GradListener, HearsThatANodeHasRunAfterAllItsGradients) {
 TEST(Variable, WaitsForWhoeverStillWritesItBeforeItIsReadAndOnlyThen) {
   const Variable w = scalar_leaf(1);
   int waits = 0;
-  w.await_before_read([&] { ++waits; });
+  w.set_pending_write([&] { ++waits; });
   static_cast<void>(w.shape());
   w.zero_grad();
   EXPECT_EQ(waits, 0);

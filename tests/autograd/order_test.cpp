@@ -82,7 +82,7 @@ TEST(BackwardOrder, LinearMakesWhatTheNetworkWaitsForBeforeWhatOnlyThisRankWaits
 class TwoAtOnceNode final : public Node {
  public:
   const char* name() const override { return "two at once"; }
-  void backward(const Tensor& dy, Gradients& grads) override {
+  void backward(const Tensor& dy, GradWriter& grads) override {
     grads.write(1, [&](Tensor& db, Scale db_scale) {
       grads.write(0, [&](Tensor& da, Scale da_scale) {
         ops::axpby(dy, da_scale, da);

@@ -13,7 +13,7 @@ class ProbeNode final : public Node {
   ProbeNode(EventLog& log, std::string name) : log_(log), name_(std::move(name)) {}
   const char* name() const override { return name_.c_str(); }
 
-  void backward(const Tensor& dy, Gradients& grads) override {
+  void backward(const Tensor& dy, GradWriter& grads) override {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       grads.write(i, [&](Tensor& dx, Scale scale) {
         log_.push_back(name_ + ":" + std::to_string(i));

@@ -21,7 +21,7 @@ class MaskedNode final : public Node {
  public:
   MaskedNode(EventLog& log, Tensor y) : log_(log), mask_{.y = std::move(y), .bits = {}} {}
   const char* name() const override { return "masked"; }
-  void backward(const Tensor& dy, Gradients& grads) override {
+  void backward(const Tensor& dy, GradWriter& grads) override {
     log_.emplace_back(grads.dy_is_masked() ? "came masked" : "masks");
     grads.write(0, [&](Tensor& dx, Scale scale) { ops::axpby(dy, scale, dx); });
   }
@@ -38,7 +38,7 @@ class TakingNode final : public Node {
  public:
   TakingNode(EventLog& log, bool fails) : log_(log), fails_(fails) {}
   const char* name() const override { return "taking"; }
-  void backward(const Tensor& dy, Gradients& grads) override {
+  void backward(const Tensor& dy, GradWriter& grads) override {
     const ReluMask* mask = grads.take_mask(0);
     log_.emplace_back(mask == nullptr ? "took none" : "took");
     BRIGADE_CHECK(!fails_, "taking: fails");

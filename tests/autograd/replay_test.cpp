@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "autograd/functions/mse_loss.h"
-#include "core/runtime/context.h"
 #include "core/ops.h"
+#include "core/runtime/context.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/autograd/probe.h"

@@ -3,8 +3,8 @@
 
 #include "autograd/functions/mse_loss.h"
 #include "autograd/replay.h"
-#include "core/runtime/context.h"
 #include "core/ops.h"
+#include "core/runtime/context.h"
 #include "tests/autograd/probe.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/small_model.h"

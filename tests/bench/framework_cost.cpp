@@ -17,7 +17,7 @@ namespace {
 class IdleNode final : public autograd::Node {
  public:
   const char* name() const override { return "idle"; }
-  void backward(const Tensor& /*dy*/, autograd::Gradients& grads) override {
+  void backward(const Tensor& /*dy*/, autograd::GradWriter& grads) override {
     grads.write(1, [](Tensor& /*dw*/, Scale /*scale*/) {});
     grads.write(0, [](Tensor& /*dx*/, Scale /*scale*/) {});
   }

@@ -10,11 +10,11 @@
 #include <ctime>
 #include <vector>
 
-#include "core/runtime/context.h"
 #include "core/cpu/blas_private.h"
 #include "core/cpu/onednn_private.h"
 #include "core/cpu/threads.h"
 #include "core/ops.h"
+#include "core/runtime/context.h"
 #include "tests/bench/run_measurement.h"
 
 namespace brigade {

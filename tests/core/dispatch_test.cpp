@@ -4,8 +4,8 @@
 
 #include <type_traits>
 
-#include "core/runtime/context.h"
 #include "core/dtype.h"
+#include "core/runtime/context.h"
 #include "tests/support/expect_error.h"
 
 namespace brigade {

@@ -187,7 +187,7 @@ TEST_F(InputBackwardChoice, IsNotAskedForWithOneOutput) {
 class TakingNode final : public autograd::Node {
  public:
   const char* name() const override { return "taking"; }
-  void backward(const Tensor& dy, autograd::Gradients& grads) override {
+  void backward(const Tensor& dy, autograd::GradWriter& grads) override {
     took = grads.take_mask(0) != nullptr;
     grads.write(0, [&](Tensor& dx, Scale) { ops::fill(dy.item(), dx); });
   }

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/cuda/blas_workspace.h"
 #include "core/runtime/allocator.h"
 #include "core/runtime/context.h"
-#include "core/cuda/blas_workspace.h"
 #include "core/runtime/pinned.h"
 #include "core/runtime/recording.h"
 #include "tests/gpu/gpu_test.h"

@@ -1,6 +1,6 @@
 // Ranks that are threads, each with a GPU of its own.
-#include "core/runtime/context.h"
 #include "core/error.h"
+#include "core/runtime/context.h"
 #include "dist/gpu/nccl_communicator.h"
 #include "tests/gpu/two_gpus.h"
 #include "tests/support/thread_world.h"

@@ -6,8 +6,8 @@
 #include <memory>
 #include <thread>
 
-#include "core/runtime/context.h"
 #include "core/error.h"
+#include "core/runtime/context.h"
 #include "dist/gpu/staged_communicator.h"
 #include "tests/gpu/gpu_test.h"
 #include "tests/support/expect_error.h"

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <thread>
 
-#include "core/runtime/context.h"
 #include "core/dispatch.h"
+#include "core/runtime/context.h"
 #include "core/runtime/pinned.h"
 #include "core/runtime/stream.h"
 #include "tests/gpu/gpu_test.h"

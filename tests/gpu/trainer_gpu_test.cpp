@@ -1,8 +1,8 @@
 // The Trainer on a GPU: losses that arrive on the host while it goes on.
 #include "apps/training/model.h"
-#include "nn/data/synthetic.h"
 #include "apps/training/trainer.h"
 #include "dist/comm/single_process.h"
+#include "nn/data/synthetic.h"
 #include "optim/adam.h"
 #include "tests/gpu/gpu_test.h"
 
@@ -14,13 +14,13 @@ class TrainerOnGpu : public GpuTest {
   /// Of many more steps than the device keeps losses of. Every fourth has fewer samples: it is not
   /// replayed.
   static std::vector<double> losses(Device device, bool replay) {
-    const DataSplits data = make_synthetic({.in = 5, .out = 3}, 40);
+    const data::DataSplits data = data::make_synthetic({.in = 5, .out = 3}, 40);
     const auto model = make_mlp({{5, 8, 3}, true}, 0, device);
     const auto loss = make_loss("mse");
     dist::SingleProcessCommunicator comm(device);
     dist::DataParallel data_parallel(model->parameters(), comm, {});
     optim::Adam optimizer(data_parallel.parameters(), {});
-    dist::DistributedSampler sampler(40, {12, 1, comm.size(), comm.rank()}, 3, true);
+    data::DistributedSampler sampler(40, {12, 1, comm.size(), comm.rank()}, 3, true);
     Trainer trainer({.model = *model,
                      .loss = *loss,
                      .optimizer = optimizer,
@@ -28,7 +28,7 @@ class TrainerOnGpu : public GpuTest {
                      .sampler = sampler,
                      .data = *data.train,
                      .device = device,
-                     .prefetch = Prefetch::on,
+                     .prefetch = data::Prefetch::on,
                      .replay = replay});
     constexpr std::int64_t kSteps = 150;
     for (std::int64_t step = 0; step < kSteps; ++step) {

@@ -8,8 +8,8 @@
 #include "autograd/engine.h"
 #include "autograd/functions/mse_loss.h"
 #include "autograd/replay.h"
-#include "dist/ddp/data_parallel.h"
 #include "dist/comm/single_process.h"
+#include "dist/ddp/data_parallel.h"
 #include "dist/overlap/bucket_optimizer.h"
 #include "nn/mse_loss.h"
 #include "optim/adam.h"
@@ -74,7 +74,7 @@ TEST_F(UpdateInFlightOnGpu, HasTheBitsOfStepsAfterBackwardWithAdam) {
 class FailsHalfway final : public CommHook {
  public:
   std::string name() const override { return "fails halfway"; }
-  Work all_reduce(std::size_t /*index*/, const Piece& piece, Communicator& comm) override {
+  Work all_reduce(std::size_t /*index*/, const Chunk& piece, Communicator& comm) override {
     return comm.enqueue(piece.grads, piece.label, [this, grads = piece.grads](Collectives& ranks) {
       ranks.sum(grads);
       BRIGADE_CHECK(!fails, "the hook fails");

@@ -2,8 +2,8 @@
 // union.
 #include <gmock/gmock.h>
 
-#include "dist/launch/launch.h"
 #include "dist/comm/mpi_communicator.h"
+#include "dist/launch/launch.h"
 #include "tests/support/small_training.h"
 #include "tests/support/uneven_training.h"
 

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <mpi.h>
 
-#include "dist/launch/launch.h"
 #include "dist/comm/mpi_communicator.h"
 #include "dist/comm/single_process.h"
+#include "dist/launch/launch.h"
 #include "tests/support/small_training.h"
 
 namespace {

@@ -1,8 +1,8 @@
 // Run under mpirun with 2, 3 or 4 ranks: our own algorithms over sockets between processes.
 #include <gmock/gmock.h>
 
-#include "dist/launch/launch.h"
 #include "dist/comm/single_process.h"
+#include "dist/launch/launch.h"
 #include "tests/support/all_reduces.h"
 #include "tests/support/small_training.h"
 

@@ -93,7 +93,7 @@ TEST(ClipGradNorm, AddsUpInTheOrderOfTheListWhereverTheParametersLie) {
     parameter.grad_state()->filled = true;
     expected.push_back(parameter.data().bytes());
   }
-  for (const SpanPart& part : optimizer.parts()) {
+  for (const ParamRange& part : optimizer.parts()) {
     places.push_back(part.data.bytes());
   }
   EXPECT_EQ(places, expected);

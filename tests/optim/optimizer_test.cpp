@@ -5,9 +5,9 @@
 
 #include "autograd/engine.h"
 #include "autograd/functions/scale.h"
-#include "core/runtime/context.h"
 #include "core/error.h"
 #include "core/ops.h"
+#include "core/runtime/context.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/support/expect_error.h"
@@ -56,7 +56,7 @@ class Stubborn final : public Optimizer {
   bool fails = false;
 
  protected:
-  void update(const SpanPart& part) override {
+  void update(const ParamRange& part) override {
     BRIGADE_CHECK(!fails, "will not");
     Tensor weights = part.data;
     ops::axpby(part.grad, {.alpha = -1.0, .beta = 1.0}, weights);

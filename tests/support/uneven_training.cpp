@@ -81,7 +81,7 @@ std::vector<float> train_on_uneven_shards(dist::Communicator& comm, const Uneven
     if (rows.count > 0) {
       backward_on(*model, inputs(rows), targets(rows), step.seed(rows.count));
     } else {
-      parallel.mirror_backward();
+      parallel.shadow_backward();
     }
   };
   for (int pass = 0; pass < kPasses; ++pass) {

@@ -104,7 +104,7 @@ void compare(dist::Communicator& comm, Recorder& trace) {
   const std::uint64_t ours = train(*model, comm, 1.0 / comm.size(), trace);
   check_weights(model->parameters(), comm, comm.size());
 
-  const auto same_model = make_model();  // the library divides by N itself: leaf_scale, variable.h
+  const auto same_model = make_model();  // the library divides by N itself: grad_scale, variable.h
   const dist::DataParallel parallel(same_model->parameters(), comm, {.bucket_bytes = kCapBytes});
   const std::uint64_t theirs = train(*same_model, comm, 1.0, trace);
   say(comm, "collectives per step: {} here, {} in dist::DataParallel", ours, theirs);

@@ -226,7 +226,7 @@ TEST(Options, UnusedParametersAreRefusedFoundOrFoundOnce) {
 TEST(Options, UnevenBatchesAreJoinedDroppedOrPadded) {
   EXPECT_EQ(parsed({}).uneven, "join");
   const Options o = parsed({"--uneven", "pad"});
-  EXPECT_EQ(dist::parse_uneven(o.uneven), dist::Uneven::pad);
+  EXPECT_EQ(data::parse_uneven(o.uneven), data::Uneven::pad);
   EXPECT_THAT(o.agreement(), ::testing::Contains("--uneven pad"));
   EXPECT_THAT(complaint({"--uneven", "dorp"}), HasSubstr("did you mean drop?"));
 }

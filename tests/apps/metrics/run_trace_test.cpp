@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "apps/report/chrome_trace.h"
 #include "apps/metrics/step_recorder.h"
+#include "apps/report/chrome_trace.h"
 #include "core/runtime/context.h"
 #include "tests/support/thread_world.h"
 

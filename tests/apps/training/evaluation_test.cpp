@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "apps/training/evaluate.h"
-#include "nn/data/fashion_mnist.h"
 #include "apps/training/model.h"
+#include "nn/data/fashion_mnist.h"
 #include "tests/support/program_run.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thread_world.h"
@@ -43,8 +43,8 @@ std::vector<double> linear(const std::vector<float>& w, const std::vector<float>
 
 /// Sample by sample in double, from the bytes of the t10k files.
 Evaluation by_hand() {
-  const IdxFile images = read_idx(kTiny / "t10k-images-idx3-ubyte.gz", 3);
-  const IdxFile labels = read_idx(kTiny / "t10k-labels-idx1-ubyte.gz", 1);
+  const data::IdxFile images = data::read_idx(kTiny / "t10k-images-idx3-ubyte.gz", 3);
+  const data::IdxFile labels = data::read_idx(kTiny / "t10k-labels-idx1-ubyte.gz", 1);
   std::vector<std::vector<float>> weights;
   for (const autograd::Variable& parameter : fixture_model()->parameters()) {
     weights.push_back(parameter.data().to_vector<float>());
@@ -76,7 +76,7 @@ Evaluation by_hand() {
 // 64 samples: 10 steps of one rank and 4 of three, the last ones smaller.
 TEST(Evaluate, IsTheMeanOverAllSamplesHoweverTheyAreCut) {
   const Evaluation expected = by_hand();
-  const DataSplits data = load_fashion_mnist(kTiny, 0);
+  const data::DataSplits data = data::load_fashion_mnist(kTiny, 0);
   ASSERT_EQ(data.test->size(), 64);
   for (const int ranks : {1, 3}) {
     test::thread_world(ranks, [&](dist::Communicator& comm) {

@@ -28,7 +28,7 @@ constexpr std::int64_t kSamples = 8;
 constexpr std::int64_t kBatch = 4;
 
 /// Samples that are all alike, of the class that `label` says whenever some are read.
-class OneClass final : public Dataset {
+class OneClass final : public data::Dataset {
  public:
   explicit OneClass(std::function<std::int64_t()> label) : label_(std::move(label)) {}
 
@@ -37,7 +37,7 @@ class OneClass final : public Dataset {
   std::int64_t output_width() const override { return 2; }
   std::size_t nbytes() const override { return 0; }
   bool classes() const override { return true; }
-  void read(std::span<const std::int64_t> samples, const Batch& batch) const override {
+  void read(std::span<const std::int64_t> samples, const data::Batch& batch) const override {
     batch.inputs.zero();
     std::fill_n(batch.targets.data<std::int64_t>(), samples.size(), label_());
   }
@@ -74,7 +74,7 @@ Told run(const RunInfo& info, double lr, std::function<std::int64_t()> label,
   const auto loss = make_loss("cross_entropy");
   dist::DataParallel data_parallel(model->parameters(), comm, {});
   optim::SGD optimizer(data_parallel.parameters(), {.lr = lr});
-  dist::DistributedSampler sampler(kSamples, info.geometry, /*seed=*/0, /*shuffle=*/false);
+  data::DistributedSampler sampler(kSamples, info.geometry, /*seed=*/0, /*shuffle=*/false);
   const TemporaryDirectory directory;
   MetricsFile metrics(directory / "metrics.jsonl");
   const Console console(true, Console::Target::out, "never");

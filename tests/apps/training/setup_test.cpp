@@ -24,10 +24,10 @@ TEST(Setup, SaysThatMatrixProductsAreTf32s) {
 
 TEST(Setup, OneRankUpdatesInBackwardWhereNothingNeedsGradients) {
   Options plain;
-  EXPECT_TRUE(decided(plain, 1).updates_in_backward);
-  EXPECT_FALSE(decided(plain, 2).updates_in_backward) << "the others' gradients come later";
+  EXPECT_TRUE(resolve_auto(plain, 1).updates_in_backward);
+  EXPECT_FALSE(resolve_auto(plain, 2).updates_in_backward) << "the others' gradients come later";
   plain.fused_update = "off";
-  EXPECT_FALSE(decided(plain, 1).updates_in_backward);
+  EXPECT_FALSE(resolve_auto(plain, 1).updates_in_backward);
   const std::vector<void (*)(Options&)> obstacles{
       [](Options& o) { o.optimizer = "adam"; }, [](Options& o) { o.momentum = 0.9; },
       [](Options& o) { o.accum = 2; },          [](Options& o) { o.optimizer_overlap = true; },
@@ -37,7 +37,7 @@ TEST(Setup, OneRankUpdatesInBackwardWhereNothingNeedsGradients) {
   for (std::size_t i = 0; i < obstacles.size(); ++i) {
     Options options;
     obstacles[i](options);
-    EXPECT_FALSE(decided(options, 1).updates_in_backward) << i;
+    EXPECT_FALSE(resolve_auto(options, 1).updates_in_backward) << i;
   }
 }
 

@@ -7,10 +7,10 @@
 
 #include "apps/training/evaluate.h"
 #include "apps/training/model.h"
-#include "nn/data/synthetic.h"
-#include "core/runtime/context.h"
 #include "core/error.h"
+#include "core/runtime/context.h"
 #include "dist/comm/single_process.h"
+#include "nn/data/synthetic.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/support/thread_world.h"
@@ -32,7 +32,7 @@ struct Setup {
   bool deferred_sync = false;
   double lr = 0.1;
   double clip_norm = 0.0;
-  Prefetch prefetch = Prefetch::off;
+  data::Prefetch prefetch = data::Prefetch::off;
   std::int64_t epochs = 2;
   std::int64_t steps_per_look = 3;  // at the losses
 };
@@ -42,15 +42,15 @@ Outcome train(const Setup& setup) {
   Outcome outcome;
   std::mutex mutex;
   test::thread_world(setup.ranks, [&](dist::Communicator& comm) {
-    SyntheticDataset::Options options;
+    data::SyntheticDataset::Options options;
     options.in = 5;
     options.out = 3;
-    const DataSplits data = make_synthetic(options, 40);
+    const data::DataSplits data = data::make_synthetic(options, 40);
     const auto model = make_mlp({{5, 8, 3}, true}, 0, kCpu);
     const auto loss = make_loss("mse");
     dist::DataParallel data_parallel(model->parameters(), comm, {.mode = setup.mode});
     optim::SGD optimizer(data_parallel.parameters(), {.lr = setup.lr, .momentum = 0.9});
-    dist::DistributedSampler sampler(40, {setup.batch, setup.accum, comm.size(), comm.rank()},
+    data::DistributedSampler sampler(40, {setup.batch, setup.accum, comm.size(), comm.rank()},
                                      /*seed=*/3, /*shuffle=*/true);
     Trainer trainer({.model = *model,
                      .loss = *loss,
@@ -122,9 +122,9 @@ TEST(Trainer, ClipsTheAverageNotEachRanksShare) {
 }
 
 /// Some samples of another data set, in the order given.
-class Chosen final : public Dataset {
+class Chosen final : public data::Dataset {
  public:
-  Chosen(const Dataset& all, std::vector<std::int64_t> samples)
+  Chosen(const data::Dataset& all, std::vector<std::int64_t> samples)
       : all_(all), samples_(std::move(samples)) {}
 
   std::int64_t size() const override { return static_cast<std::int64_t>(samples_.size()); }
@@ -132,7 +132,7 @@ class Chosen final : public Dataset {
   std::int64_t output_width() const override { return all_.output_width(); }
   std::size_t nbytes() const override { return all_.nbytes(); }
   bool classes() const override { return all_.classes(); }
-  void read(std::span<const std::int64_t> samples, const Batch& batch) const override {
+  void read(std::span<const std::int64_t> samples, const data::Batch& batch) const override {
     std::vector<std::int64_t> mine;
     for (const std::int64_t sample : samples) {
       mine.push_back(samples_[static_cast<std::size_t>(sample)]);
@@ -141,19 +141,19 @@ class Chosen final : public Dataset {
   }
 
  private:
-  const Dataset& all_;
+  const data::Dataset& all_;
   std::vector<std::int64_t> samples_;
 };
 
 /// An epoch in the order of the file; a step has `accum` micro-batches of `batch` samples per rank.
-std::vector<float> weights_after_an_epoch(const Dataset& data, std::int64_t batch,
+std::vector<float> weights_after_an_epoch(const data::Dataset& data, std::int64_t batch,
                                           std::int64_t accum, bool never_sync,
                                           dist::Communicator& comm) {
   const auto model = make_mlp({{5, 8, 3}, true}, 0, kCpu);
   const auto loss = make_loss("mse");
   dist::DataParallel data_parallel(model->parameters(), comm, {});
   optim::SGD optimizer(data_parallel.parameters(), {.lr = 0.1, .momentum = 0.9});
-  dist::DistributedSampler sampler(data.size(), {batch, accum, comm.size(), comm.rank()}, 0, false);
+  data::DistributedSampler sampler(data.size(), {batch, accum, comm.size(), comm.rank()}, 0, false);
   Trainer trainer({.model = *model,
                    .loss = *loss,
                    .optimizer = optimizer,
@@ -169,10 +169,10 @@ std::vector<float> weights_after_an_epoch(const Dataset& data, std::int64_t batc
 }
 
 TEST(Trainer, WithoutSynchronisationEachRankTrainsAsIfItWereAlone) {
-  const DataSplits data = make_synthetic({.in = 5, .out = 3}, 41);
+  const data::DataSplits data = data::make_synthetic({.in = 5, .out = 3}, 41);
   test::thread_world(2, [&](dist::Communicator& comm) {
     // 2 ranks of 2 x 3 samples: steps of 12, 12, 12 and 5, of which rank 0 has 2 and rank 1 has 3.
-    dist::DistributedSampler sampler(41, {3, 2, comm.size(), comm.rank()}, 0, false);
+    data::DistributedSampler sampler(41, {3, 2, comm.size(), comm.rank()}, 0, false);
     sampler.set_epoch(0);
     std::vector<std::int64_t> mine;
     for (std::int64_t step = 0; step < sampler.steps_per_epoch(); ++step) {
@@ -208,7 +208,7 @@ TEST(Trainer, ReadingAheadChangesNoBit) {
   for (const std::int64_t accum : {1, 3}) {
     const Outcome inline_read = train({.ranks = 2, .batch = 6 / accum, .accum = accum});
     const Outcome ahead =
-        train({.ranks = 2, .batch = 6 / accum, .accum = accum, .prefetch = Prefetch::on});
+        train({.ranks = 2, .batch = 6 / accum, .accum = accum, .prefetch = data::Prefetch::on});
     EXPECT_EQ(ahead.losses, inline_read.losses);
     EXPECT_EQ(ahead.weights, inline_read.weights);
   }
@@ -218,12 +218,12 @@ TEST(Trainer, ASteadyStepAllocatesNothingInAnyMode) {
   for (const dist::SyncMode mode : {dist::SyncMode::naive, dist::SyncMode::flat,
                                     dist::SyncMode::per_param, dist::SyncMode::overlap}) {
     test::thread_world(2, [&](dist::Communicator& comm) {
-      const DataSplits data = make_synthetic({.in = 5, .out = 3}, 64);
+      const data::DataSplits data = data::make_synthetic({.in = 5, .out = 3}, 64);
       const auto model = make_mlp({{5, 8, 8, 3}, true}, 0, kCpu);
       const auto loss = make_loss("mse");
       dist::DataParallel data_parallel(model->parameters(), comm, {.mode = mode});
       optim::Adam optimizer(data_parallel.parameters(), {});
-      dist::DistributedSampler sampler(64, {4, 2, comm.size(), comm.rank()}, 3, true);
+      data::DistributedSampler sampler(64, {4, 2, comm.size(), comm.rank()}, 3, true);
       Trainer trainer({*model, *loss, optimizer, data_parallel, sampler, *data.train, kCpu, true});
       const auto allocator = Context::current().allocator(kCpu);
       trainer.step(0);

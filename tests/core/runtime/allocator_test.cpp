@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "core/config.h"
-#include "core/runtime/context.h"
 #include "core/error.h"
+#include "core/runtime/context.h"
 #include "core/tensor.h"
 
 namespace brigade {

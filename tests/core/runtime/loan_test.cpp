@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "core/config.h"
-#include "core/runtime/context.h"
 #include "core/error.h"
 #include "core/ops.h"
+#include "core/runtime/context.h"
 #include "core/runtime/recording.h"
 #include "tests/support/tensors.h"
 

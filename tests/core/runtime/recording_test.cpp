@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include "core/runtime/context.h"
 #include "core/ops.h"
+#include "core/runtime/context.h"
 #include "tests/support/expect_error.h"
 
 namespace brigade {

@@ -8,9 +8,9 @@
 #include "autograd/functions/mse_loss.h"
 #include "autograd/replay.h"
 #include "core/runtime/context.h"
+#include "dist/comm/single_process.h"
 #include "dist/ddp/data_parallel.h"
 #include "dist/hooks/power_sgd.h"
-#include "dist/comm/single_process.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/support/fake_communicator.h"
@@ -43,7 +43,7 @@ std::vector<autograd::Variable> wrong_way_round(const nn::Module& model) {
   return parameters;
 }
 
-TEST(ReadyOrder, RebuildsOnceFromTheFirstBackward) {
+TEST(BucketRebuilder, RebuildsOnceFromTheFirstBackward) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 3, 2});
     const DataParallel parallel(wrong_way_round(*model), comm, {.bucket_bytes = 128});
@@ -57,12 +57,12 @@ TEST(ReadyOrder, RebuildsOnceFromTheFirstBackward) {
   });
 }
 
-TEST(ReadyOrder, WaitsForABackwardThatRankZeroHasSeen) {
+TEST(BucketRebuilder, WaitsForABackwardThatRankZeroHasSeen) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 3, 2});
     DataParallel parallel(wrong_way_round(*model), comm, {.bucket_bytes = 128});
     if (comm.rank() == 0) {
-      parallel.mirror_backward();  // it has no samples
+      parallel.shadow_backward();  // it has no samples
     } else {
       test::backward_once(*model, 2, 2);
     }
@@ -73,7 +73,7 @@ TEST(ReadyOrder, WaitsForABackwardThatRankZeroHasSeen) {
   });
 }
 
-TEST(ReadyOrder, RebuildingHoldsAFewLayersTwiceAndNotAll) {
+TEST(BucketRebuilder, RebuildingHoldsAFewLayersTwiceAndNotAll) {
   SingleProcessCommunicator comm(kCpu);
   constexpr std::int64_t kWidth = 128;
   constexpr std::size_t kLayerBytes = (kWidth + 1) * kWidth * sizeof(float);
@@ -91,7 +91,7 @@ TEST(ReadyOrder, RebuildingHoldsAFewLayersTwiceAndNotAll) {
   EXPECT_LT(allocator.stats().peak_in_use, before + 6 * kLayerBytes);
 }
 
-TEST(ReadyOrder, BucketsRebuiltInARehearsalAreNotInItsMemory) {
+TEST(BucketRebuilder, BucketsRebuiltInARehearsalAreNotInItsMemory) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({2, 3, 3, 2});
   DataParallel parallel(wrong_way_round(*model), comm, {.bucket_bytes = 256});
@@ -105,7 +105,7 @@ TEST(ReadyOrder, BucketsRebuiltInARehearsalAreNotInItsMemory) {
   EXPECT_EQ(elsewhere, 0U) << "activations are gone, and buckets are no part of a step";
 }
 
-TEST(ReadyOrder, AHookLetsGoOfTheOldGradients) {
+TEST(BucketRebuilder, AHookLetsGoOfTheOldGradients) {
   SingleProcessCommunicator comm(kCpu);
   constexpr std::int64_t kWidth = 128;
   constexpr std::size_t kLayerBytes = (kWidth + 1) * kWidth * sizeof(float);
@@ -122,7 +122,7 @@ TEST(ReadyOrder, AHookLetsGoOfTheOldGradients) {
   EXPECT_LT(allocator.stats().peak_in_use, before + 2 * kLayerBytes);
 }
 
-TEST(ReadyOrder, AfterAFailedRebuildThereIsNoWayOn) {
+TEST(BucketRebuilder, AfterAFailedRebuildThereIsNoWayOn) {
   test::FakeCommunicator comm(2);
   const auto model = test::make_mlp({2, 3, 3, 2});
   // Layers 01 2 at first, then 21 0: a new bucket is needed.
@@ -144,7 +144,7 @@ std::vector<autograd::Variable> biases_first(const nn::Module& model) {
   return parameters;
 }
 
-TEST(ReadyOrder, MovesNothingForTheOrderInsideABucket) {
+TEST(BucketRebuilder, MovesNothingForTheOrderInsideABucket) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({2, 3, 2});
   const DataParallel parallel(biases_first(*model), comm, {.bucket_bytes = 128});
@@ -156,7 +156,7 @@ TEST(ReadyOrder, MovesNothingForTheOrderInsideABucket) {
   EXPECT_EQ(parallel.buckets()[0].grads.bytes(), place);
 }
 
-TEST(ReadyOrder, PutsALayersWeightBeforeItsBiasWhereABucketEndsBetweenThem) {
+TEST(BucketRebuilder, PutsALayersWeightBeforeItsBiasWhereABucketEndsBetweenThem) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({2, 3, 2});
   const DataParallel parallel(biases_first(*model), comm, {.mode = SyncMode::per_param});
@@ -165,7 +165,7 @@ TEST(ReadyOrder, PutsALayersWeightBeforeItsBiasWhereABucketEndsBetweenThem) {
   EXPECT_EQ(buckets_of(parallel), "2.weight | 2.bias | 0.weight | 0.bias");
 }
 
-TEST(ReadyOrder, OfAStackOfLayersIsTheExpectedOne) {
+TEST(BucketRebuilder, OfAStackOfLayersIsTheExpectedOne) {
   SingleProcessCommunicator comm(kCpu);
   for (const SyncMode mode : {SyncMode::per_param, SyncMode::overlap}) {
     for (const std::size_t cap : {std::size_t{64}, std::size_t{192}, std::size_t{1} << 20U}) {
@@ -179,7 +179,7 @@ TEST(ReadyOrder, OfAStackOfLayersIsTheExpectedOne) {
   }
 }
 
-TEST(ReadyOrder, KeepsTheFirstPlanIfToldTo) {
+TEST(BucketRebuilder, KeepsTheFirstPlanIfToldTo) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({2, 3, 2});
   const DataParallel kept(wrong_way_round(*model), comm,
@@ -193,7 +193,7 @@ TEST(ReadyOrder, KeepsTheFirstPlanIfToldTo) {
   EXPECT_EQ(buckets_of(given), "0.weight 0.bias | 2.weight 2.bias");
 }
 
-TEST(ReadyOrder, WatchesTheFirstBackwardThatSynchronises) {
+TEST(BucketRebuilder, WatchesTheFirstBackwardThatSynchronises) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({2, 3, 2});
   DataParallel parallel(wrong_way_round(*model), comm, {.bucket_bytes = 128});
@@ -206,7 +206,7 @@ TEST(ReadyOrder, WatchesTheFirstBackwardThatSynchronises) {
   EXPECT_TRUE(parallel.rebuilt());
 }
 
-TEST(ReadyOrder, RankZeroDecidesForAll) {
+TEST(BucketRebuilder, RankZeroDecidesForAll) {
   thread_world(3, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 3, 2});
     const std::vector<autograd::Variable> parameters = model->parameters();
@@ -214,7 +214,7 @@ TEST(ReadyOrder, RankZeroDecidesForAll) {
     const std::vector<PlanParameter> planned = plan_parameters(parameters);
     const std::vector<Bucket> current =
         make_buckets(parameters, assign_buckets(planned, expected_order(planned), policy));
-    ReadyOrder order(true);
+    BucketRebuilder order(true);
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       const auto shift = static_cast<std::size_t>(comm.rank());
       order.note((i + shift) % parameters.size());  // every rank has seen another order
@@ -225,21 +225,21 @@ TEST(ReadyOrder, RankZeroDecidesForAll) {
   });
 }
 
-TEST(ReadyOrder, PutsWhatNeverCameLast) {
+TEST(BucketRebuilder, PutsWhatNeverCameLast) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({2, 3, 2});
   const std::vector<autograd::Variable> parameters = model->parameters();
-  ReadyOrder order(true);
+  BucketRebuilder order(true);
   order.note(0);
   order.note(2);
   EXPECT_EQ(order.decide(parameters, {.cap_bytes = 0}, {}, comm), (BucketPlan{{0}, {2}, {3}, {1}}));
 }
 
-TEST(ReadyOrder, ForgetsABackwardThatFailed) {
+TEST(BucketRebuilder, ForgetsABackwardThatFailed) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({2, 3, 2});
   const std::vector<autograd::Variable> parameters = model->parameters();
-  ReadyOrder order(true);
+  BucketRebuilder order(true);
   order.note(1);
   order.forget();
   for (const std::size_t i : {3U, 2U, 1U, 0U}) {

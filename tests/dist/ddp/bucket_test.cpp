@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "core/runtime/context.h"
 #include "core/ops.h"
+#include "core/runtime/context.h"
 #include "tests/support/small_model.h"
 
 namespace brigade::dist {
@@ -17,7 +17,7 @@ using testing::ThrowsMessage;
 
 std::vector<std::string> labels(const Bucket& bucket) {
   std::vector<std::string> result;
-  for (const Piece& piece : bucket.pieces) {
+  for (const Chunk& piece : bucket.pieces) {
     result.push_back(piece.label);
   }
   return result;
@@ -91,7 +91,7 @@ TEST(MakeBuckets, SplitWhatIsLargerThanTheCap) {
   EXPECT_THAT(labels(buckets[2]), ElementsAre("0.weight[1/3]", "0.weight[2/3]", "0.weight[3/3]"));
   std::vector<std::size_t> bytes;
   const std::byte* next = buckets[2].grads.bytes();
-  for (const Piece& piece : buckets[2].pieces) {
+  for (const Chunk& piece : buckets[2].pieces) {
     EXPECT_EQ(piece.grads.bytes(), next) << "a gap or an overlap before " << piece.label;
     next += piece.grads.nbytes();
     bytes.push_back(piece.grads.nbytes());

@@ -4,8 +4,8 @@
 
 #include <set>
 
-#include "dist/ddp/data_parallel.h"
 #include "dist/comm/single_process.h"
+#include "dist/ddp/data_parallel.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/slopes.h"
 #include "tests/support/small_training.h"
@@ -125,7 +125,7 @@ TEST_P(MirrorTest, ContributesZerosAndReceivesTheAverage) {
     if (comm.rank() == 0) {
       backward_of({{p[0], 2}, {p[1], 4}, {p[2], 8}});
     } else {
-      parallel.mirror_backward();
+      parallel.shadow_backward();
     }
     EXPECT_EQ(gradient_of(p[0]), 1.0);
     EXPECT_EQ(gradient_of(p[1]), 2.0);
@@ -144,13 +144,13 @@ TEST_P(MirrorTest, ContributesWhatNoSyncHasAccumulated) {
       const auto scope = parallel.no_sync();
       backward_of({{p[0], comm.rank() == 0 ? 10.0 : 20.0}});
       if (comm.rank() == 1) {
-        parallel.mirror_backward();  // nothing to mirror in here
+        parallel.shadow_backward();  // nothing to mirror in here
       }
     }
     if (comm.rank() == 0) {
       backward_of({{p[0], 4}});
     } else {
-      parallel.mirror_backward();
+      parallel.shadow_backward();
     }
     EXPECT_EQ(gradient_of(p[0]), 17.0);
   });
@@ -164,7 +164,7 @@ TEST_P(MirrorTest, KeepsAnAverageAccumulatedUpon) {
     if (comm.rank() == 0) {
       backward_of({{p[0], 4}});
     } else {
-      parallel.mirror_backward();
+      parallel.shadow_backward();
     }
     EXPECT_EQ(gradient_of(p[0]), 8.0);  // 6 + 4/2
   });

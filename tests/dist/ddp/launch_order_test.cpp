@@ -8,9 +8,9 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-std::vector<std::size_t> buckets_of(const std::vector<Send>& order) {
+std::vector<std::size_t> buckets_of(const std::vector<LaunchItem>& order) {
   std::vector<std::size_t> result;
-  for (const Send& send : order) {
+  for (const LaunchItem& send : order) {
     result.push_back(send.bucket);
   }
   return result;
@@ -18,7 +18,8 @@ std::vector<std::size_t> buckets_of(const std::vector<Send>& order) {
 
 TEST(SendOrder, WithinOneStepIsBucketAfterBucketPieceAfterPiece) {
   EXPECT_THAT(in_bucket_order(std::vector<std::size_t>{1, 3, 1}),
-              ElementsAre(Send{0, 0}, Send{1, 0}, Send{1, 1}, Send{1, 2}, Send{2, 0}));
+              ElementsAre(LaunchItem{0, 0}, LaunchItem{1, 0}, LaunchItem{1, 1}, LaunchItem{1, 2},
+                          LaunchItem{2, 0}));
 }
 
 // Three layers of one bucket each; bucket 0 belongs to the last layer, parameter 2.
@@ -41,8 +42,9 @@ TEST(SendOrder, AnUrgentBucketInterruptsALargeOneBetweenTwoPieces) {
   // From 1 to 2 bucket 0 is alone and sends one piece; then 1 is ready, at 3 bucket 2. What is left
   // goes in the order in which forward needs it.
   EXPECT_THAT(in_order_of_need(three_layers(1, 3)),
-              ElementsAre(Send{0, 0}, Send{1, 0}, Send{2, 0}, Send{2, 1}, Send{2, 2}, Send{1, 1},
-                          Send{1, 2}, Send{0, 1}, Send{0, 2}));
+              ElementsAre(LaunchItem{0, 0}, LaunchItem{1, 0}, LaunchItem{2, 0}, LaunchItem{2, 1},
+                          LaunchItem{2, 2}, LaunchItem{1, 1}, LaunchItem{1, 2}, LaunchItem{0, 1},
+                          LaunchItem{0, 2}));
 }
 
 TEST(SendOrder, SendsEveryPieceOfEveryBucketOnce) {
@@ -51,8 +53,8 @@ TEST(SendOrder, SendsEveryPieceOfEveryBucketOnce) {
       {.ready_ms = 0.1, .first_parameter = 3, .piece_ms = {2.0}},
       {.ready_ms = 9.0, .first_parameter = 0, .piece_ms = {0.1, 0.1}}};
   EXPECT_THAT(in_order_of_need(buckets),
-              testing::UnorderedElementsAre(Send{0, 0}, Send{0, 1}, Send{0, 2}, Send{1, 0},
-                                            Send{2, 0}, Send{2, 1}));
+              testing::UnorderedElementsAre(LaunchItem{0, 0}, LaunchItem{0, 1}, LaunchItem{0, 2},
+                                            LaunchItem{1, 0}, LaunchItem{2, 0}, LaunchItem{2, 1}));
 }
 
 TEST(SendOrder, OfNothingIsNothing) {

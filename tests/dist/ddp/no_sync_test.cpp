@@ -190,7 +190,7 @@ TEST(FailedBackward, ThatHasNotBegunHereLeavesTheNextOneAsIfItHadNotBeen) {
 class FailsBehindOne final : public CommHook {
  public:
   std::string name() const override { return "fails"; }
-  Work all_reduce(std::size_t index, const Piece& piece, Communicator& comm) override {
+  Work all_reduce(std::size_t index, const Chunk& piece, Communicator& comm) override {
     if (index == 1) {
       throw Error("the hook fails");
     }

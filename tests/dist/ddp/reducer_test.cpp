@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 
 #include "core/ops.h"
+#include "dist/comm/single_process.h"
 #include "dist/ddp/data_parallel.h"
 #include "dist/ddp/flat_sync.h"
-#include "dist/comm/single_process.h"
 #include "tests/support/fake_communicator.h"
 #include "tests/support/small_model.h"
 #include "tests/support/thread_world.h"
@@ -34,7 +34,7 @@ class ReducerTest : public testing::Test {
   FakeCommunicator comm{4};
   PlainAllReduce hook;
   WaitForBuckets sink{comm};
-  std::vector<Send> order = in_bucket_order(std::vector<std::size_t>{1, 1, 1});
+  std::vector<LaunchItem> order = in_bucket_order(std::vector<std::size_t>{1, 1, 1});
   Reducer reducer{{parameters, buckets, comm, hook, sink, order}};
 
   std::size_t launched() const { return comm.collectives(); }
@@ -133,7 +133,7 @@ TEST(SplitBuckets, LeavePieceByPieceAndAreWaitedForAsAWhole) {
   FakeCommunicator comm(2);
   PlainAllReduce hook;
   WaitForBuckets sink(comm);
-  const std::vector<Send> order = in_bucket_order(std::vector<std::size_t>{2, 1});
+  const std::vector<LaunchItem> order = in_bucket_order(std::vector<std::size_t>{2, 1});
   Reducer reducer({parameters, buckets, comm, hook, sink, order});
   for (const Bucket& bucket : buckets) {
     Tensor grads = bucket.grads;
@@ -171,7 +171,7 @@ TEST(SplitBuckets, LeaveInTheGivenOrderAndNotBeforeTheirBucketIsFull) {
   FakeCommunicator comm(2);
   PlainAllReduce hook;
   WaitForBuckets sink(comm);
-  const std::vector<Send> order{{0, 1}, {1, 0}, {0, 0}};
+  const std::vector<LaunchItem> order{{0, 1}, {1, 0}, {0, 0}};
   Reducer reducer({parameters, buckets, comm, hook, sink, order});
   reducer.on_grad_ready(1);
   EXPECT_EQ(comm.collectives(), 0U) << "bucket 1 is full, but a piece of bucket 0 comes before it";
@@ -189,7 +189,7 @@ TEST(SplitBuckets, LeaveInTheGivenOrderAfterAFlatBackwardToo) {
   FakeCommunicator comm(2);
   PlainAllReduce hook;
   WaitForBuckets sink(comm);
-  const std::vector<Send> order{{0, 1}, {1, 0}, {0, 0}};
+  const std::vector<LaunchItem> order{{0, 1}, {1, 0}, {0, 0}};
   FlatSync flat({parameters, buckets, comm, hook, sink, order});
   flat.on_grad_ready(0);
   flat.on_grad_ready(1);
@@ -209,7 +209,7 @@ TEST(SplitBuckets, AreDoneWhenTheirLastPieceIs) {
     const std::vector<Bucket> buckets = make_buckets(parameters, {{1, 0}}, /*piece_bytes=*/576);
     PlainAllReduce hook;
     WaitForBuckets sink(comm);
-    const std::vector<Send> order{{0, 0}, {0, 1}};
+    const std::vector<LaunchItem> order{{0, 0}, {0, 1}};
     Reducer reducer({parameters, buckets, comm, hook, sink, order});
     reducer.on_grad_ready(1);
     reducer.on_grad_ready(0);

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "autograd/functions/mse_loss.h"
-#include "dist/ddp/data_parallel.h"
 #include "dist/comm/single_process.h"
+#include "dist/ddp/data_parallel.h"
 #include "optim/adam.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/small_model.h"

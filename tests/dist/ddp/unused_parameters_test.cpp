@@ -7,8 +7,8 @@
 #include "autograd/engine.h"
 #include "autograd/functions/linear.h"
 #include "autograd/functions/mse_loss.h"
-#include "dist/ddp/data_parallel.h"
 #include "dist/comm/single_process.h"
+#include "dist/ddp/data_parallel.h"
 #include "optim/sgd.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/fake_communicator.h"
@@ -268,10 +268,10 @@ TEST(UnusedParameters, OfAStaticGraphAreNotShownByARankWithoutSamples) {
   test::FakeCommunicator comm(2);
   const auto p = numbers(1);
   DataParallel parallel(p, comm, finding(SyncMode::overlap, UnusedPolicy::find_once));
-  EXPECT_THAT([&] { parallel.mirror_backward(); },
+  EXPECT_THAT([&] { parallel.shadow_backward(); },
               ThrowsMessage<Error>(HasSubstr("rank 0 has no samples for it")));
   backward_of({{p[0], 1}});
-  parallel.mirror_backward();
+  parallel.shadow_backward();
 }
 
 TEST(UnusedParameters, AreNoneWhereAllAreFrozen) {
@@ -281,7 +281,7 @@ TEST(UnusedParameters, AreNoneWhereAllAreFrozen) {
     parameter.set_requires_grad(false);
   }
   DataParallel parallel(p, comm, finding(SyncMode::overlap));
-  EXPECT_NO_THROW(parallel.mirror_backward());
+  EXPECT_NO_THROW(parallel.shadow_backward());
 }
 
 TEST(UnusedParameters, RefuseToGoOnWhenTheBitmapWasLeftInFlight) {

@@ -5,8 +5,8 @@
 
 #include "autograd/engine.h"
 #include "autograd/functions/mse_loss.h"
-#include "core/runtime/context.h"
 #include "core/ops.h"
+#include "core/runtime/context.h"
 #include "dist/hooks/half_hook.h"
 #include "dist/hooks/power_sgd.h"
 #include "dist/hooks/top_k.h"

@@ -186,7 +186,7 @@ TEST(UpdateInFlight, GoesOnWhenBucketsAreRebuiltWhileTheirOrderIsWatched) {
     for (int step = 0; step < 10; ++step) {
       optimizer.zero_grad();
       if (comm.rank() == 0 && step < 3) {  // no samples, so the order of backward is not seen yet
-        data_parallel.mirror_backward();
+        data_parallel.shadow_backward();
         continue;
       }
       autograd::Variable sum;

@@ -12,7 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 
-class Silent final : public BucketSink {
+class Silent final : public BucketCompletion {
  public:
   void launched(std::size_t /*index*/, const Bucket& /*bucket*/, const Work& work) override {
     last_ = work;
@@ -54,7 +54,7 @@ class Watched {
   }
 
   void expect_plan_after(int backwards) {
-    const std::vector<Send> before = order;
+    const std::vector<LaunchItem> before = order;
     for (int i = 0; i < backwards; ++i) {
       backward();
       EXPECT_EQ(order, before) << "still watching, rank " << comm_.rank();
@@ -72,31 +72,31 @@ class Watched {
   std::vector<Bucket> buckets_;
 
  public:
-  std::vector<Send> order;
-  NeedOrder watcher{std::make_unique<Silent>(), buckets_, comm_, order};
+  std::vector<LaunchItem> order;
+  PriorityOrder watcher{std::make_unique<Silent>(), buckets_, comm_, order};
 };
 
-TEST(NeedOrder, IsPlannedOnceFromWhatRankZeroSaw) {
+TEST(PriorityOrder, IsPlannedOnceFromWhatRankZeroSaw) {
   test::thread_world(2, [](Communicator& comm) {
     Watched watched(comm);
     watched.expect_plan_after(5);
-    EXPECT_THAT(watched.order, ElementsAre(Send{0, 0}, Send{2, 0}, Send{1, 0}));
+    EXPECT_THAT(watched.order, ElementsAre(LaunchItem{0, 0}, LaunchItem{2, 0}, LaunchItem{1, 0}));
   });
 }
 
-TEST(NeedOrder, ABucketIsNeededWhenTheFirstOfItsParametersIs) {
+TEST(PriorityOrder, ABucketIsNeededWhenTheFirstOfItsParametersIs) {
   for (const BucketPlan& plan :
        {BucketPlan{{4}, {2, 1}, {0, 3}}, BucketPlan{{4}, {1, 2}, {3, 0}}}) {
     test::thread_world(2, [&](Communicator& comm) {
       Watched watched(comm);
       watched.lay_out(plan);
       watched.expect_plan_after(5);
-      EXPECT_THAT(watched.order, ElementsAre(Send{0, 0}, Send{2, 0}, Send{1, 0}));
+      EXPECT_THAT(watched.order, ElementsAre(LaunchItem{0, 0}, LaunchItem{2, 0}, LaunchItem{1, 0}));
     });
   }
 }
 
-TEST(NeedOrder, ABackwardThatFailsAloneInsideNoSyncLeavesTheRanksInStep) {
+TEST(PriorityOrder, ABackwardThatFailsAloneInsideNoSyncLeavesTheRanksInStep) {
   test::thread_world(2, [](Communicator& comm) {
     Watched watched(comm);
     for (int i = 0; i < 4; ++i) {
@@ -109,7 +109,7 @@ TEST(NeedOrder, ABackwardThatFailsAloneInsideNoSyncLeavesTheRanksInStep) {
   });
 }
 
-TEST(NeedOrder, OneThatFailsWhileItIsWatchedIsNotCounted) {
+TEST(PriorityOrder, OneThatFailsWhileItIsWatchedIsNotCounted) {
   test::thread_world(2, [](Communicator& comm) {
     Watched watched(comm);
     for (int i = 0; i < 4; ++i) {
@@ -121,7 +121,7 @@ TEST(NeedOrder, OneThatFailsWhileItIsWatchedIsNotCounted) {
   });
 }
 
-TEST(NeedOrder, BeginsAnewWithOtherBuckets) {
+TEST(PriorityOrder, BeginsAnewWithOtherBuckets) {
   test::thread_world(2, [](Communicator& comm) {
     Watched watched(comm);
     watched.lay_out({{2, 1, 0}});

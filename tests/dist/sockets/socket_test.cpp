@@ -145,16 +145,16 @@ TEST(ConnectAll, DoesNotTakeAnotherJobsRankForItsOwn) {
       EXPECT_TRUE(connect_all(comm).at(1).open());
       return;
     }
-    const std::uint16_t port = all_gather_values(comm, make_card(0)).at(0).port;
-    const std::uint64_t job = of_rank_zero(comm, std::vector<std::uint64_t>{0}).at(0);
+    const std::uint16_t port = all_gather_values(comm, make_endpoint(0)).at(0).port;
+    const std::uint64_t job = broadcast_from_rank0(comm, std::vector<std::uint64_t>{0}).at(0);
     EXPECT_FALSE(answered(port, job + 1));
     EXPECT_TRUE(answered(port, job));
   });
 }
 
 /// A rank on `machine` with these addresses, each in a /24 network.
-Card card(char machine, const std::vector<const char*>& addresses) {
-  Card result;
+Endpoint card(char machine, const std::vector<const char*>& addresses) {
+  Endpoint result;
   result.machine[0] = machine;
   for (const char* address : addresses) {
     result.interfaces[result.interface_count++] = {inet_addr(address), inet_addr("255.255.255.0")};
@@ -162,8 +162,8 @@ Card card(char machine, const std::vector<const char*>& addresses) {
   return result;
 }
 
-std::vector<std::string> addresses_of(const Card& peer, const Card& mine,
-                                      const std::vector<Card>& all) {
+std::vector<std::string> addresses_of(const Endpoint& peer, const Endpoint& mine,
+                                      const std::vector<Endpoint>& all) {
   std::vector<std::string> texts;
   for (const std::uint32_t address : candidates(mine, peer, all)) {
     texts.push_back(address_text(address));
@@ -172,19 +172,19 @@ std::vector<std::string> addresses_of(const Card& peer, const Card& mine,
 }
 
 TEST(SocketAddress, IsTheOneInASharedSubnetFirst) {
-  const Card a = card('a', {"192.168.1.1", "10.0.0.1"});
-  const Card b = card('b', {"192.168.2.2", "10.0.0.2"});
+  const Endpoint a = card('a', {"192.168.1.1", "10.0.0.1"});
+  const Endpoint b = card('b', {"192.168.2.2", "10.0.0.2"});
   EXPECT_THAT(addresses_of(b, a, {a, b}), ElementsAre("10.0.0.2", "192.168.2.2"));
 }
 
 TEST(SocketAddress, IsNotABridgeThatEveryHostHas) {
-  const Card a = card('a', {"172.17.0.1", "10.0.0.1"});
-  const Card b = card('b', {"172.17.0.1", "10.0.0.2"});
+  const Endpoint a = card('a', {"172.17.0.1", "10.0.0.1"});
+  const Endpoint b = card('b', {"172.17.0.1", "10.0.0.2"});
   EXPECT_THAT(addresses_of(b, a, {a, b}), ElementsAre("10.0.0.2"));
 }
 
 TEST(SocketAddress, IsLoopbackOnOneMachine) {
-  const Card a = card('a', {"10.0.0.1"});
+  const Endpoint a = card('a', {"10.0.0.1"});
   EXPECT_THAT(addresses_of(a, a, {a, a}), ElementsAre("127.0.0.1"));
 }
 

@@ -7,7 +7,7 @@
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_directory.h"
 
-namespace brigade::apps {
+namespace brigade::data {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
@@ -122,4 +122,4 @@ TEST_F(FashionMnist, NamesThePackageWhenFilesAreMissing) {
 }
 
 }  // namespace
-}  // namespace brigade::apps
+}  // namespace brigade::data

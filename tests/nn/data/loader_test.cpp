@@ -6,15 +6,15 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "nn/data/synthetic.h"
-#include "core/runtime/context.h"
 #include "core/error.h"
+#include "core/runtime/context.h"
+#include "nn/data/synthetic.h"
 
-namespace brigade::apps {
+namespace brigade::data {
 namespace {
 
 constexpr std::int64_t kSamples = 40;
-constexpr dist::BatchGeometry kGeometry{.batch = 6, .accum = 2, .ranks = 1, .rank = 0};
+constexpr BatchGeometry kGeometry{.batch = 6, .accum = 2, .ranks = 1, .rank = 0};
 
 /// Counts what it is asked for, and can refuse.
 class ObservedDataset final : public Dataset {
@@ -53,7 +53,7 @@ class ObservedDataset final : public Dataset {
   mutable int reads_ = 0;
 };
 
-dist::DistributedSampler make_sampler() {
+DistributedSampler make_sampler() {
   return {kSamples, kGeometry, /*seed=*/3, /*shuffle=*/true};
 }
 
@@ -61,8 +61,8 @@ class BatchLoading : public ::testing::TestWithParam<Prefetch> {};
 
 TEST_P(BatchLoading, GivesTheSamplersBatchesThroughTheEpochs) {
   const ObservedDataset data;
-  dist::DistributedSampler sampler = make_sampler();
-  dist::DistributedSampler expected = make_sampler();
+  DistributedSampler sampler = make_sampler();
+  DistributedSampler expected = make_sampler();
   BatchLoader loader(data, sampler, kCpu, GetParam());
   const std::int64_t steps = expected.steps_per_epoch();
   for (std::int64_t step = 0; step < 3 * steps; ++step) {
@@ -83,7 +83,7 @@ TEST_P(BatchLoading, GivesTheSamplersBatchesThroughTheEpochs) {
 
 TEST_P(BatchLoading, AllocatesNothingAfterItsConstruction) {
   const ObservedDataset data;
-  dist::DistributedSampler sampler = make_sampler();
+  DistributedSampler sampler = make_sampler();
   BatchLoader loader(data, sampler, kCpu, GetParam());
   const auto allocator = Context::current().allocator(kCpu);
   const MemoryStats before = allocator->stats();
@@ -100,7 +100,7 @@ TEST_P(BatchLoading, AllocatesNothingAfterItsConstruction) {
 
 TEST_P(BatchLoading, RethrowsWhatReadingThrew) {
   ObservedDataset data;
-  dist::DistributedSampler sampler = make_sampler();
+  DistributedSampler sampler = make_sampler();
   data.refuse_after(2 * kGeometry.accum);
   BatchLoader loader(data, sampler, kCpu, GetParam());
   loader.load(0);
@@ -115,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(, BatchLoading, ::testing::Values(Prefetch::off, Prefet
 
 TEST(BatchLoader, ReadsTheNextStepWhileTheCurrentOneIsInUse) {
   const ObservedDataset data;
-  dist::DistributedSampler sampler = make_sampler();
+  DistributedSampler sampler = make_sampler();
   BatchLoader loader(data, sampler, kCpu, Prefetch::on);
   const std::vector<Batch>& batches = loader.load(0);
   const std::vector<float> values = batches[0].inputs.to_vector<float>();
@@ -126,7 +126,7 @@ TEST(BatchLoader, ReadsTheNextStepWhileTheCurrentOneIsInUse) {
 
 TEST(BatchLoader, ReadsNothingAheadUnlessTold) {
   const ObservedDataset data;
-  dist::DistributedSampler sampler = make_sampler();
+  DistributedSampler sampler = make_sampler();
   BatchLoader loader(data, sampler, kCpu, Prefetch::off);
   EXPECT_EQ(data.reads(), 0);
   loader.load(0);
@@ -134,4 +134,4 @@ TEST(BatchLoader, ReadsNothingAheadUnlessTold) {
 }
 
 }  // namespace
-}  // namespace brigade::apps
+}  // namespace brigade::data

@@ -7,7 +7,7 @@
 
 #include "tests/support/expect_error.h"
 
-namespace brigade::dist {
+namespace brigade::data {
 namespace {
 
 using testing::ElementsAre;
@@ -136,4 +136,4 @@ TEST(Sampler, ReshufflesPerEpochAndRepeatsPerSeed) {
 }
 
 }  // namespace
-}  // namespace brigade::dist
+}  // namespace brigade::data

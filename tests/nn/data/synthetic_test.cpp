@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace brigade::apps {
+namespace brigade::data {
 namespace {
 
 SyntheticDataset make(std::int64_t size, bool classes = false, std::uint64_t seed = 1) {
@@ -85,4 +85,4 @@ TEST(SyntheticDataset, GathersAnyOrderAndNothing) {
 }
 
 }  // namespace
-}  // namespace brigade::apps
+}  // namespace brigade::data
