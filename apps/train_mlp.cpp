@@ -123,8 +123,7 @@ Runtime open_runtime(const Options& options, const dist::RankInfo& ranks, const 
   return place;
 }
 
-int train(const Options& asked, const dist::RankInfo& ranks) {
-  const Options options = resolve_auto(asked, ranks.size);
+int train(const Options& options, const dist::RankInfo& ranks) {
   const Console console(ranks.rank == 0, options.json ? Console::Target::err : Console::Target::out,
                         options.color);
   set_threads(options, ranks);
@@ -169,8 +168,7 @@ int train(const Options& asked, const dist::RankInfo& ranks) {
                  .never_sync = options.never_syncs(),
                  .clip_norm = options.clip_norm,
                  .in_flight = options.in_flight(),
-                 .prefetch = info.prefetches ? data::Prefetch::on : data::Prefetch::off,
-                 .replay = options.replay},
+                 .prefetch = info.prefetches ? data::Prefetch::on : data::Prefetch::off},
                 *data.test, {console, metrics ? &*metrics : nullptr});
   compare_ranks(result, data_parallel);
   result.choices = Context::current().choices();

@@ -21,8 +21,8 @@ dist::DataParallelOptions Options::data_parallel() const {
   set_buckets(*this, result);
   result.hook = make_comm_hook("--comm-hook", comm_hook);
   result.init_sync = init_sync == "verify" ? dist::InitSync::verify : dist::InitSync::broadcast;
-  if (find_unused || static_graph) {
-    result.unused = static_graph ? dist::UnusedPolicy::find_once : dist::UnusedPolicy::find;
+  if (find_unused) {
+    result.unused = dist::UnusedPolicy::find;
   }
   return result;
 }
@@ -50,24 +50,17 @@ std::vector<std::string> Options::agreement() const {
           flag("first-bucket-mb", first_bucket_mb.value_or(bucket_mb)),
           flag("last-bucket-mb", last_bucket_mb.value_or(bucket_mb)),
           flag("split-tensors", split_tensors ? "on" : "off"),
-          flag("piece-mb", piece_mb.value_or(bucket_mb)),
           flag("optimizer-overlap", optimizer_overlap ? "on" : "off"),
           flag("cross-step", cross_step ? "on" : "off"),
-          flag("fused-update", fused_update),
           flag("no-rebuild", rebuild_buckets ? "off" : "on"),
           flag("comm-hook", comm_hook),
           flag("init-sync", init_sync),
           flag("reduce", reduce),
           flag("profile", profile ? "on" : "off"),
           flag("tf32", tf32 ? "on" : "off"),
-          flag("replay", replay ? "on" : "off"),
-          flag("cuda-graph", cuda_graph ? "on" : "off"),
           flag("dtype", dtype),
-          flag("nccl-max-ctas", nccl.max_ctas),
-          flag("nccl-register", nccl.register_buckets ? "on" : "off"),
           flag("sync", sync),
           flag("find-unused", find_unused ? "on" : "off"),
-          flag("static-graph", static_graph ? "on" : "off"),
           flag("data", data),
           flag("train-samples", train_samples),
           flag("no-shuffle", shuffle ? "off" : "on"),

@@ -11,15 +11,6 @@ namespace brigade::apps {
 class FlagTable;
 struct Options;
 
-/// What --bucket-by chooses.
-struct BucketGrouping {
-  dist::BucketBy by = dist::BucketBy::size;
-  std::size_t groups = 2;
-};
-
-/// "size", "layer", "halves" or a number of groups; UsageError for anything else.
-BucketGrouping parse_bucket_by(const std::string& flag, const std::string& text);
-
 /// In the current group.
 void declare_bucket_flags(FlagTable& flags, Options& options);
 

@@ -84,8 +84,8 @@ void check_hook_flag(const Options& o) {
                             "use flat, per_param, overlap or no_sync"));
   }
   if (o.split_tensors) {
-    throw UsageError(concat("--comm-hook ", o.comm_hook, ": compresses whole buckets; leave out ",
-                            o.piece_mb ? "--piece-mb" : "--split-tensors"));
+    throw UsageError(concat("--comm-hook ", o.comm_hook,
+                            ": compresses whole buckets; leave out --split-tensors"));
   }
   const bool depends_on_buckets = o.comm_hook != "fp16" && o.comm_hook != "bf16";
   if (o.reduce == "deterministic" && depends_on_buckets) {

@@ -59,8 +59,6 @@ void declare_sync(FlagTable& flags, Options& o, Program program) {
   }
   flags.toggle("--find-unused", "parameters no loss depends on are left alone",
                [&o] { o.find_unused = true; });
-  flags.toggle("--static-graph", "likewise, the same ones in every step",
-               [&o] { o.static_graph = true; });
 }
 
 void declare_data(FlagTable& flags, Options& o, Program program) {
@@ -98,7 +96,7 @@ void declare_model(FlagTable& flags, Options& o, ShapeFlags& shape, Program prog
   }
 }
 
-void declare_optimizer(FlagTable& flags, Options& o, Program program) {
+void declare_optimizer(FlagTable& flags, Options& o) {
   flags.group("Optimizer");
   flags.choice("--optimizer", o.optimizer, {"sgd", "adam", "adamw"}, "sgd | adam | adamw (sgd)");
   flags.number("--lr", o.lr, kAboveZero, kNoLimit, "learning rate (sgd 0.1, adam 0.001)");
@@ -107,10 +105,6 @@ void declare_optimizer(FlagTable& flags, Options& o, Program program) {
   flags.number("--weight-decay", o.weight_decay, 0.0, kNoLimit, "decoupled with adamw (0)");
   flags.number("--clip-norm", o.clip_norm, kAboveZero, kNoLimit,
                "scale longer gradients down to this norm (off)");
-  if (program == Program::train_mlp) {
-    flags.choice("--fused-update", o.fused_update, {"auto", "on", "off"},
-                 "sgd's step in the product that computes dW: auto (1 rank) | on | off (auto)");
-  }
   flags.number("--seed", o.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
                "of weights, sample order, synthetic data (0)");
 }
@@ -120,7 +114,7 @@ void declare_link(FlagTable& flags, Options& o) {
               "all-reduce as slowly as over this link; CPU");
 }
 
-void declare_machine(FlagTable& flags, Options& o, Program program) {
+void declare_machine(FlagTable& flags, Options& o) {
   flags.group("Machine");
   flags.choice("--device", o.device, {"auto", "cpu", "cuda"}, "auto | cpu | cuda (auto)");
   flags.choice("--comm", o.comm,
@@ -128,21 +122,9 @@ void declare_machine(FlagTable& flags, Options& o, Program program) {
                "auto | mpi | shared | hierarchical | nccl, or over sockets ring | halving | tree");
   flags.toggle("--tf32", "matrix products on tensor cores, factors rounded to TF32; GPU",
                [&o] { o.tf32 = true; });
-  if (program == Program::train_mlp) {
-    flags.toggle("--replay", "record a step's kernels once, then repeat them; GPU: CUDA graphs",
-                 [&o] { o.replay = true; });
-    flags.toggle("--cuda-graph", "--replay, on a GPU or not at all", [&o] {
-      o.replay = true;
-      o.cuda_graph = true;
-    });
-  }
   flags.number("--threads", o.threads, std::int64_t{1}, std::int64_t{4096},
                "per rank (the cores it is bound to)");
   declare_link(flags, o);
-  flags.number("--nccl-max-ctas", o.nccl.max_ctas, std::int64_t{1}, std::int64_t{1024},
-               "thread blocks NCCL may take from the computation (its own choice)");
-  flags.toggle("--nccl-register", "buckets in memory that NCCL sums in place, on one node",
-               [&o] { o.nccl.register_buckets = true; });
 }
 
 void declare_logging(FlagTable& flags, Options& o) {
@@ -195,8 +177,8 @@ void declare(FlagTable& flags, Options& o, ShapeFlags& shape, Program program) {
   declare_sync(flags, o, program);
   declare_data(flags, o, program);
   declare_model(flags, o, shape, program);
-  declare_optimizer(flags, o, program);
-  declare_machine(flags, o, program);
+  declare_optimizer(flags, o);
+  declare_machine(flags, o);
   if (!compares) {
     flags.toggle("--trace-ring", "first show a ring all-reduce, step by step",
                  [&o] { o.trace_ring = true; });

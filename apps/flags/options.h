@@ -9,7 +9,6 @@
 #include "apps/training/inject.h"
 #include "dist/comm/emulated_link.h"
 #include "dist/ddp/data_parallel.h"
-#include "dist/gpu/nccl_communicator.h"
 
 namespace brigade::apps {
 
@@ -29,7 +28,7 @@ struct Options {
   std::optional<double> first_bucket_mb;  // empty: bucket_mb
   std::optional<double> last_bucket_mb;
   bool split_tensors = false;
-  std::optional<double> piece_mb;  // empty: bucket_mb
+  double piece_mb = 0.0;  // of split tensors; 0: bucket_mb
   bool rebuild_buckets = true;
   std::string comm_hook = "none";
   std::string init_sync = "verify";
@@ -37,7 +36,6 @@ struct Options {
   bool cross_step = false;
   std::string sync = "auto";  // never: each rank steps on its own gradients
   bool find_unused = false;
-  bool static_graph = false;
   std::string reduce = "fast";
 
   std::string data = "synthetic";
@@ -64,9 +62,7 @@ struct Options {
   double momentum = 0.0;
   bool nesterov = false;
   double weight_decay = 0.0;
-  double clip_norm = 0.0;             // 0: no clipping
-  std::string fused_update = "auto";  // on one rank, where nothing is in the way
-  bool updates_in_backward = false;   // what comes of it: resolve_auto() in setup.h
+  double clip_norm = 0.0;  // 0: no clipping
   std::uint64_t seed = 0;
 
   std::string device = "auto";
@@ -74,9 +70,6 @@ struct Options {
   bool trace_ring = false;
   bool profile = false;
   bool tf32 = false;
-  bool replay = false;
-  bool cuda_graph = false;  // replay, and only on a GPU
-  dist::NcclOptions nccl;
   std::int64_t threads = 0;  // 0: the cores of this rank's binding
   std::optional<dist::LinkModel> emulated_link;
   std::optional<Fault> inject;

@@ -16,16 +16,10 @@ void resolve_sync(const Options& o) {
                             ": expected --sync auto, got never: a gradient is missed by those who "
                             "wait for its bucket, and nobody waits"));
   }
-  if (o.find_unused && o.static_graph) {
+  if (o.never_syncs() && o.find_unused) {
     throw UsageError(
-        "--find-unused and --static-graph: expected one of them: the first looks in every step, "
-        "the second only in the first");
-  }
-  if (o.never_syncs() && (o.find_unused || o.static_graph)) {
-    throw UsageError(
-        concat("--sync never: no gradient leaves its rank, so the ranks cannot agree "
-               "on unused parameters; leave out ",
-               o.find_unused ? "--find-unused" : "--static-graph"));
+        "--sync never: no gradient leaves its rank, so the ranks cannot agree on unused "
+        "parameters; leave out --find-unused");
   }
   if (o.never_syncs() && (o.emulated_link || o.reduce == "deterministic")) {
     throw UsageError(concat("--sync never: no gradient leaves its rank; leave out ",
@@ -49,11 +43,11 @@ void resolve_in_flight(const CLI::App& app, Options& o) {
     if (!own_buckets && app.count("--bucket-by") == 0) {
       o.bucket_by = "layer";
     }
-    if (!o.split_tensors && !o.piece_mb && o.comm_hook == "none") {  // hooks take whole buckets
+    if (!o.split_tensors && o.comm_hook == "none") {  // hooks take whole buckets
+      o.split_tensors = true;
       o.piece_mb = 1.0;
     }
   }
-  o.split_tensors = o.split_tensors || o.piece_mb;
   if (!o.in_flight()) {
     return;
   }
@@ -71,77 +65,17 @@ void resolve_in_flight(const CLI::App& app, Options& o) {
                      ": expected no --clip-norm: the norm of all gradients is known only when "
                      "the last has arrived, and by then the first are used up");
   }
-  if (o.find_unused || o.static_graph) {
-    throw UsageError(concat(flag, ": expected no ",
-                            o.static_graph ? "--static-graph" : "--find-unused",
-                            ": which parameters are unused is known only when backward is over"));
+  if (o.find_unused) {
+    throw UsageError(flag +
+                     ": expected no --find-unused: which parameters are unused is known only when "
+                     "backward is over");
   }
   if (o.never_syncs()) {
     throw UsageError(flag + ": expected --sync auto, got never: nothing ever arrives");
   }
 }
 
-void check_fused_update(const Options& o) {
-  const std::string obstacle = fused_update_obstacle(o);
-  if (o.fused_update == "on" && !obstacle.empty()) {
-    throw UsageError("--fused-update on: " + obstacle);
-  }
-}
-
-/// What a recording would leave out.
-void check_replay(const Options& o) {
-  if (!o.replay) {
-    return;
-  }
-  const std::string flag = o.cuda_graph ? "--cuda-graph" : "--replay";
-  if (o.cross_step) {
-    throw UsageError(flag +
-                     ": expected no --cross-step: a replayed layer would not wait for its "
-                     "weights to be updated; leave one of them out");
-  }
-  if (o.find_unused || o.static_graph) {
-    throw UsageError(concat(flag, ": expected no ",
-                            o.static_graph ? "--static-graph" : "--find-unused",
-                            ": a replay takes the same way every time and looks at no graph"));
-  }
-  if (o.trace || o.profile) {
-    throw UsageError(concat(flag, ": expected no ", o.trace ? "--trace" : "--profile",
-                            ": a replay does not pass the places that are timed; trace a run "
-                            "without ",
-                            flag));
-  }
-  const bool in_forward =
-      o.inject && (o.inject->kind == FaultKind::slow || o.inject->kind == FaultKind::nan ||
-                   o.inject->kind == FaultKind::kill || o.inject->kind == FaultKind::bit_flip);
-  if (in_forward) {
-    throw UsageError(concat(flag, ": expected no --inject, got ", o.inject->text,
-                            ": a replay calls no layer that could fail"));
-  }
-}
-
 }  // namespace
-
-// A gradient that is used up where it is made serves nobody else.
-std::string fused_update_obstacle(const Options& o) {
-  if (o.optimizer != "sgd" || o.momentum > 0.0) {
-    return concat("expected --optimizer sgd without --momentum, got ",
-                  o.optimizer == "sgd" ? "it with --momentum" : o.optimizer,
-                  ": only its step is a multiple of the gradient");
-  }
-  if (o.accum > 1) {
-    return concat("expected one micro-batch per step, got --accum ", o.accum,
-                  ": the second must still see the weights of the first");
-  }
-  const char* reader = o.in_flight()           ? "--optimizer-overlap or --cross-step"
-                       : o.clip_norm > 0.0     ? "--clip-norm"
-                       : o.comm_hook != "none" ? "--comm-hook"
-                       : o.find_unused         ? "--find-unused"
-                       : o.static_graph        ? "--static-graph"
-                                               : nullptr;
-  return reader == nullptr
-             ? ""
-             : concat("expected no ", reader, ": it is for gradients, and none are kept");
-}
 
 void resolve_options(const CLI::App& app, Options& o) {
   if (o.mode == "no_sync" && o.accum == 1) {
@@ -172,8 +106,6 @@ void resolve_options(const CLI::App& app, Options& o) {
         "--reduce deterministic: expected a --comm that can add in rank order, got hierarchical: "
         "it adds within the hosts first");
   }
-  check_replay(o);
-  check_fused_update(o);
   if (o.tf32 && o.dtype == "bf16") {
     throw UsageError(
         "--tf32 and --dtype bf16: expected one of them: both say to what layers round before they "

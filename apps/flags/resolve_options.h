@@ -14,8 +14,4 @@ namespace brigade::apps {
 /// refuses what does not go together. UsageError with one line for the user.
 void resolve_options(const CLI::App& app, Options& o);
 
-/// Why the optimizer's step cannot be made in backward (optim::Optimizer::update_in_backward),
-/// apart from the number of ranks; empty if it can.
-std::string fused_update_obstacle(const Options& o);
-
 }  // namespace brigade::apps

@@ -94,16 +94,13 @@ std::map<std::string, OperationWork> work_of_step(const StepShape& shape) {
     const double mask = last || shape.masks_in_product ? 0.0 : 3.0 * y;  // dy, y read, dz written
     const double dx = layer == 0 ? 0.0 : y + w + x * (shape.masks_in_product ? 33.0 / 32.0 : 1.0);
     backward.flop += times * (layer == 0 ? 1.0 : 2.0) * product;
-    // dW is written, and after the first micro-batch of a step read as well, to be added to; W is
-    // read and written where it is updated instead.
-    const double added_to = shape.fused_update ? w : (times - 1.0) * w;
+    // dW is written, and after the first micro-batch of a step read as well, to be added to.
+    const double added_to = (times - 1.0) * w;
     backward.bytes += kNumber * (times * (mask + (y + x + w) + dx) + added_to);
   }
   // Reads the gradient; reads and writes the weight and what is kept for it.
   const auto state = static_cast<double>(shape.optimizer_state);
-  if (!shape.fused_update) {
-    work["optimizer"].bytes = kNumber * weights * (3.0 + 2.0 * state);
-  }
+  work["optimizer"].bytes = kNumber * weights * (3.0 + 2.0 * state);
   return work;
 }
 

@@ -39,7 +39,6 @@ struct StepShape {
   std::int64_t batch = 0;            ///< samples of a micro-batch
   std::int64_t accum = 1;            ///< micro-batches of a step
   std::int64_t optimizer_state = 0;  ///< numbers kept per weight: momentum 1, Adam 2
-  bool fused_update = false;         ///< dW is added to W at once
   bool masks_in_product = false;     ///< a ReLU's mask is kept in bits, for the product behind it
 };
 

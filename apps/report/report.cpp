@@ -51,9 +51,6 @@ std::string plural(std::int64_t count, const char* word, const char* ending = "s
 
 std::string optimizer_text(const Options& o) {
   std::string text = fmt::format("{} lr {:g}", o.optimizer, o.lr);
-  if (o.updates_in_backward) {
-    text += " in the product that computes dW";
-  }
   if (o.optimizer == "sgd" && o.momentum > 0.0) {
     text += fmt::format(" momentum {:g}{}", o.momentum, o.nesterov ? " (Nesterov)" : "");
   }
@@ -235,9 +232,8 @@ void print_first_screen(const Console& console, const RunInfo& info) {
   if (o.comm_hook != "none") {
     row("hook", comm_hook_text(o.comm_hook));
   }
-  if (o.find_unused || o.static_graph) {
-    row("unused", fmt::format("parameters that no rank uses are left alone; found out in {}",
-                              o.static_graph ? "the first step" : "every step"));
+  if (o.find_unused) {
+    row("unused", "parameters that no rank uses are left alone; found out in every step");
   }
   print_buckets(console, info.buckets, "parameters, in the order their gradients are expected");
   if (o.inject) {
@@ -313,13 +309,6 @@ void print_result(const Console& console, const RunInfo& info, const RunResult& 
         "{:.2f} MiB per step{}",
         t.median.comm, emulated_text(info), 100.0 * t.hidden_fraction, result.collectives_per_step,
         result.bytes_reduced_per_step / 0x1p20, sent_text(info, result)));
-  }
-  if (info.options.replay) {
-    console.line(fmt::format("replayed {} of {} micro-batches{}", result.replays,
-                             info.steps * info.options.accum,
-                             info.device.is_cuda() ? " as CUDA graphs; collectives in these are "
-                                                     "not timed"
-                                                   : ""));
   }
   print_execution_summary(console, info, result);
   warn_of_straggler(console, t);

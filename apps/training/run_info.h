@@ -56,7 +56,6 @@ struct RunInfo {
             .optimizer_state = options.optimizer != "sgd" ? 2
                                : options.momentum > 0.0   ? 1
                                                           : 0,
-            .fused_update = options.updates_in_backward,
             .masks_in_product = device.is_cuda()};
   }
 };
@@ -89,8 +88,7 @@ struct RunResult {
   std::vector<OperationTime> operations;  ///< of rank 0, in the recorded steps
   std::size_t recorded_steps = 0;
   std::vector<std::string> choices;  ///< of rank 0: Context::choices()
-  std::size_t replays = 0;  ///< with --replay: micro-batches of rank 0 that repeated a recording
-  RunTrace trace;           ///< with --trace, on rank 0
+  RunTrace trace;                    ///< with --trace, on rank 0
   std::uint64_t params_hash = 0;
   double samples_per_second_overall = 0.0;  ///< loading, barriers and reports included, tests not
   bool params_equal = false;

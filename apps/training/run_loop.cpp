@@ -79,12 +79,8 @@ class RunLoop {
   void record() {
     const StepRecorder& recorder = trainer_.recorder();
     result_.recorded_steps = recorder.steps().size();
-    result_.replays = trainer_.replays();
-    result_.tensors =
-        Context::current().memory_stats(info_.device);  // a Replay takes its own along
-    if (!info_.options.replay) {  // a replay does not pass the places that note operations
-      result_.operations = operation_times(recorder.steps());
-    }
+    result_.tensors = Context::current().memory_stats(info_.device);
+    result_.operations = operation_times(recorder.steps());
     if (info_.options.trace) {
       result_.trace = {.title = concat(info_.options.mode, ", ", info_.ranks.size,
                                        info_.ranks.size == 1 ? " rank" : " ranks"),
@@ -97,7 +93,8 @@ class RunLoop {
     }
   }
 
-  /// The first step may have ended with other buckets than it began with (dist/ddp/bucket_rebuilder.h).
+  /// The first step may have ended with other buckets than it began with
+  /// (dist/ddp/bucket_rebuilder.h).
   void follow_rebuild() {
     if (!parts_.data_parallel.rebuilt()) {
       return;

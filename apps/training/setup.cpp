@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "apps/flags/resolve_options.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"
 #include "core/runtime/context.h"
@@ -14,31 +13,6 @@
 #include "optim/sgd.h"
 
 namespace brigade::apps {
-
-std::string cuda_graph_obstacle(const Options& options, const std::string& comm) {
-  if (options.mode == "naive") {
-    return "--mode naive waits for the GPU in every step";
-  }
-  if (options.optimizer_overlap) {
-    return "--optimizer-overlap updates between its kernels, and only a step behind backward is "
-           "recorded";
-  }
-  if (options.comm_hook != "none") {
-    return concat("--comm-hook ", options.comm_hook, " may need the host between its kernels");
-  }
-  if (!comm.starts_with("NCCL ") && !comm.starts_with("none ")) {
-    return concat("gradients travel through ", comm, ", which waits for the GPU");
-  }
-  return {};
-}
-
-Options resolve_auto(const Options& options, int ranks) {
-  Options result = options;
-  const bool possible = ranks == 1 && fused_update_obstacle(options).empty();
-  result.updates_in_backward =
-      options.fused_update == "on" || (options.fused_update == "auto" && possible);
-  return result;
-}
 
 Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const Console& console) {
   const auto control = dist::make_communicator("mpi", kCpu);
@@ -53,34 +27,8 @@ Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const 
     throw UsageError(
         concat("--tf32: expected a GPU, but this run is on ", place.device, "; leave it out"));
   }
-  if (options.fused_update == "on" && ranks.size > 1) {
-    throw UsageError(concat("--fused-update on: expected one rank, got ", ranks.size,
-                            ": the others' gradients come after the product; use "
-                            "--optimizer-overlap"));
-  }
   Context::current().set_tf32(options.tf32);
-  const bool nccl = place.device.is_cuda() && options.comm != "mpi" && dist::nccl_available();
-  if (!nccl && (options.nccl.max_ctas > 0 || options.nccl.register_buckets)) {
-    throw UsageError(
-        concat("--nccl-max-ctas, --nccl-register: expected gradients to travel through NCCL, "
-               "but this run is on ",
-               place.device, " with --comm ", options.comm, "; leave them out"));
-  }
-  place.comm = dist::make_communicator(options.comm, place.device, options.nccl);
-  note = unused_nccl_flags(options.nccl, place.comm->description());
-  if (!note.empty()) {
-    console.warn(note);
-  }
-  if (options.cuda_graph && !place.device.is_cuda()) {
-    throw UsageError(concat("--cuda-graph: expected a GPU, but this run is on ", place.device,
-                            "; --replay repeats recorded kernels on a CPU"));
-  }
-  const std::string obstacle = cuda_graph_obstacle(options, place.comm->description());
-  if (options.replay && place.device.is_cuda() && !obstacle.empty()) {
-    throw UsageError(concat(options.cuda_graph ? "--cuda-graph" : "--replay",
-                            ": expected a step that a CUDA graph can hold, but ", obstacle,
-                            "; leave one of them out"));
-  }
+  place.comm = dist::make_communicator(options.comm, place.device);
   if (options.reduce == "deterministic" && !place.comm->sums_in_rank_order()) {
     place.comm->use(std::make_unique<dist::OrderedAllReduce>());
   }
@@ -102,16 +50,6 @@ void measure_rates(const Options& options, Runtime& place) {
   }
   place.gemm_gflops =
       place.limits ? place.limits->gflops : measure_gemm_gflops(place.device, factors);
-}
-
-std::string unused_nccl_flags(const dist::NcclOptions& flags, const std::string& comm) {
-  const bool given = flags.max_ctas > 0 || flags.register_buckets;
-  const bool used = comm.starts_with("NCCL ") && comm.find("(ranks share") == std::string::npos;
-  return given && !used ? concat(
-                              "[rank 0] warning: --nccl-max-ctas, --nccl-register: without "
-                              "effect: they need NCCL and a GPU for each rank; comm is ",
-                              comm)
-                        : "";
 }
 
 std::string libraries_of(const Options& options, Device device) {
@@ -160,15 +98,11 @@ MlpShape shape_of(const Options& options, const data::Dataset& data) {
 std::unique_ptr<optim::Optimizer> make_optimizer(
     const Options& o, const std::vector<autograd::Variable>& parameters) {
   if (o.optimizer == "sgd") {
-    auto sgd =
-        std::make_unique<optim::SGD>(parameters, optim::SGD::Options{.lr = o.lr,
-                                                                     .momentum = o.momentum,
-                                                                     .weight_decay = o.weight_decay,
-                                                                     .nesterov = o.nesterov});
-    if (o.updates_in_backward) {
-      sgd->update_in_backward();
-    }
-    return sgd;
+    return std::make_unique<optim::SGD>(parameters,
+                                        optim::SGD::Options{.lr = o.lr,
+                                                            .momentum = o.momentum,
+                                                            .weight_decay = o.weight_decay,
+                                                            .nesterov = o.nesterov});
   }
   optim::Adam::Options adam;
   adam.lr = o.lr;

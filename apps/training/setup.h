@@ -23,24 +23,12 @@ struct Runtime {
   std::optional<MachineLimits> limits = {};  ///< likewise, with --profile
 };
 
-/// The options as they are for so many ranks: what to do where the user has left it open.
-Options resolve_auto(const Options& options, int ranks);
-
 /// Compares the ranks' flags, chooses the device and connects the ranks; says once if a GPU was
 /// hoped for in vain. Collective.
 Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const Console& console);
 
 /// Fills in what the device reaches. All ranks at the same time, as they compute at the same time.
 void measure_rates(const Options& options, Runtime& place);
-
-/// Why a CUDA graph cannot hold a step of this run; empty if it can. `comm`: the communicator's
-/// description.
-std::string cuda_graph_obstacle(const Options& options, const std::string& comm);
-
-/// What to say where NCCL's flags are given and do nothing, because `auto` has fallen back to MPI,
-/// ranks share a GPU or there is one rank; empty where there is nothing to say. `comm`: the
-/// communicator's description.
-std::string unused_nccl_flags(const dist::NcclOptions& flags, const std::string& comm);
 
 /// What computes on `device`, for people: "CUDA 12.8, TF32".
 std::string libraries_of(const Options& options, Device device);

@@ -51,8 +51,7 @@ Trainer::Trainer(const TrainerParts& parts)
       comm_(parts.data_parallel.communicator()),
       loader_(parts.data, parts.sampler, parts.device, parts.prefetch),
       clock_(parts.device, comm_),
-      // A replay passes none of the places that are recorded.
-      recorder_(parts.replay ? TraceSchedule{.skip = 0, .steps = 0} : parts.trace, clock_, comm_),
+      recorder_(parts.trace, clock_, comm_),
       device_losses_(Tensor::zeros({kLossWindow}, DType::f32, parts.device)),
       host_losses_(parts.device.is_cuda() ? empty_pinned({kLossWindow}, DType::f32)
                                           : Tensor::empty({kLossWindow})) {
@@ -62,12 +61,6 @@ Trainer::Trainer(const TrainerParts& parts)
          .update = [&optimizer = parts.optimizer](
                        const dist::Bucket& bucket) { return optimizer.update_of(bucket.data); }},
         *parts.in_flight));
-  }
-  if (parts.replay) {
-    replay_.emplace(parts.data_parallel.parameters(), parts.device);
-    if (parts.device.is_cuda()) {
-      comm_.set_timing(false);  // an event that streams wait for has no time in a CUDA graph
-    }
   }
 }
 
@@ -80,16 +73,14 @@ void Trainer::step(std::int64_t step, Timed timed) {
   const std::vector<data::Batch>& batches = load(step);
   const std::int64_t in_epoch = step % parts_.sampler.steps_per_epoch();
   const auto samples = static_cast<double>(parts_.sampler.global_samples(in_epoch));
-  full_step_ = parts_.sampler.global_samples(in_epoch) == parts_.sampler.geometry().global_batch();
   parts_.optimizer.zero_grad();
-  updated_ = false;
   start_together();
 
   clock_.start(crosses_steps() ? StepClock::Border::none : StepClock::Border::barrier);
   run_micro_batches(batches, parts_.never_sync ? samples_of(batches) : samples);
   // Without samples this rank has nothing to go by, and with never_sync nobody to ask.
   const bool blank = parts_.never_sync && samples_of(batches) == 0.0;
-  if (!parts_.in_flight && !blank && !updated_) {
+  if (!parts_.in_flight && !blank) {
     const TraceScope trace("optimizer", Lane::optimizer);
     update();
   }
@@ -130,9 +121,9 @@ void Trainer::run_micro_batches(const std::vector<data::Batch>& batches, double 
     const bool last = micro + 1 == batches.size();
     if (parts_.never_sync || (parts_.deferred_sync && !last)) {
       const auto scope = parts_.data_parallel.no_sync();
-      run_micro_batch(batches[micro], {seed, /*synchronizes=*/false, last});
+      run_micro_batch(batches[micro], seed, /*synchronizes=*/false);
     } else {
-      run_micro_batch(batches[micro], {seed, /*synchronizes=*/true, last});
+      run_micro_batch(batches[micro], seed, /*synchronizes=*/true);
     }
   }
 }
@@ -147,58 +138,22 @@ autograd::Variable Trainer::forward(const data::Batch& batch) {
   return parts_.loss(prediction, batch.targets);
 }
 
-void Trainer::run_micro_batch(const data::Batch& batch, const MicroBatch& micro) {
+void Trainer::run_micro_batch(const data::Batch& batch, double seed, bool synchronizes) {
   const char* backward_name =
-      micro.synchronizes && parts_.overlaps ? "backward_WITH_OVERLAP" : "backward_COMPUTE_ONLY";
+      synchronizes && parts_.overlaps ? "backward_WITH_OVERLAP" : "backward_COMPUTE_ONLY";
   if (batch.size() == 0) {
     clock_.forward_done();
     const TraceScope trace(backward_name);
     parts_.data_parallel.shadow_backward();
     micro_losses_.emplace_back();
-  } else if (replay_ && full_step_) {
-    replay(batch, micro);
-    return;
   } else {
-    compute(batch, micro, backward_name);
+    const autograd::Variable loss = forward(batch);
+    clock_.forward_done();
+    const TraceScope trace(backward_name);
+    autograd::backward(loss, {.seed = seed});
+    micro_losses_.push_back(loss.data());
   }
   clock_.backward_done();
-}
-
-void Trainer::compute(const data::Batch& batch, const MicroBatch& micro,
-                      const char* backward_name) {
-  const autograd::Variable loss = forward(batch);
-  clock_.forward_done();
-  const TraceScope trace(backward_name);
-  autograd::backward(loss, {.seed = micro.seed});
-  micro_losses_.push_back(loss.data());
-}
-
-/// Where its numbers do not change, the optimizer's step is part of the recording.
-void Trainer::replay(const data::Batch& batch, const MicroBatch& micro) {
-  updated_ = micro.last && !parts_.in_flight && parts_.optimizer.repeats();
-  const autograd::Replay::Key key{.inputs = batch.inputs.bytes(),
-                                  .targets = batch.targets.bytes(),
-                                  .samples = batch.size(),
-                                  .seed = micro.seed,
-                                  .synchronizes = micro.synchronizes};
-  const std::function<void()> update_too = [this] { update(); };
-  const dist::Traffic before = comm_.traffic();
-  const autograd::Replay::Outcome outcome = replay_->step(
-      key, {.forward = [&] { return forward(batch); }, .update = updated_ ? update_too : nullptr});
-  if (updated_ && outcome.replayed) {
-    parts_.optimizer.count_step();
-  }
-  clock_.mark(outcome.forward_done);
-  clock_.mark(outcome.backward_done);
-  micro_losses_.push_back(outcome.loss);
-  if (parts_.device.is_cuda() && micro.synchronizes) {
-    const dist::Traffic added = comm_.traffic() - before;
-    if (added.collectives > 0) {
-      recorded_traffic_ = added;
-    } else {
-      comm_.count_again(recorded_traffic_);  // the graph has repeated what nobody asked for again
-    }
-  }
 }
 
 void Trainer::update() {

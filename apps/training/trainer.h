@@ -7,7 +7,6 @@
 #include "apps/metrics/step_metrics.h"
 #include "apps/metrics/step_recorder.h"
 #include "apps/metrics/timing_summary.h"
-#include "autograd/replay.h"
 #include "dist/ddp/data_parallel.h"
 #include "nn/data/dataset.h"
 #include "nn/data/loader.h"
@@ -35,7 +34,6 @@ struct TrainerParts {
   /// Buckets are updated as their gradients arrive, instead of by a step after backward.
   std::optional<dist::UpdateDeadline> in_flight = {};
   data::Prefetch prefetch = data::Prefetch::off;
-  bool replay = false;  ///< full steps repeat what was recorded (autograd/replay.h)
 };
 
 /// Executes optimizer steps, one after the other, and keeps what they cost.
@@ -66,8 +64,6 @@ class Trainer {
 
   const TimingHistory& history() const { return history_; }
   const StepRecorder& recorder() const { return recorder_; }
-  /// Micro-batches that were repeated from a recording.
-  std::size_t replays() const { return replay_ ? replay_->replays() : 0; }
 
  private:
   const std::vector<data::Batch>& load(std::int64_t step);
@@ -75,15 +71,7 @@ class Trainer {
   void start_together();
   autograd::Variable forward(const data::Batch& batch);
   void run_micro_batches(const std::vector<data::Batch>& batches, double samples);
-  /// What tells one micro-batch of a step from another.
-  struct MicroBatch {
-    double seed;
-    bool synchronizes;
-    bool last;  ///< of its step
-  };
-  void run_micro_batch(const data::Batch& batch, const MicroBatch& micro);
-  void compute(const data::Batch& batch, const MicroBatch& micro, const char* backward_name);
-  void replay(const data::Batch& batch, const MicroBatch& micro);
+  void run_micro_batch(const data::Batch& batch, double seed, bool synchronizes);
   void update();
   void add_losses(const std::vector<data::Batch>& batches);
   void send_losses();
@@ -95,12 +83,8 @@ class Trainer {
   StepClock clock_;
   StepRecorder recorder_;
   std::optional<dist::DataParallel::InFlightScope> in_flight_;
-  std::optional<autograd::Replay> replay_;
-  dist::Traffic recorded_traffic_;  // of a micro-batch that synchronises, in a CUDA graph
   TimingHistory history_;
   std::int64_t next_step_ = 0;
-  bool full_step_ = true;  // every rank has full micro-batches
-  bool updated_ = false;   // the step's update was recorded or repeated with its backward
 
   std::vector<Tensor> micro_losses_;  // of the current step
   // Summed losses stay on the device until somebody asks or a window is full. They are then sent to

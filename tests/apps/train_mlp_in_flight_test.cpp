@@ -39,7 +39,8 @@ TEST_F(TrainMlpInFlight, EndsWithTheBitsOfPlainSteps) {
     const std::string flags = work + "--reduce deterministic ";
     const nlohmann::json plain = summary(flags + "--save plain.safetensors", 3);
     for (const std::string in_flight :
-         {"--optimizer-overlap ", "--cross-step ", "--cross-step --comm ring --piece-mb 0.01 "}) {
+         {"--optimizer-overlap ", "--cross-step ",
+          "--cross-step --comm ring --split-tensors --bucket-mb 0.01 "}) {
       const nlohmann::json other = summary(flags + in_flight + "--save other.safetensors", 3);
       EXPECT_EQ(other["params_hash"], plain["params_hash"]) << flags << in_flight;
       EXPECT_EQ(other["loss_last"], plain["loss_last"]) << flags << in_flight;

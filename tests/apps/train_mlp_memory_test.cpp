@@ -62,16 +62,6 @@ TEST_F(Memory, OptimizersDiffer) {
   EXPECT_EQ(memory_of("--optimizer adam")["optimizer_state"], 2 * kStateBytes);
 }
 
-TEST_F(Memory, AReplaysOwnIsCounted) {
-  // Batches larger than what is tested at a time, so that the peak is a training step's.
-  for (const std::string update : {"on ", "off "}) {
-    const std::string large = "--batch 512 --train-samples 2048 --fused-update " + update;
-    const std::uint64_t plain = memory_of(large)["activations_and_rest"];
-    EXPECT_GE(memory_of(large + "--replay")["activations_and_rest"], plain);
-    EXPECT_GT(plain, 512 * (8 + 8 + 24 + 24) * sizeof(float));
-  }
-}
-
 TEST_F(Memory, GradientsSharedWithOtherRanksAreCounted) {
   const nlohmann::json memory = memory_of("--comm shared", 2);
   EXPECT_EQ(memory["gradients"], kBytes);

@@ -62,8 +62,6 @@ TEST(HookFlag, RefusesWhatHasNothingToCompress) {
       HasSubstr("expected another mode than naive"));
   EXPECT_THAT(complaint({"--comm-hook", "bf16", "--split-tensors"}),
               HasSubstr("compresses whole buckets; leave out --split-tensors"));
-  EXPECT_THAT(complaint({"--comm-hook", "bf16", "--piece-mb", "2"}),
-              HasSubstr("compresses whole buckets; leave out --piece-mb"));
   EXPECT_THAT(complaint({"--comm-hook", "bf16", "--sync", "never"}),
               HasSubstr("nothing to compress"));
   EXPECT_EQ(complaint({"--comm-hook", "topk:ratio=0.1", "--reduce", "deterministic"}),

@@ -134,16 +134,6 @@ TEST(Options, ReductionAndCommunicatorAreChosenFreely) {
   EXPECT_THAT(complaint({"--reduce", "slow"}), HasSubstr("--reduce"));
 }
 
-TEST(Options, WhatNcclMayTakeIsTheSameOnAllRanks) {
-  EXPECT_EQ(parsed({}).nccl.max_ctas, 0);
-  const Options o = parsed({"--nccl-max-ctas", "4", "--nccl-register"});
-  EXPECT_EQ(o.nccl.max_ctas, 4);
-  EXPECT_TRUE(o.nccl.register_buckets);
-  EXPECT_THAT(o.agreement(), ::testing::IsSupersetOf({std::string("--nccl-max-ctas 4"),
-                                                      std::string("--nccl-register on")}));
-  EXPECT_THAT(complaint({"--nccl-max-ctas", "0"}), HasSubstr("from 1 to 1024"));
-}
-
 TEST(Options, UpdatesInFlightAreRefusedWhereTheyCannotWork) {
   for (const char* flag : {"--optimizer-overlap", "--cross-step"}) {
     EXPECT_THAT(complaint({flag, "--accum", "2"}),
@@ -157,32 +147,13 @@ TEST(Options, UpdatesInFlightAreRefusedWhereTheyCannotWork) {
   }
 }
 
-TEST(Options, AFusedUpdateIsRefusedWhereGradientsAreNeeded) {
-  EXPECT_EQ(parsed({"--fused-update", "off", "--momentum", "0.9"}).fused_update, "off");
-  EXPECT_THAT(parsed({"--fused-update", "on"}).agreement(),
-              ::testing::Contains(std::string("--fused-update on")));
-  EXPECT_THAT(
-      complaint({"--fused-update", "on", "--optimizer", "adam"}),
-      HasSubstr("--fused-update on: expected --optimizer sgd without --momentum, got adam:"));
-  EXPECT_THAT(complaint({"--fused-update", "on", "--momentum", "0.9"}),
-              HasSubstr("without --momentum, got it with --momentum:"));
-  EXPECT_THAT(complaint({"--fused-update", "on", "--accum", "2"}),
-              HasSubstr("expected one micro-batch per step, got --accum 2"));
-  EXPECT_THAT(complaint({"--fused-update", "on", "--cross-step"}),
-              HasSubstr("expected no --optimizer-overlap or --cross-step"));
-  EXPECT_THAT(complaint({"--fused-update", "on", "--clip-norm", "1"}), HasSubstr("no --clip-norm"));
-  EXPECT_THAT(complaint({"--fused-update", "on", "--comm-hook", "bf16"}),
-              HasSubstr("no --comm-hook"));
-  EXPECT_THAT(complaint({"--fused-update", "on", "--find-unused"}), HasSubstr("no --find-unused"));
-  EXPECT_THAT(complaint({"--fused-update", "on", "--static-graph"}),
-              HasSubstr("no --static-graph"));
-}
-
 TEST(Options, CrossStepCutsLayersIntoPiecesUnlessAHookNeedsThemWhole) {
   const Options o = parsed({"--cross-step"});
   EXPECT_EQ(o.bucket_by, "layer");
-  EXPECT_EQ(o.piece_mb, 1.0);
+  EXPECT_EQ(o.data_parallel().piece_bytes, 1U << 20U);
   EXPECT_TRUE(o.split_tensors);
+  EXPECT_FALSE(parsed({"--cross-step", "--split-tensors"}).data_parallel().piece_bytes)
+      << "pieces of the bucket cap, as the user asks";
   EXPECT_FALSE(parsed({"--cross-step", "--comm-hook", "bf16"}).split_tensors);
   EXPECT_EQ(parsed({"--cross-step", "--bucket-mb", "4"}).bucket_by, "size");
   EXPECT_EQ(parsed({"--cross-step", "--first-bucket-mb", "1"}).bucket_by, "size");
@@ -212,15 +183,11 @@ TEST(Options, NeverSynchronisingLeavesNothingToSaveOrToAgreeOn) {
               HasSubstr("--inject skip_param: expected --sync auto, got never"));
 }
 
-TEST(Options, UnusedParametersAreRefusedFoundOrFoundOnce) {
+TEST(Options, UnusedParametersAreRefusedOrFound) {
   EXPECT_EQ(parsed({}).data_parallel().unused, dist::UnusedPolicy::refuse);
   const Options find = parsed({"--find-unused"});
   EXPECT_EQ(find.data_parallel().unused, dist::UnusedPolicy::find);
   EXPECT_THAT(find.agreement(), ::testing::Contains("--find-unused on"));
-  const Options once = parsed({"--static-graph"});
-  EXPECT_EQ(once.data_parallel().unused, dist::UnusedPolicy::find_once);
-  EXPECT_THAT(once.agreement(), ::testing::Contains("--static-graph on"));
-  EXPECT_THAT(complaint({"--find-unused", "--static-graph"}), HasSubstr("expected one of them"));
 }
 
 TEST(Options, UnevenBatchesAreJoinedDroppedOrPadded) {

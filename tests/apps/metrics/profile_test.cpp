@@ -52,14 +52,6 @@ TEST(WorkOfStep, HasNoPassThatMasksWhereTheProductDoes) {
                    2 * 4 * ((y + h + w2) + (y + w2 + h + bits)) + 4 * w2);
 }
 
-TEST(WorkOfStep, AddsDwToWWhereTheUpdateIsFused) {
-  const StepShape fused{.network = {.widths = {10, 20}}, .batch = 4, .fused_update = true};
-  const auto work = work_of_step(fused);
-  EXPECT_EQ(work.count("optimizer"), 0U);
-  const double dy = 4 * 20, x = 4 * 10, w = 10 * 20;
-  EXPECT_DOUBLE_EQ(work.at("backward linear").bytes, 4 * (dy + x + 2 * w)) << "W read and written";
-}
-
 TEST(Floor, IsTheLongerOfComputingAndMoving) {
   const MachineLimits limits{.gflops = 100, .gbps = 10};
   EXPECT_DOUBLE_EQ(floor_ms({.flop = 2e8, .bytes = 1e6}, limits), 2.0);

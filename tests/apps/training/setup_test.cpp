@@ -22,57 +22,6 @@ TEST(Setup, SaysThatMatrixProductsAreTf32s) {
   EXPECT_THAT(libraries_of(options, kCpu), EndsWith(", TF32"));
 }
 
-TEST(Setup, OneRankUpdatesInBackwardWhereNothingNeedsGradients) {
-  Options plain;
-  EXPECT_TRUE(resolve_auto(plain, 1).updates_in_backward);
-  EXPECT_FALSE(resolve_auto(plain, 2).updates_in_backward) << "the others' gradients come later";
-  plain.fused_update = "off";
-  EXPECT_FALSE(resolve_auto(plain, 1).updates_in_backward);
-  const std::vector<void (*)(Options&)> obstacles{
-      [](Options& o) { o.optimizer = "adam"; }, [](Options& o) { o.momentum = 0.9; },
-      [](Options& o) { o.accum = 2; },          [](Options& o) { o.optimizer_overlap = true; },
-      [](Options& o) { o.cross_step = true; },  [](Options& o) { o.clip_norm = 1.0; },
-      [](Options& o) { o.comm_hook = "fp16"; }, [](Options& o) { o.find_unused = true; },
-      [](Options& o) { o.static_graph = true; }};
-  for (std::size_t i = 0; i < obstacles.size(); ++i) {
-    Options options;
-    obstacles[i](options);
-    EXPECT_FALSE(resolve_auto(options, 1).updates_in_backward) << i;
-  }
-}
-
-TEST(Setup, SaysWhereNcclFlagsDoNothing) {
-  const std::string staged = "MPI (Open MPI 4.1.4), staged through host memory";
-  const std::string warning =
-      "[rank 0] warning: --nccl-max-ctas, --nccl-register: without effect: they need NCCL and "
-      "a GPU for each rank; comm is " +
-      staged;
-  EXPECT_EQ(unused_nccl_flags({.max_ctas = 4}, staged), warning);
-  EXPECT_EQ(unused_nccl_flags({.register_buckets = true}, staged), warning);
-  EXPECT_THAT(unused_nccl_flags({.max_ctas = 4}, "none (one rank)"), EndsWith("none (one rank)"));
-  EXPECT_EQ(unused_nccl_flags({}, staged), "") << "nothing was asked for";
-  EXPECT_EQ(unused_nccl_flags({.max_ctas = 4}, "NCCL 2.28.9"), "");
-  const std::string shared = "NCCL 2.28.9 (ranks share a GPU, through local sockets)";
-  EXPECT_THAT(unused_nccl_flags({.register_buckets = true}, shared), EndsWith(shared));
-}
-
-TEST(Setup, SaysWhyACudaGraphCannotHoldAStep) {
-  const std::string nccl = "NCCL 2.28.9";
-  EXPECT_EQ(cuda_graph_obstacle({}, nccl), "");
-  EXPECT_EQ(cuda_graph_obstacle({}, "none (one rank)"), "");
-  const std::string staged = "MPI (Open MPI 4.1.4), staged through host memory";
-  EXPECT_THAT(cuda_graph_obstacle({}, staged), HasSubstr(staged + ", which waits for the GPU"));
-  Options options;
-  options.mode = "naive";
-  EXPECT_THAT(cuda_graph_obstacle(options, nccl), HasSubstr("--mode naive"));
-  options = {};
-  options.optimizer_overlap = true;
-  EXPECT_THAT(cuda_graph_obstacle(options, nccl), HasSubstr("--optimizer-overlap"));
-  options = {};
-  options.comm_hook = "powersgd:rank=2";
-  EXPECT_THAT(cuda_graph_obstacle(options, nccl), HasSubstr("--comm-hook powersgd:rank=2"));
-}
-
 TEST(Setup, RefusesRanksWithOtherData) {
   test::thread_world(2, [](dist::Communicator& comm) {
     Options options;
