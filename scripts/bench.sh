@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # bench.sh [--python PYTHON] [--jax PYTHON] [--quick]: every comparison of speed, as ratios from alternating runs.
 #
-# In this order: a step on one CPU thread against PyTorch (and torch.compile, JAX) over a grid of networks, also with
-# --fused-update off, with the share of the GEMMs, of other kernels and of the framework, the floor and the memory; the cost
-# per node, of DataParallel with one rank and of recording what a step does; all-reduces against Open MPI's; two ranks in
+# In this order: a step on one CPU thread against PyTorch (and torch.compile, JAX) over a grid of networks, with the share
+# of the GEMMs, the floor and the memory; the cost per node, of DataParallel with one rank and of recording what a step does; all-reduces against Open MPI's; two ranks in
 # every mode against PyTorch DDP, on this machine with three networks and, as root, over a shaped link.
 #
 #   --python PYTHON   can import torch; left out: each section with PyTorch says so and measures Brigade by itself
@@ -61,7 +60,7 @@ if [ -n "$python" ]; then
     echo "torch.compile does not work with $python: left out"
   fi
 fi
-scripts/bench_compute.py "${compute[@]}" --unfused ${jax:+--jax "$jax"} --cells "$cells" --json "$out/compute.json"
+scripts/bench_compute.py "${compute[@]}" ${jax:+--jax "$jax"} --cells "$cells" --json "$out/compute.json"
 
 title "cost per node, of DataParallel with one rank, of recording a step"
 if [ -x $bin/framework_bench ]; then

@@ -2,8 +2,8 @@
 # gpu_check.sh [--tests | --speed | --large] [RESULT.json]: everything that needs a GPU, in under 9 minutes, as one JSON.
 #
 # Builds preset cuda-release for this machine's GPU; runs the tests of label gpu; trains with every mode on 2 ranks that
-# share one GPU; runs compute-sanitizer; times training, as it is, with CUDA graphs and with these without the fused update,
-# against PyTorch eager, torch.compile and PyTorch's CUDA graphs where python3 has torch. What there is no time left for
+# share one GPU; runs compute-sanitizer; times training against PyTorch eager, torch.compile and PyTorch's CUDA graphs
+# where python3 has torch. What there is no time left for
 # is said; three runs of 9 minutes have it: --tests does all but the timing, --speed times a memory-bound and a
 # narrow network, --large other batches and precisions.
 # RESULT.json is tests/gpu_results/<date>-<gpu>[-tests|...].json by default, all output is beside it in RESULT.logs.tar.gz.
@@ -144,13 +144,10 @@ check_modes() {
       --device cuda --data synthetic --hidden "512,512" --steps 60 --bucket-mb 0.5 --out "$work/run-$mode" --json
   done
   local flags=(--device cuda --data synthetic --hidden "512,512" --steps 60 --bucket-mb 0.5 --json)
-  for mode in optimizer-overlap cross-step cuda-graph; do
+  for mode in optimizer-overlap cross-step; do
     part "mode-$mode" 45 mpirun -np 2 --bind-to none "$bin/train_mlp" "--$mode" "${flags[@]}" --out "$work/run-$mode"
   done
   part mode-bf16 45 mpirun -np 2 --bind-to none "$bin/train_mlp" --dtype bf16 "${flags[@]}" --out "$work/run-bf16"
-  # Registered buckets exist only where each rank has a GPU of its own: one rank, here.
-  part mode-nccl-register 45 mpirun -np 1 --bind-to none "$bin/train_mlp" --comm nccl --nccl-register --nccl-max-ctas 4 --fused-update off \
-    "${flags[@]}" --out "$work/run-nccl-register"
 }
 
 check_sanitizer() {
@@ -178,11 +175,8 @@ check_sanitizer() {
 }
 
 # bench NAME BATCH DEPTH WIDTH [flags of both]: alternately ours and PyTorch's, in ROUNDS (2) rounds, so that both see the
-# same clocks. Ours as it is, which with one rank and plain SGD updates weights in the product that computes dW; as CUDA
-# graphs; and as these with a pass of its own for the update, or without cuBLASLt's epilogues: whether they gain anything
-# is cuBLAS's secret. torch.compile has one turn by itself and one as a
-# CUDA graph, where COMPILE is yes: it compiles for longer than all else takes. One more run of ours measures what the
-# GPU's memory can do.
+# same clocks. torch.compile has one turn by itself and one as a CUDA graph, where COMPILE is yes: it compiles for longer
+# than all else takes. One more run of ours measures what the GPU's memory can do.
 bench() {
   local name=$1 batch=$2 depth=$3 width=$4 widths round
   shift 4
@@ -194,11 +188,6 @@ bench() {
   part "bench-$name-limits" 60 "${ours[@]}" --profile --out "$work/bench-$name-limits"
   for round in $(seq "${ROUNDS:-2}"); do
     part "bench-$name-brigade-$round" 60 "${ours[@]}" --out "$work/bench-$name-$round"
-    part "bench-$name-brigade-graph-$round" 60 "${ours[@]}" --cuda-graph --out "$work/bench-$name-graph-$round"
-    part "bench-$name-brigade-graph-unfused-$round" 60 "${ours[@]}" --cuda-graph --fused-update off \
-      --out "$work/bench-$name-graph-unfused-$round"
-    part "bench-$name-brigade-plain-$round" 60 env BRIGADE_EPILOGUES=0 "${ours[@]}" --cuda-graph \
-      --out "$work/bench-$name-plain-$round"
     if [ "$has_torch" = yes ]; then
       part "bench-$name-torch-$round" 60 "${theirs[@]}"
       part "bench-$name-torch-graph-$round" 60 "${theirs[@]}" --cuda-graph
@@ -272,7 +261,7 @@ modes = {part.removeprefix("mode-"): entry.get("result") or {}
 comms = {mode: result.get("comm") for mode, result in modes.items()}
 # Not no_sync, which adds its micro-batches up in another order and rounds differently.
 hashes = {mode: modes.get(mode, {}).get("params_hash")
-          for mode in ("naive", "flat", "per_param", "overlap", "cuda-graph")}
+          for mode in ("naive", "flat", "per_param", "overlap")}
 modes_ran = bool(modes)
 same_weights = None not in hashes.values() and len(set(hashes.values())) == 1 if modes_ran else None
 all_nccl = all("NCCL" in (comm or "") for comm in comms.values()) if modes_ran else None
@@ -285,8 +274,7 @@ def steps(bench, who):
 
 def memory_floor(bench):
     """What plain SGD cannot avoid to move, in ms: forward and dx read each weight, dW writes its gradient, the update
-    reads both and writes the weight. At the rate measured on this GPU, weights alone. That is --fused-update off's; the
-    fused update's is two thirds of it, as dW reads and writes the weight."""
+    reads both and writes the weight. At the rate measured on this GPU, weights alone."""
     profile = (parts.get(f"bench-{bench}-limits", {}).get("result") or {}).get("profile")
     depth, width = (int(n) for n in bench.split("-")[0].split("x")[:2])
     return 6 * 4 * depth * width**2 / (1e6 * profile["memory_gbps"]) if profile else None
@@ -294,23 +282,16 @@ def memory_floor(bench):
 
 speed = {}
 for bench in sorted({part.split("-brigade")[0].removeprefix("bench-") for part in parts if "-brigade" in part}):
-    who = ("brigade", "brigade-graph", "brigade-graph-unfused", "brigade-plain", "torch", "torch-graph", "torch-compile",
-           "torch-compile-graph")
+    who = ("brigade", "torch", "torch-graph", "torch-compile", "torch-compile-graph")
     every = {one: steps(bench, one) for one in who}
     speed[bench] = {f"{one}_step_ms": statistics.median(every[one]) if every[one] else None for one in who}
     speed[bench]["spread_ms"] = {one: [min(some), max(some)] for one, some in every.items() if some}
     floor = memory_floor(bench)
-    best = min((some for one in ("brigade", "brigade-graph") if (some := speed[bench][f"{one}_step_ms"])), default=None)
-    unfused = speed[bench]["brigade-graph-unfused_step_ms"]
-    speed[bench].update({"memory_floor_ms": floor, "of_memory_floor": unfused / floor if unfused and floor else None,
-                         "fused_of_its_floor": best / (floor * 2 / 3) if best and floor else None})
-    for ours, theirs in (("brigade", "torch"), ("brigade", "torch-compile"), ("brigade-graph", "torch"),
-                         ("brigade-graph", "torch-graph"), ("brigade-graph", "torch-compile"),
-                         ("brigade-graph", "torch-compile-graph"), ("brigade-graph-unfused", "torch-graph"),
-                         ("brigade-graph-unfused", "torch-compile-graph"), ("brigade-graph", "brigade-graph-unfused"),
-                         ("brigade-graph", "brigade-plain")):
-        a, b = speed[bench][f"{ours}_step_ms"], speed[bench][f"{theirs}_step_ms"]
-        speed[bench][f"{ours}_over_{theirs}"] = a / b if a and b else None
+    ours = speed[bench]["brigade_step_ms"]
+    speed[bench].update({"memory_floor_ms": floor, "of_memory_floor": ours / floor if ours and floor else None})
+    for peer in ("torch", "torch-graph", "torch-compile", "torch-compile-graph"):
+        theirs = speed[bench][f"{peer}_step_ms"]
+        speed[bench][f"brigade_over_{peer}"] = ours / theirs if ours and theirs else None
 
 report = {
     "gpu": {"name": name, "driver": driver, "memory_mib": int(memory) if memory.isdigit() else None, "compute_capability": capability},

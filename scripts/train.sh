@@ -29,7 +29,6 @@ batch=$(((128 + ranks / 2) / ranks)) # per rank: the global batch is 128, or the
 defaults=(--data fashion-mnist --epochs 2 --loss mse --hidden "512,512" --batch $((batch > 0 ? batch : 1)))
 case " $* " in
   *" --optimizer adam"* | *" --optimizer=adam"*) ;; # has a momentum of its own
-  *" --fused-update on "* | *" --fused-update=on "*) ;; # plain SGD only
   *) defaults+=(--momentum 0.9) ;;
 esac
 

@@ -1,26 +1,20 @@
 // gemm_share [DEPTH WIDTH BATCH THREADS ROUNDS]: what does a training step consist of, and how near
 // is it to the machine's limit?
 //
-// A step is forward, backward and SGD; no communication. There are two: with the update in the
-// product that computes dW, as train_mlp makes it on one rank ("fused"), and with one that is a
-// pass of its own ("unfused", --fused-update off). Of each these take turns:
+// A step is forward, backward and SGD; no communication. Two measurements take turns:
 //
 //   step     as it is
-//   kernels  the same step replayed (autograd/replay.h): what it calls, without building its graph
 //   GEMMs    of the same shapes and transpositions in the same order on as many different buffers,
-//            so that what is in a cache for one is in it for the other; a layer's output lies in
-//            its gradient's memory where it does so in the step
+//            so that the caches hold the same for one as for the other
 //
-// and, for both, memory: the least that an optimizer's pass must move. It reads a weight and its
-// gradient and writes the weight, 12 bytes per weight at the bandwidth that one plain loop over
-// them reaches. And peak, before and after all turns: a large square product, as fast as this
-// machine multiplies anything.
+// and memory: the least that an optimizer's pass must move. It reads a weight and its gradient and
+// writes the weight, 12 bytes per weight at the bandwidth that one plain loop over them reaches.
+// And peak, before and after all turns: a large square product, as fast as this machine multiplies
+// anything.
 //
-// So a step is GEMMs, other kernels (kernels - GEMMs) and the framework itself (step - kernels).
-// Two limits: the floor is GEMMs, unfused + memory, with products as fast as their library has them
-// at these shapes; the roof has them at the peak rate as well, whatever their shape. Medians over
-// the rounds, peak the best of them, in ms of CPU time, which with several threads is the sum over
-// them.
+// Two limits: the floor is GEMMs + memory, with products as fast as their library has them at these
+// shapes; the roof has them at the peak rate as well, whatever their shape. Medians over the
+// rounds, peak the best of them, in ms of CPU time, which with several threads is the sum over them.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -33,7 +27,6 @@
 
 #include "autograd/engine.h"
 #include "autograd/functions/mse_loss.h"
-#include "autograd/replay.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"
 #include "core/ops.h"
@@ -76,41 +69,28 @@ double median(std::vector<double> values) {
 /// weights.
 class Floor {
  public:
-  enum class Dw { written, added_to_w };
-
   explicit Floor(const Sizes& sizes) : x_(random({sizes.batch, sizes.width})) {
     for (int layer = 0; layer < sizes.depth; ++layer) {
       weights_.push_back(random({sizes.width, sizes.width}));
       grads_.push_back(random({sizes.width, sizes.width}));
       outputs_.push_back(random({sizes.batch, sizes.width}));
-      // As in the step: a layer's output lies in its gradient, if it fits and dW is written there.
-      in_grads_.push_back(sizes.batch <= sizes.width
-                              ? grads_.back().flat_view(0, {sizes.batch, sizes.width})
-                              : outputs_.back());
     }
     for (Tensor& delta : deltas_) {
       delta = random({sizes.batch, sizes.width});
     }
   }
 
-  void multiply(Dw dw) {
-    std::vector<Tensor>& outputs = dw == Dw::written ? in_grads_ : outputs_;
-    const auto input = [&](std::size_t i) -> const Tensor& { return i > 0 ? outputs[i - 1] : x_; };
+  void multiply() {
+    const auto input = [&](std::size_t i) -> const Tensor& { return i > 0 ? outputs_[i - 1] : x_; };
     const std::size_t depth = weights_.size();
     for (std::size_t i = 0; i < depth; ++i) {
-      ops::gemm(input(i), Trans::no, weights_[i], Trans::yes, {}, outputs[i]);
+      ops::gemm(input(i), Trans::no, weights_[i], Trans::yes, {}, outputs_[i]);
     }
     for (std::size_t i = depth; i-- > 0;) {
       const Tensor& dy = deltas_[(i + 1) % 2];
-      if (dw == Dw::written) {
-        ops::gemm(dy, Trans::yes, input(i), Trans::no, {}, grads_[i]);
-      }
+      ops::gemm(dy, Trans::yes, input(i), Trans::no, {}, grads_[i]);
       if (i > 0) {
         ops::gemm(dy, Trans::no, weights_[i], Trans::no, {}, deltas_[i % 2]);
-      }
-      if (dw == Dw::added_to_w) {
-        const Scale step{.alpha = kTiny, .beta = 1.0};
-        ops::gemm(dy, Trans::yes, input(i), Trans::no, step, weights_[i]);
       }
     }
   }
@@ -145,52 +125,31 @@ class Floor {
   std::vector<Tensor> weights_;   // [width, width]
   std::vector<Tensor> grads_;     // [width, width]
   std::vector<Tensor> outputs_;   // [batch, width], of every layer
-  std::vector<Tensor> in_grads_;  // likewise
   std::array<Tensor, 2> deltas_;  // [batch, width], by turns, as an allocator reuses them
 };
 
 class FullStep {
  public:
-  enum class Update { afterwards, in_backward };
-
-  FullStep(const Sizes& sizes, Update update)
+  explicit FullStep(const Sizes& sizes)
       : model_(test::make_mlp(
             std::vector<std::int64_t>(static_cast<std::size_t>(sizes.depth) + 1, sizes.width))),
         optimizer_(model_->parameters(), {.lr = 0.01}),
         x_(Tensor::empty({sizes.batch, sizes.width})),
         target_(Tensor::zeros({sizes.batch, sizes.width})) {
     ops::uniform({.low = -1.0, .high = 1.0}, x_);
-    if (update == Update::in_backward) {
-      optimizer_.update_in_backward();
-    }
   }
 
   void run() {
     optimizer_.zero_grad();
-    autograd::backward(loss());
+    autograd::backward(autograd::mse_loss(model_->forward(autograd::Variable(x_)), target_));
     optimizer_.step();
   }
-
-  /// The same from the third time on without its graph.
-  void replay() {
-    optimizer_.zero_grad();
-    replay_.step({.inputs = x_.bytes(), .targets = target_.bytes(), .samples = x_.shape()[0]},
-                 {[this] { return loss(); }});
-    optimizer_.step();
-  }
-
-  std::size_t replays() const { return replay_.replays(); }
 
  private:
-  autograd::Variable loss() {
-    return autograd::mse_loss(model_->forward(autograd::Variable(x_)), target_);
-  }
-
   std::unique_ptr<nn::Sequential> model_;
   optim::SGD optimizer_;
   Tensor x_;
   Tensor target_;
-  autograd::Replay replay_{model_->parameters(), kCpu};
 };
 
 /// In GFLOP per second of CPU time, best of several.
@@ -211,29 +170,16 @@ double peak_gflops() {
 
 /// In ms of CPU time.
 struct Times {
-  struct Step {
-    std::vector<double> gemms, step, kernels;
-  };
-  Step fused, unfused;
-  std::vector<double> moves;
+  std::vector<double> gemms, step, moves;
 };
 
 Times take_turns(Floor& floor, const Sizes& sizes) {
-  FullStep fused(sizes, FullStep::Update::in_backward);
-  FullStep unfused(sizes, FullStep::Update::afterwards);
-  const auto added = [&] { floor.multiply(Floor::Dw::added_to_w); };
-  const auto written = [&] { floor.multiply(Floor::Dw::written); };
+  FullStep step(sizes);
   Times times;
-  // Before each of the steps other buffers pass through the caches.
+  // Before each step other buffers pass through the caches.
   const std::vector<std::pair<std::vector<double>*, std::function<void()>>> turns{
-      {&times.unfused.gemms, written},
-      {&times.unfused.step, [&] { unfused.run(); }},
-      {&times.unfused.gemms, written},
-      {&times.unfused.kernels, [&] { unfused.replay(); }},
-      {&times.fused.gemms, added},
-      {&times.fused.step, [&] { fused.run(); }},
-      {&times.fused.gemms, added},
-      {&times.fused.kernels, [&] { fused.replay(); }},
+      {&times.gemms, [&] { floor.multiply(); }},
+      {&times.step, [&] { step.run(); }},
       {&times.moves, [&] { floor.move_weights(); }}};
   constexpr int kWarmUp = 3;
   for (int round = -kWarmUp; round < sizes.rounds; ++round) {
@@ -244,31 +190,7 @@ Times take_turns(Floor& floor, const Sizes& sizes) {
       }
     }
   }
-  for (const FullStep* step : {&fused, &unfused}) {
-    BRIGADE_CHECK(step->replays() >= static_cast<std::size_t>(sizes.rounds),
-                  "gemm_share: the step was not replayed");
-  }
   return times;
-}
-
-/// `flop`: of the products; `moves`: the pass over the weights that they leave to do, in ms.
-nlohmann::ordered_json shares(const Times::Step& times, double flop, double peak, double moves) {
-  const double gemms = median(times.gemms);
-  const double step = median(times.step);
-  const double kernels = median(times.kernels);
-  const double floor_ms = gemms + moves;
-  const double roof_ms = 1e-6 * flop / peak + moves;
-  return {{"step_ms", step},
-          {"kernels_ms", kernels},
-          {"gemm_ms", gemms},
-          {"gemm_share", gemms / step},
-          {"other_share", (kernels - gemms) / step},
-          {"framework_share", (step - kernels) / step},
-          {"gemm_gflops", 1e-6 * flop / gemms},
-          {"floor_ms", floor_ms},
-          {"of_floor", step / floor_ms},
-          {"roof_ms", roof_ms},
-          {"of_roof", step / roof_ms}};
 }
 
 void measure(const Sizes& sizes) {
@@ -276,19 +198,27 @@ void measure(const Sizes& sizes) {
   Floor floor(sizes);
   double peak = peak_gflops();
   const Times times = take_turns(floor, sizes);
+  const double gemms = median(times.gemms);
+  const double step = median(times.step);
   const double moves = median(times.moves);
-  peak = std::max({peak, peak_gflops(), 1e-6 * floor.flop() / median(times.fused.gemms),
-                   1e-6 * floor.flop() / median(times.unfused.gemms)});
-  const nlohmann::ordered_json result{
-      {"depth", sizes.depth},
-      {"width", sizes.width},
-      {"batch", sizes.batch},
-      {"threads", sizes.threads},
-      {"rounds", sizes.rounds},
-      {"peak_gflops", peak},
-      {"memory_gbps", 1e-6 * floor.bytes() / moves},
-      {"fused", shares(times.fused, floor.flop(), peak, 0.0)},
-      {"unfused", shares(times.unfused, floor.flop(), peak, moves)}};
+  peak = std::max({peak, peak_gflops(), 1e-6 * floor.flop() / gemms});
+  const double floor_ms = gemms + moves;
+  const double roof_ms = 1e-6 * floor.flop() / peak + moves;
+  const nlohmann::ordered_json result{{"depth", sizes.depth},
+                                      {"width", sizes.width},
+                                      {"batch", sizes.batch},
+                                      {"threads", sizes.threads},
+                                      {"rounds", sizes.rounds},
+                                      {"peak_gflops", peak},
+                                      {"memory_gigabytes_per_s", 1e-6 * floor.bytes() / moves},
+                                      {"step_ms", step},
+                                      {"gemm_ms", gemms},
+                                      {"gemm_share", gemms / step},
+                                      {"gemm_gflops", 1e-6 * floor.flop() / gemms},
+                                      {"floor_ms", floor_ms},
+                                      {"of_floor", step / floor_ms},
+                                      {"roof_ms", roof_ms},
+                                      {"of_roof", step / roof_ms}};
   std::printf("%s\n", result.dump().c_str());
 }
 
