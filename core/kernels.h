@@ -32,12 +32,6 @@ struct GemmArgs {
 /// What linear does to its sums behind the bias. relu: max(y, 0), NaN stays NaN.
 enum class Activation { none, relu };
 
-/// One bit per element of a ReLU's output, 1 where it is positive, the first in a byte's lowest
-/// bit. Rows begin at multiples of 16 bytes, because cuBLASLt reads them so.
-constexpr std::int64_t mask_bytes(std::int64_t columns) {
-  return (columns + 127) / 128 * 16;
-}
-
 /// y = activation(x Wᵀ + b).   x: [batch, in]   w: [out, in]   b: [out] or null   y: [batch, out]
 /// Factors are F, sums T: the same type, or bf16 and f32.
 template <class T, class F = T>
@@ -48,7 +42,6 @@ struct LinearArgs {
   const T* b = nullptr;
   Activation activation = Activation::none;
   T* y = nullptr;
-  std::uint8_t* mask = nullptr;  ///< null, or with relu y's: [batch, mask_bytes(out)]
 
   /// y = x Wᵀ
   GemmArgs<T, F> product() const {
@@ -64,60 +57,6 @@ struct LinearArgs {
   }
 };
 
-/// The gradient of a linear layer's input, if that is the output x of a ReLU, before the ReLU:
-///   dx[r, c] = x[r, c] > 0 ? (dz W)[r, c] : 0
-///   dz: [batch, out]   w: [out, in]   x, dx: [batch, in]
-template <class T, class F = T>
-struct InputBackwardArgs {
-  std::int64_t batch = 0, in = 0, out = 0;
-  const F* dz = nullptr;
-  const F* w = nullptr;
-  const T* x = nullptr;
-  const std::uint8_t* mask = nullptr;  ///< null, or x's: [batch, mask_bytes(in)]
-  T* dx = nullptr;
-
-  /// dx = dz W
-  GemmArgs<T, F> product() const {
-    return {.transpose_a = false,
-            .transpose_b = false,
-            .m = batch,
-            .n = in,
-            .k = out,
-            .a = dz,
-            .b = w,
-            .c = dx,
-            .scale = {}};
-  }
-};
-
-/// The gradients of a linear layer's parameters, from that of its sums. The weight's is a product
-/// over the batch, the bias's a sum over it, of the same dz:
-///   dw = dzᵀ x, stored as dw_scale says   db[c] = Σ_r dz[r, c], as db_scale says
-///   dz: [batch, out]   x: [batch, in]   dw: [out, in]   db: [out]
-template <class T>
-struct WeightBackwardArgs {
-  std::int64_t batch = 0, in = 0, out = 0;
-  const T* dz = nullptr;
-  const T* x = nullptr;
-  Scale dw_scale;
-  T* dw = nullptr;
-  Scale db_scale;
-  T* db = nullptr;
-
-  /// dw = dzᵀ x
-  GemmArgs<T> product() const {
-    return {.transpose_a = true,
-            .transpose_b = false,
-            .m = out,
-            .n = in,
-            .k = batch,
-            .a = dz,
-            .b = x,
-            .c = dw,
-            .scale = dw_scale};
-  }
-};
-
 /// One step of torch.optim.SGD: g += weight_decay w; v = momentum v + g (v = g the first time);
 /// w -= lr (nesterov ? g + momentum v : v).
 struct SgdArgs {
@@ -126,8 +65,7 @@ struct SgdArgs {
   bool first_step = false;
 };
 
-/// One step of torch.optim.Adam (decoupled = false) or AdamW (true). Its number, which counts from
-/// 1, is `step` plus, where the kernel is given a counter, what that holds when the kernel runs.
+/// One step of torch.optim.Adam (decoupled = false) or AdamW (true). `step` counts from 1.
 struct AdamArgs {
   double lr = 0.0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.0;
   bool decoupled = false;
@@ -178,20 +116,8 @@ struct CpuKernels {
 
   template <class T, class F = T>
   static void gemm(Stream& s, const GemmArgs<T, F>& args);
-  /// This set writes no mask.
   template <class T, class F = T>
   static void linear(Stream& s, const LinearArgs<T, F>& args);
-  /// Whether a gradient is masked for less in the product that computes it. On the CPU in the pass
-  /// that sums db (relu_bias_backward).
-  static constexpr bool kMasksInputGradient = false;
-  template <class T, class F = T>
-  static void linear_input_backward(Stream& s, const InputBackwardArgs<T, F>& args);
-  /// Whether a bias's gradient costs least beside its weight's, whose product reads dz anyway. On
-  /// the CPU it does in the pass that masks dz (relu_bias_backward): the product is a library's.
-  static constexpr bool kSumsBiasWithWeight = false;
-  /// Both gradients of WeightBackwardArgs.
-  template <class T>
-  static void linear_weight_backward(Stream& s, const WeightBackwardArgs<T>& args);
   /// sums[c] = Σ_r x[r, c], stored as `scale` says.   x: [rows, cols]
   template <class T>
   static void column_sum(Stream& s, std::int64_t rows, std::int64_t cols, const T* x, Scale scale,
@@ -245,10 +171,8 @@ struct CpuKernels {
   /// `velocity` is null when momentum is 0.
   template <class T>
   static void sgd(Stream& s, std::int64_t n, SgdArgs args, const T* g, T* w, T* velocity);
-  /// `counter` may be null.
   template <class T>
-  static void adam(Stream& s, std::int64_t n, AdamArgs args, const double* counter, const T* g,
-                   T* w, T* m, T* v);
+  static void adam(Stream& s, std::int64_t n, AdamArgs args, const T* g, T* w, T* m, T* v);
 
   /// sum += Σ x²
   template <class T>
@@ -289,12 +213,6 @@ struct CudaKernels {
   static void gemm(Stream& s, const GemmArgs<T, F>& args);
   template <class T, class F = T>
   static void linear(Stream& s, const LinearArgs<T, F>& args);
-  static constexpr bool kMasksInputGradient = true;
-  template <class T, class F = T>
-  static void linear_input_backward(Stream& s, const InputBackwardArgs<T, F>& args);
-  static constexpr bool kSumsBiasWithWeight = true;
-  template <class T>
-  static void linear_weight_backward(Stream& s, const WeightBackwardArgs<T>& args);
   template <class T>
   static void column_sum(Stream& s, std::int64_t rows, std::int64_t cols, const T* x, Scale scale,
                          T* sums);
@@ -332,8 +250,7 @@ struct CudaKernels {
   template <class T>
   static void sgd(Stream& s, std::int64_t n, SgdArgs args, const T* g, T* w, T* velocity);
   template <class T>
-  static void adam(Stream& s, std::int64_t n, AdamArgs args, const double* counter, const T* g,
-                   T* w, T* m, T* v);
+  static void adam(Stream& s, std::int64_t n, AdamArgs args, const T* g, T* w, T* m, T* v);
 
   template <class T>
   static void add_squares(Stream& s, std::int64_t n, const T* x, double* sum);

@@ -16,13 +16,10 @@ class Adam final : public Optimizer {
   Adam(const std::vector<autograd::Variable>& parameters, Options options);
 
  protected:
-  void on_begin_step() override;
   void update(const ParamRange& part) override;
-  bool keeps_numbers() const override { return true; }
 
  private:
   Options options_;
-  Tensor one_, counter_;  // f64 []; counter_: steps_done(), as far as the device has come
 };
 
 }  // namespace brigade::optim

@@ -24,12 +24,4 @@ void SGD::update(const ParamRange& part) {
            part.grad, weights, velocity);
 }
 
-// w - lr (g + weight_decay w)
-std::optional<Scale> SGD::linear_step() const {
-  if (options_.momentum > 0.0) {
-    return {};
-  }
-  return Scale{.alpha = -options_.lr, .beta = 1.0 - options_.lr * options_.weight_decay};
-}
-
 }  // namespace brigade::optim

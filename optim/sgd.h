@@ -16,8 +16,6 @@ class SGD final : public Optimizer {
 
  protected:
   void update(const ParamRange& part) override;
-  bool keeps_numbers() const override { return true; }
-  std::optional<Scale> linear_step() const override;
 
  private:
   Options options_;

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/runtime/context.h"
 #include "dist/algorithms/ordered_all_reduce.h"
+#include "dist/comm/emulated_link_communicator.h"
 #include "dist/comm/mpi_communicator.h"
 
 namespace brigade::apps {
@@ -146,7 +147,8 @@ Contestant::Contestant(const std::string& comm, const std::string& reduce,
       comm_(connect(comm, reduce, device)),
       device_(device) {
   if (options.emulated_link) {
-    comm_->emulate_link(*options.emulated_link);
+    comm_ =
+        std::make_unique<dist::EmulatedLinkCommunicator>(std::move(comm_), *options.emulated_link);
   }
   const Shape shape{static_cast<std::int64_t>(options.max_bytes / size_of(options.dtype()))};
   source_ = Tensor::zeros(shape, options.dtype(), device);

@@ -22,7 +22,7 @@ dist::DataParallelOptions Options::data_parallel() const {
   result.hook = make_comm_hook("--comm-hook", comm_hook);
   result.init_sync = init_sync == "verify" ? dist::InitSync::verify : dist::InitSync::broadcast;
   if (find_unused) {
-    result.unused = dist::UnusedPolicy::find;
+    result.find_unused_parameters = true;
   }
   return result;
 }

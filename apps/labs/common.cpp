@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/ops.h"
 #include "core/random.h"
+#include "dist/comm/emulated_link_communicator.h"
 #include "dist/launch/launch.h"
 #include "nn/linear.h"
 #include "nn/mse_loss.h"
@@ -53,7 +54,7 @@ void train_alone(nn::Module& model, const std::vector<std::int64_t>& rows_of_pie
     for (std::size_t piece = 0; piece < rows_of_pieces.size(); ++piece) {
       const std::int64_t rows = rows_of_pieces[piece];
       const Variable loss = loss_of(model, make_batch(step, static_cast<int>(piece), rows));
-      autograd::backward(loss, {.seed = static_cast<double>(rows) / all_rows});
+      autograd::backward(loss, {.grad_scale = static_cast<double>(rows) / all_rows});
     }
     optimizer.step();
   }
@@ -161,9 +162,11 @@ int run_lab(const std::string& name, int argc, char** argv,
   return apps::run_program(argc, argv, apps::Program::lab,
                            [&](const apps::Options& options, const dist::RankInfo& ranks) {
                              set_cpu_threads(1);
-                             const auto comm = dist::make_communicator("auto", kCpu);
+                             std::unique_ptr<dist::Communicator> comm =
+                                 dist::make_communicator("auto", kCpu);
                              if (options.emulated_link) {
-                               comm->emulate_link(*options.emulated_link);
+                               comm = std::make_unique<dist::EmulatedLinkCommunicator>(
+                                   std::move(comm), *options.emulated_link);
                              }
                              Recorder recorder(options, *comm, kSteps);
                              with_name(name, "", [&] { body(*comm, recorder); });
@@ -186,7 +189,7 @@ int run_exercise(const std::string& name, int argc, char** argv,
   }
   return dist::run_main([&](const dist::MpiSession&) {
     set_cpu_threads(1);
-    const auto comm = dist::make_communicator("auto", kCpu);
+    std::unique_ptr<dist::Communicator> comm = dist::make_communicator("auto", kCpu);
     if (comm->size() == 1) {
       throw UsageError(concat(name, ": needs at least two ranks: mpirun -np 2 ..."));
     }

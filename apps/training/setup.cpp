@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/runtime/context.h"
 #include "dist/algorithms/ordered_all_reduce.h"
+#include "dist/comm/emulated_link_communicator.h"
 #include "dist/ddp/replica_check.h"
 #include "nn/data/fashion_mnist.h"
 #include "nn/data/synthetic.h"
@@ -33,7 +34,8 @@ Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const 
     place.comm->use(std::make_unique<dist::OrderedAllReduce>());
   }
   if (options.emulated_link && ranks.size > 1) {
-    place.comm->emulate_link(*options.emulated_link);
+    place.comm = std::make_unique<dist::EmulatedLinkCommunicator>(std::move(place.comm),
+                                                                  *options.emulated_link);
   } else if (options.emulated_link) {
     console.warn(
         "[rank 0] warning: --emulate-link: without effect: one rank sends nothing; start more "

@@ -37,7 +37,7 @@ DataParallel::DataParallel(std::vector<autograd::Variable> parameters, Communica
   for (const autograd::Variable& parameter : parameters_) {
     BRIGADE_CHECK(parameter.is_leaf(), "data parallel: '", parameter.name(),
                   "' is not a leaf but was computed; pass the parameters it comes from");
-    BRIGADE_CHECK(parameter.grad_state()->listeners.empty(), "data parallel: parameter '",
+    BRIGADE_CHECK(!parameter.grad_state()->has_listeners(), "data parallel: parameter '",
                   parameter.name(), "' is already wrapped; its gradient would be reduced twice");
   }
   const BucketPlan plan = plan_buckets(parameters_, options);
@@ -51,19 +51,19 @@ DataParallel::DataParallel(std::vector<autograd::Variable> parameters, Communica
 
   sink_ = std::make_unique<WaitForBuckets>(comm_);
   lay_out(plan);
-  if (options.unused != UnusedPolicy::refuse && !parameters_.empty()) {
-    unused_ = std::make_unique<UnusedParameters>(parameters_, comm_, options.unused);
+  if (options.find_unused_parameters && !parameters_.empty()) {
+    unused_ = std::make_unique<UnusedParameters>(parameters_, comm_);
   }
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    parameters_[i].grad_state()->grad_scale = 1.0 / comm_.size();
+    parameters_[i].grad_state()->set_grad_scale(1.0 / comm_.size());
     handles_.push_back(parameters_[i].attach_listener(*this, i));
   }
 }
 
 DataParallel::~DataParallel() {
   for (const autograd::Variable& parameter : parameters_) {
-    parameter.grad_state()->grad_scale = 1.0;
-    parameter.grad_state()->carry = 1.0;
+    parameter.grad_state()->set_grad_scale(1.0);
+    parameter.grad_state()->set_accumulate_scale(1.0);
   }
 }
 
@@ -90,12 +90,11 @@ void DataParallel::send_in_bucket_order() {
 }
 
 void DataParallel::connect() {
-  ++connections_;
   sync_ =
       make_grad_sync(options_.mode, {parameters_, buckets_, comm_, *options_.hook, *sink_, order_});
 }
 
-DataParallel::InFlightScope DataParallel::update_in_flight(BucketOptimizer optimizer,
+DataParallel::InFlightScope DataParallel::update_in_flight(OptimizerCalls optimizer,
                                                            UpdateDeadline deadline) {
   BRIGADE_CHECK(options_.mode != SyncMode::naive,
                 "data parallel: naive synchronisation has no buckets to update one by one; use "
@@ -108,8 +107,8 @@ DataParallel::InFlightScope DataParallel::update_in_flight(BucketOptimizer optim
   if (parameters_.empty()) {
     return InFlightScope(*this);
   }
-  auto updates = std::make_unique<UpdateInFlight>(parameters_, comm_, parameters_.front().device(),
-                                                  std::move(optimizer), deadline);
+  auto updates = std::make_unique<BucketOptimizer>(parameters_, comm_, parameters_.front().device(),
+                                                   std::move(optimizer), deadline);
   updates_ = updates.get();
   sink_ = std::move(updates);
   if (deadline == UpdateDeadline::next_read) {
@@ -144,22 +143,14 @@ void DataParallel::verify_parameters_equal() const {
 }
 
 void DataParallel::on_backward_begin() {
-  begin(UnusedParameters::Pass::backward);
+  begin();
 }
 
 void DataParallel::note_lost_updates() noexcept {
   if (updates_ != nullptr && !updates_->all_made() && refusal_ == nullptr) {
-    refuse(
+    refusal_ =
         "updates in flight have failed or were dropped, so the ranks no longer hold the same "
-        "weights");
-  }
-}
-
-/// Collectives that nobody waits for may still write to the gradients.
-void DataParallel::refuse(const char* why) noexcept {
-  refusal_ = why;
-  for (const autograd::Variable& parameter : parameters_) {
-    parameter.grad_state()->loan.close();
+        "weights";
   }
 }
 
@@ -167,33 +158,29 @@ void DataParallel::check_not_refused() const {
   BRIGADE_CHECK(refusal_ == nullptr, "data parallel: ", refusal_, "; end the job");
 }
 
-void DataParallel::begin(UnusedParameters::Pass pass) {
+void DataParallel::begin() {
   note_lost_updates();
   check_not_refused();
   check_frozen();
   syncing_ = no_sync_depth_ == 0;
   for (const autograd::Variable& parameter : parameters_) {
     // The last step's update may still be reading the gradients that this backward overwrites.
-    parameter.wait_until_readable();
+    parameter.wait_for_pending_write();
     // A gradient that is already the average will be summed over the ranks once more, together with
     // what this backward adds. Shrunk by 1 / ranks it comes out of that sum as it was. The factor
     // is the beta of the next dW GEMM, so it costs nothing.
     autograd::GradState& state = *parameter.grad_state();
-    BRIGADE_CHECK(comm_.size() == 1 || !state.in_place,
-                  "data parallel: expected one rank where backward updates parameters in place, "
-                  "got ",
-                  comm_.size(), ": a rank would update by its own gradient alone");
-    state.carry = state.synchronized ? 1.0 / comm_.size() : 1.0;
+    state.set_accumulate_scale(state.synchronized() ? 1.0 / comm_.size() : 1.0);
   }
   if (syncing_) {
     collectives_before_ = comm_.collectives();
     sink_->backward_begins();
   }
   if (syncing_ && !unused_ && !std::exchange(all_reached_, true)) {
-    check_all_reached(pass);
+    check_all_reached();
   }
   if (syncing_ && unused_) {
-    for (const std::size_t index : unused_->begin(pass)) {
+    for (const std::size_t index : unused_->begin()) {
       report(index);
     }
   }
@@ -202,14 +189,14 @@ void DataParallel::begin(UnusedParameters::Pass pass) {
 /// In the first backward that synchronises all ranks hear which rank misses which parameter, before
 /// any waits for it. Later ones do not stop for that: a rank whose model has changed since tells it
 /// alone, at the end of its backward (check_all_arrived), and the others end with the job.
-void DataParallel::check_all_reached(UnusedParameters::Pass pass) {
+void DataParallel::check_all_reached() {
   std::vector<bool> reached;
   for (const autograd::Variable& parameter : parameters_) {
-    reached.push_back(parameter.grad_state()->reached);
+    reached.push_back(parameter.grad_state()->in_graph());
   }
-  // A rank that mirrors, or whose caller reports gradients without an engine, has no graph to ask.
-  if (pass == UnusedParameters::Pass::mirrored ||
-      std::find(reached.begin(), reached.end(), true) == reached.end()) {
+  // A rank that shadows a backward, or whose caller reports gradients without an engine, has no
+  // graph to ask.
+  if (std::find(reached.begin(), reached.end(), true) == reached.end()) {
     reached.assign(parameters_.size(), true);
   }
   std::array<char, 1024> complaint{};  // empty: none
@@ -248,15 +235,9 @@ void DataParallel::on_grad_ready(std::size_t index) {
 void DataParallel::report(std::size_t index) {
   // True again only when the sum has been ordered before the optimizer, in on_backward_end: an
   // optimizer step after a backward that failed in between is refused.
-  parameters_[index].grad_state()->synchronized = false;
+  parameters_[index].grad_state()->set_synchronized(false);
   if (syncing_) {
     sync_->on_grad_ready(index);
-  }
-}
-
-void DataParallel::on_node_end() {
-  if (syncing_) {
-    sync_->on_node_end();
   }
 }
 
@@ -265,7 +246,7 @@ void DataParallel::on_backward_end() {
     sync_->on_backward_end();
     collectives_before_.reset();
     for (const autograd::Variable& parameter : parameters_) {
-      parameter.grad_state()->synchronized = true;
+      parameter.grad_state()->set_synchronized(true);
     }
     if (unused_) {
       unused_->end();
@@ -285,14 +266,12 @@ void DataParallel::rebuild_buckets() {
   // The host is about to block in a broadcast and to allocate. On a GPU that ranks share neither
   // may happen while a collective is in flight; this once, the host waits for the device.
   for (const autograd::Variable& parameter : parameters_) {
-    parameter.wait_until_readable();  // updates in flight read and write the old buckets
+    parameter.wait_for_pending_write();  // updates in flight read and write the old buckets
   }
   compute_stream(parameters_.front().device()).synchronize();
   std::optional<BucketPlan> plan =
       rebuilder_.decide(parameters_, bucket_policy(options_), buckets_, comm_);
   if (plan) {
-    // This may be the end of a step that is rehearsed for a replay.
-    const UseLastingMemory outlives_the_step(parameters_.front().device());
     lay_out(*plan);
     rebuilt_ = true;
   }
@@ -303,9 +282,9 @@ void DataParallel::rebuild_buckets() {
 // alike.
 void DataParallel::on_backward_abort() noexcept {
   if (collectives_before_ && comm_.collectives() != collectives_before_) {
-    refuse(
+    refusal_ =
         "an earlier backward failed with an all-reduce in flight, so the ranks no longer execute "
-        "the same collectives");
+        "the same collectives";
   }
   collectives_before_.reset();
   rebuilder_.forget();
@@ -322,7 +301,7 @@ void DataParallel::shadow_backward() {
     return;
   }
   try {
-    begin(UnusedParameters::Pass::mirrored);
+    begin();
     if (!unused_) {  // else all have reported in begin()
       for (const Bucket& bucket : buckets_) {
         for (const std::size_t index : bucket.members) {

@@ -65,7 +65,7 @@ class DataParallel final : public autograd::GradListener {
 
   /// As long as it lives updates are made in flight. Its end waits for those that are on their way;
   /// where an exception ends it, those that have not begun are dropped instead
-  /// (UpdateInFlight::finish). After one that was dropped or has failed, backward is refused.
+  /// (BucketOptimizer::finish). After one that was dropped or has failed, backward is refused.
   class [[nodiscard]] InFlightScope {
    public:
     InFlightScope(InFlightScope&& other) noexcept : of_(std::exchange(other.of_, nullptr)) {}
@@ -90,7 +90,7 @@ class DataParallel final : public autograd::GradListener {
   /// same place, between two backwards; one at a time.
   /// Errors: naive mode, which has no buckets; unused parameters allowed: which ones were is known
   /// only when backward is over.
-  InFlightScope update_in_flight(BucketOptimizer optimizer, UpdateDeadline deadline);
+  InFlightScope update_in_flight(OptimizerCalls optimizer, UpdateDeadline deadline);
 
   /// When buckets were updated in flight since the last call; see Communicator::set_timing. Before
   /// the scope ends.
@@ -114,26 +114,19 @@ class DataParallel final : public autograd::GradListener {
 
   void on_backward_begin() override;
   void on_grad_ready(std::size_t index) override;
-  void on_node_end() override;
   void on_backward_end() override;
   void on_backward_abort() noexcept override;
-  /// Grows when sync_ is made anew, and when backward begins to be refused: recordings are dropped,
-  /// so that begin() runs and throws.
-  std::size_t generation() const override {
-    return 2 * connections_ + (refusal_ != nullptr ? 1 : 0);
-  }
 
  private:
-  void begin(UnusedParameters::Pass pass);
+  void begin();
   void check_frozen() const;
-  void check_all_reached(UnusedParameters::Pass pass);
+  void check_all_reached();
   void report(std::size_t index);
   void lay_out(const BucketPlan& plan);
   void send_in_bucket_order();
   void connect();
   void end_updates_in_flight();
   void note_lost_updates() noexcept;
-  void refuse(const char* why) noexcept;
   void check_not_refused() const;
   void rebuild_buckets();
 
@@ -145,11 +138,10 @@ class DataParallel final : public autograd::GradListener {
   std::vector<Bucket> buckets_;
   bool all_reached_ = false;       // the ranks have compared which parameters backward reaches
   const char* refusal_ = nullptr;  // why there can be no further backward
-  std::size_t connections_ = 0;    // how often sync_ was made
   std::optional<std::uint64_t> collectives_before_;  // the backward that is running; empty: none
   std::vector<LaunchItem> order_;                    // in which the buckets' pieces leave
   std::unique_ptr<BucketCompletion> sink_;
-  UpdateInFlight* updates_ = nullptr;  // part of sink_, when updating in flight
+  BucketOptimizer* updates_ = nullptr;  // part of sink_, when updating in flight
   std::unique_ptr<GradSync> sync_;
   std::unique_ptr<UnusedParameters> unused_;  // null: an unused parameter is an error
   BucketRebuilder rebuilder_;

@@ -10,6 +10,7 @@
 
 #include "apps/training/model.h"
 #include "apps/training/trainer.h"
+#include "dist/comm/emulated_link_communicator.h"
 #include "nn/data/synthetic.h"
 #include "nn/linear.h"
 #include "optim/sgd.h"
@@ -43,9 +44,9 @@ class SlowBackward final : public nn::Module {
 /// Six layers whose gradients appear 4 ms apart and travel 3 ms each.
 double hidden_fraction(dist::SyncMode mode) {
   double fraction = 0.0;
-  test::thread_world(2, [&](dist::Communicator& comm) {
+  test::thread_world(2, [&](dist::Communicator& plain) {
     const dist::LinkModel slow{.alpha_us = 0.0, .gbps = kLayerBytes / 3e6};
-    comm.emulate_link(slow);
+    dist::EmulatedLinkCommunicator comm(plain, slow);
     const data::DataSplits data = data::make_synthetic({.in = kWidth, .out = kWidth}, 64);
     nn::Sequential model;
     for (std::uint32_t layer = 0; layer < kLayers; ++layer) {

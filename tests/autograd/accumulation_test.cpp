@@ -83,7 +83,7 @@ TEST(Accumulation, RefusesAGradientPlaceOfAnotherShape) {
   const Variable w(Tensor::zeros({2, 3}), true, "0.weight");
   EXPECT_ERROR(
       w.move_grad_to(Tensor::zeros({6})),
-      "variable '0.weight': expected a gradient place f32 [2, 3] on cpu, got f32 [6] on cpu");
+      "variable '0.weight': expected memory for a gradient f32 [2, 3] on cpu, got f32 [6] on cpu");
 }
 
 TEST(Accumulation, MovesTheDataWithItsValues) {
@@ -118,7 +118,7 @@ TEST(Accumulation, GivesNothingToAnInputThatRequiresNoGradient) {
 
 TEST(Accumulation, ScalesEveryContributionToALeafByItsLeafScale) {
   const Variable w = scalar_leaf(2);
-  w.grad_state()->grad_scale = 0.25;
+  w.grad_state()->set_grad_scale(0.25);
   backward(add(w, scale(w, 3)));
   EXPECT_EQ(grad_of(w), 1.0);
   backward(scale(w, 4));
@@ -127,7 +127,7 @@ TEST(Accumulation, ScalesEveryContributionToALeafByItsLeafScale) {
 
 TEST(Accumulation, DoesNotScaleIntermediateGradients) {
   const Variable w = scalar_leaf(2);
-  w.grad_state()->grad_scale = 0.5;
+  w.grad_state()->set_grad_scale(0.5);
   const Variable h = scale(w, 3);
   double seen = 0.0;
   const HookHandle handle = h.add_hook([&](const Tensor& grad) {
@@ -142,7 +142,7 @@ TEST(Accumulation, DoesNotScaleIntermediateGradients) {
 TEST(Accumulation, CarriesThePresentValueOverWithItsFactorOnce) {
   const Variable w = scalar_leaf(2);
   backward(scale(w, 8));
-  w.grad_state()->carry = 0.25;
+  w.grad_state()->set_accumulate_scale(0.25);
   backward(add(w, w));
   EXPECT_EQ(grad_of(w), 4.0);  // 8 / 4 + 1 + 1
   backward(scale(w, 1));
@@ -151,7 +151,7 @@ TEST(Accumulation, CarriesThePresentValueOverWithItsFactorOnce) {
 
 TEST(Accumulation, StartsFromTheSeed) {
   const Variable w = scalar_leaf(2);
-  backward(scale(w, 3), {.seed = 0.5});
+  backward(scale(w, 3), {.grad_scale = 0.5});
   EXPECT_EQ(grad_of(w), 1.5);
 }
 

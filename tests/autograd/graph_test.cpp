@@ -103,7 +103,7 @@ TEST(Graph, RefusesARootWithSeveralElements) {
 
 TEST(Graph, MayConsistOfALeafAlone) {
   const Variable w = scalar_leaf(2);
-  backward(w, {.seed = 3});
+  backward(w, {.grad_scale = 3});
   EXPECT_EQ(grad_of(w), 3.0);
 }
 
@@ -132,7 +132,7 @@ TEST(Graph, NamesAFunctionThatOwesAGradient) {
 TEST(Graph, RefusesAGradientThatIsDeliveredTwice) {
   const Variable w = scalar_leaf(1, "0.bias");
   EXPECT_ERROR(backward(record<CarelessNode>(Tensor::zeros({}), {w}, 2)),
-               "backward: a function delivered the gradient of '0.bias' twice");
+               "backward: a function wrote the gradient of '0.bias' twice");
 }
 
 TEST(Graph, CanBeWalkedAfterABackwardThatWasRefused) {

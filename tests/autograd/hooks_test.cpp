@@ -52,7 +52,7 @@ TEST(TensorHook, OfALeafSeesTheSumOfAllContributionsOnce) {
 
 TEST(TensorHook, OfALeafSeesTheGradientBeforeItIsScaledForTheRanks) {
   const Variable w = scalar_leaf(1);
-  w.grad_state()->grad_scale = 0.5;
+  w.grad_state()->set_grad_scale(0.5);
   std::vector<double> seen;
   const HookHandle handle = w.add_hook(note(seen));
   backward(scale(w, 3));

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "autograd/hooks.h"
-#include "autograd/replay.h"
 #include "autograd/variable.h"
 #include "dist/comm/communicator.h"
 #include "dist/ddp/bucket_plan.h"
@@ -24,8 +23,6 @@ class EngineChain {
   explicit EngineChain(std::size_t nodes);
   /// Builds the graph, runs backward through it, takes it apart.
   void run();
-  /// The same from the third time on without its graph.
-  void replay();
   std::size_t callbacks() const { return listener_.callbacks; }
 
  private:
@@ -39,7 +36,6 @@ class EngineChain {
   std::vector<autograd::Variable> parameters_;
   std::vector<autograd::HookHandle> handles_;
   autograd::Variable x_;
-  autograd::Replay replay_;
 };
 
 /// A real network as narrow as it gets: Linear layers of width 1 with bias, batch 1, MSE.
@@ -48,15 +44,12 @@ class NarrowNetwork {
   explicit NarrowNetwork(std::size_t layers);
   /// Forward and backward.
   void run();
-  /// The same from the third time on without its graph.
-  void replay();
 
  private:
   autograd::Variable loss();
 
   std::unique_ptr<nn::Sequential> model_;
   Tensor x_, target_;
-  autograd::Replay replay_;
 };
 
 /// `count` parameters of 64 bytes, wrapped in a DataParallel of mode overlap over a

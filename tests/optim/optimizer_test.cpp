@@ -24,8 +24,7 @@ Variable parameter(const Row& values, std::string name = "w") {
 }
 
 void set_gradient(const Variable& variable, const Row& values) {
-  variable.grad_state()->grad.copy_from(Tensor::from(values, variable.shape()));
-  variable.grad_state()->filled = true;
+  variable.set_grad(Tensor::from(values, variable.shape()));
 }
 
 /// Three steps from (1, -2, 3) with the gradients (0.5, -1, 2), (-0.25, 0.75, 1), (1, 1, -3) must
@@ -141,7 +140,7 @@ TEST(Optimizer, RefusesAGradientThatWasNeverSynchronised) {
   const Variable w = parameter({1}, "0.weight");
   SGD optimizer({w}, {.lr = 0.1});
   autograd::backward(autograd::scale(w, 2));
-  w.grad_state()->synchronized = false;
+  w.grad_state()->set_synchronized(false);
   EXPECT_ERROR(optimizer.step(),
                "optimizer: the gradient of '0.weight' was never synchronised over the ranks: every "
                "backward since zero_grad ran inside no_sync()");

@@ -24,7 +24,7 @@ void train(dist::Communicator& comm, Recorder& trace) {
     // An all-reduce computes sums. The objective is the *mean* over the ranks, so every rank starts
     // its backward from 1/N instead of 1, and the sum of these gradients is their average. It costs
     // nothing; dividing afterwards would read and write every gradient once more.
-    autograd::backward(loss, {.seed = 1.0 / comm.size()});
+    autograd::backward(loss, {.grad_scale = 1.0 / comm.size()});
 
     // From here to the end of the inner loop nobody computes.
     for (const Variable& parameter : parameters) {

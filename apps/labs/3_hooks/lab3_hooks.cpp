@@ -66,7 +66,8 @@ void train(dist::Communicator& comm, Recorder& trace) {
     optimizer.zero_grad();
     const Variable loss = loss_of(*model, batch);
     trace.forward_done();
-    autograd::backward(loss, {.seed = 1.0 / comm.size()});  // and all-reduces, through the hooks
+    autograd::backward(loss,
+                       {.grad_scale = 1.0 / comm.size()});  // and all-reduces, through the hooks
     trace.backward_done();
     optimizer.step();
     trace.finish();

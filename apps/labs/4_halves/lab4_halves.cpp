@@ -49,7 +49,7 @@ void train(dist::Communicator& comm, Recorder& trace) {
     optimizer.zero_grad();
     const Variable loss = loss_of(*model, batch);
     trace.forward_done();
-    autograd::backward(loss, {.seed = 1.0 / comm.size()});
+    autograd::backward(loss, {.grad_scale = 1.0 / comm.size()});
     for (const Tensor& bucket : buckets) {
       comm.blocking_all_reduce(bucket, "half");
     }

@@ -90,7 +90,7 @@ std::uint64_t train(nn::Module& model, dist::Communicator& comm, double share, R
     optimizer.zero_grad();
     const Variable loss = loss_of(model, batch);
     trace.forward_done();
-    autograd::backward(loss, {.seed = share});
+    autograd::backward(loss, {.grad_scale = share});
     trace.backward_done();
     optimizer.step();
     trace.finish();

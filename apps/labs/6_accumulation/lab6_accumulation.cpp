@@ -78,7 +78,7 @@ void train(dist::Communicator& comm, Recorder& trace) {
       const int piece = micro * comm.size() + comm.rank();
       const Variable loss = loss_of(*model, make_batch(step, piece));
       trace.forward_done();
-      autograd::backward(loss, {.seed = 1.0 / pieces});
+      autograd::backward(loss, {.grad_scale = 1.0 / pieces});
       trace.backward_done();
       narrate("  micro-batch {} of {}: {} collectives so far", micro + 1, kMicroBatches,
               comm.collectives());

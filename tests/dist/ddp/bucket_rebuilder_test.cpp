@@ -6,7 +6,6 @@
 
 #include "autograd/engine.h"
 #include "autograd/functions/mse_loss.h"
-#include "autograd/replay.h"
 #include "core/runtime/context.h"
 #include "dist/comm/single_process.h"
 #include "dist/ddp/data_parallel.h"
@@ -89,20 +88,6 @@ TEST(BucketRebuilder, RebuildingHoldsAFewLayersTwiceAndNotAll) {
   EXPECT_EQ(allocator.stats().in_use, before);
   // The new bucket's three layers, and two whose old bucket still has another's; all would be 16.
   EXPECT_LT(allocator.stats().peak_in_use, before + 6 * kLayerBytes);
-}
-
-TEST(BucketRebuilder, BucketsRebuiltInARehearsalAreNotInItsMemory) {
-  SingleProcessCommunicator comm(kCpu);
-  const auto model = test::make_mlp({2, 3, 3, 2});
-  DataParallel parallel(wrong_way_round(*model), comm, {.bucket_bytes = 256});
-  autograd::Replay replay(model->parameters(), kCpu);
-  const Tensor x = test::data_rows(0, 4, 2, 3);
-  replay.step({.inputs = x.bytes(), .targets = x.bytes(), .samples = 4},
-              {[&] { return autograd::mse_loss(model->forward(autograd::Variable(x)), x); }});
-  EXPECT_TRUE(parallel.rebuilt());
-  const std::size_t elsewhere = Context::current().memory_stats(kCpu).in_use -
-                                Context::current().allocator(kCpu)->stats().in_use;
-  EXPECT_EQ(elsewhere, 0U) << "activations are gone, and buckets are no part of a step";
 }
 
 TEST(BucketRebuilder, AHookLetsGoOfTheOldGradients) {
@@ -299,8 +284,6 @@ TEST(Policies, GiveTheSameBitsWhateverTheBuckets) {
         train<optim::SGD>(comm, momentum, {.mode = SyncMode::naive, .bucket_bytes = 256});
     for (const DataParallelOptions& options :
          {DataParallelOptions{.bucket_by = BucketBy::layer},
-          DataParallelOptions{.bucket_by = BucketBy::groups},
-          DataParallelOptions{.bucket_by = BucketBy::groups, .bucket_groups = 3},
           DataParallelOptions{.bucket_bytes = 512, .last_bucket_bytes = 64},
           DataParallelOptions{.bucket_bytes = 64, .split_tensors = true},
           DataParallelOptions{.mode = SyncMode::flat, .bucket_bytes = 64, .split_tensors = true},

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "core/ops.h"
+#include "dist/comm/emulated_link_communicator.h"
 #include "dist/comm/single_process.h"
 #include "dist/ddp/data_parallel.h"
 #include "dist/ddp/flat_sync.h"
@@ -24,7 +25,7 @@ class ReducerTest : public testing::Test {
  protected:
   ReducerTest() {
     for (const autograd::Variable& parameter : parameters) {
-      parameter.grad_state()->filled = true;
+      parameter.grad_state()->fill_with_zeros();
     }
   }
 
@@ -201,8 +202,9 @@ TEST(SplitBuckets, LeaveInTheGivenOrderAfterAFlatBackwardToo) {
 }
 
 TEST(SplitBuckets, AreDoneWhenTheirLastPieceIs) {
-  test::thread_world(2, [](Communicator& comm) {
-    comm.emulate_link({.alpha_us = 10'000, .gbps = 10});  // a collective takes 20 ms
+  test::thread_world(2, [](Communicator& plain) {
+    EmulatedLinkCommunicator comm(plain,
+                                  {.alpha_us = 10'000, .gbps = 10});  // a collective takes 20 ms
     comm.set_timing(true);
     const auto model = test::make_mlp({16, 16});
     const std::vector<autograd::Variable> parameters = model->parameters();

@@ -111,19 +111,6 @@ TEST(FrozenParameters, ThawedAfterConstructionAreAnErrorOfTheNextBackward) {
                "make a new DataParallel");
 }
 
-TEST(DataParallel, AnOutputThatTravelsDoesNotLieInAGradient) {
-  test::FakeCommunicator comm(2);
-  const autograd::Variable w(Tensor::zeros({2, 2}), true, "w");
-  const DataParallel parallel({w}, comm, {});
-  const autograd::Variable x(Tensor::zeros({2, 2}));
-  const autograd::Variable y = autograd::linear(x, w, {});
-  EXPECT_EQ(y.data().bytes(), w.grad_state()->grad.bytes());
-  comm.all_reduce(y.data());  // backward could overwrite it on its way
-  EXPECT_NE(y.data().bytes(), w.grad_state()->grad.bytes());
-  comm.stream().flush();
-  EXPECT_EQ(comm.reduced.back(), y.data().bytes());
-}
-
 TEST(DataParallel, RefusesWhatWasComputed) {
   SingleProcessCommunicator comm(kCpu);
   const autograd::Variable hidden = [] {

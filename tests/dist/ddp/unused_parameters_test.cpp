@@ -29,16 +29,14 @@ using testing::ThrowsMessage;
 
 constexpr std::size_t kTwoPerBucket = 2 * kSliceAlignment;
 
-DataParallelOptions finding(SyncMode mode, UnusedPolicy policy = UnusedPolicy::find) {
-  return {.mode = mode, .bucket_bytes = kTwoPerBucket, .unused = policy};
+DataParallelOptions finding(SyncMode mode) {
+  return {.mode = mode, .bucket_bytes = kTwoPerBucket, .find_unused_parameters = true};
 }
 
 /// In every mode, on ranks that are threads.
-class UnusedParametersTest : public testing::TestWithParam<std::tuple<SyncMode, UnusedPolicy>> {
+class UnusedParametersTest : public testing::TestWithParam<SyncMode> {
  protected:
-  static DataParallelOptions options() {
-    return finding(std::get<0>(GetParam()), std::get<1>(GetParam()));
-  }
+  static DataParallelOptions options() { return finding(GetParam()); }
 };
 
 TEST(UnusedParameters, AreNamedInALaterBackwardToo) {
@@ -49,20 +47,6 @@ TEST(UnusedParameters, AreNamedInALaterBackwardToo) {
     backward_of({{p[0], 1}, {p[1], 1}});
     EXPECT_THAT([&] { backward_of({{p[0], 1}}); }, ThrowsMessage<Error>(HasSubstr("'b'")));
   }
-}
-
-TEST(UnusedParameters, LeaveAnOutputAloneThatLiesInTheirGradient) {
-  SingleProcessCommunicator comm(kCpu);
-  const Tensor x = Tensor::from(std::vector<float>{1, 2, 3, 4}, {2, 2});
-  const autograd::Variable used(x.clone(), true, "used");
-  const autograd::Variable unused(x.clone(), true, "unused");
-  const DataParallel parallel({used, unused}, comm, finding(SyncMode::overlap));
-  const autograd::Variable y = autograd::linear(autograd::Variable(x), unused, {});
-  EXPECT_EQ(y.data().bytes(), unused.grad_state()->grad.bytes());
-  const autograd::Variable other = autograd::linear(autograd::Variable(x), used, {});
-  autograd::backward(autograd::mse_loss(other, Tensor::zeros({2, 2})));
-  EXPECT_EQ(values(unused.grad_state()->grad), std::vector<float>(4, 0.0F));
-  EXPECT_EQ(values(y.data()), (std::vector<float>{5, 11, 11, 25}));
 }
 
 TEST_P(UnusedParametersTest, OneThatSomeRankUsesHasTheAverageOnAll) {
@@ -109,17 +93,7 @@ TEST_P(UnusedParametersTest, OneThatNoRankUsesKeepsAnEarlierGradientBitForBit) {
       }
       backward_of(uses);
     };
-    const bool once = std::get<1>(GetParam()) == UnusedPolicy::find_once;
-    if (once) {
-      backward_of({{p[0], 1.0}});  // shows the graph; the gradients come from elsewhere
-      for (std::size_t i = 1; i < p.size(); ++i) {
-        p[i].grad_state()->grad.copy_from(
-            Tensor::from(std::vector<float>{0.1F * static_cast<float>(i)}, {}));
-        p[i].grad_state()->filled = true;
-      }
-    } else {
-      first();
-    }
+    first();
     std::vector<double> before;
     for (const autograd::Variable& parameter : p) {
       before.push_back(gradient_of(parameter));
@@ -169,14 +143,8 @@ TEST_P(UnusedParametersTest, AMicroBatchInsideNoSyncCountsAsUse) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, UnusedParametersTest,
-                         testing::Combine(testing::ValuesIn(test::kAllModes),
-                                          testing::Values(UnusedPolicy::find,
-                                                          UnusedPolicy::find_once)),
-                         [](const auto& test) {
-                           return concat(to_string(std::get<0>(test.param)), "_",
-                                         to_string(std::get<1>(test.param)));
-                         });
+INSTANTIATE_TEST_SUITE_P(Modes, UnusedParametersTest, testing::ValuesIn(test::kAllModes),
+                         [](const auto& test) { return std::string(to_string(test.param)); });
 
 TEST(UnusedParameters, MayChangeFromStepToStepWithFind) {
   thread_world(2, [](Communicator& comm) {
@@ -236,42 +204,13 @@ TEST(UnusedParameters, HoldUpNoBucket) {
   EXPECT_EQ(seen, 3U) << "the bitmap and both unused buckets left before the first gradient";
 }
 
-TEST(UnusedParameters, CostOneCollectiveAndWithAStaticGraphOnlyTheFirstTime) {
-  const auto collectives = [](UnusedPolicy policy) {
-    test::FakeCommunicator comm(2);
-    const auto p = numbers(3);
-    const DataParallel parallel(p, comm, finding(SyncMode::per_param, policy));
-    std::vector<std::uint64_t> counts;
-    for (int step = 0; step < 3; ++step) {
-      const std::uint64_t before = comm.collectives();
-      backward_of({{p[0], 1}, {p[1], 1}, {p[2], 1}});
-      counts.push_back(comm.collectives() - before);
-    }
-    return counts;
-  };
-  EXPECT_THAT(collectives(UnusedPolicy::find), testing::ElementsAre(4, 4, 4));
-  EXPECT_THAT(collectives(UnusedPolicy::find_once), testing::ElementsAre(4, 3, 3));
-}
-
-TEST(UnusedParameters, OfAStaticGraphMustStayTheSame) {
+TEST(UnusedParameters, CostOneCollective) {
   test::FakeCommunicator comm(2);
   const auto p = numbers(3);
-  const DataParallel parallel(p, comm, finding(SyncMode::overlap, UnusedPolicy::find_once));
-  backward_of({{p[0], 1}, {p[1], 1}});
-  EXPECT_ERROR(backward_of({{p[0], 1}, {p[2], 1}}),
-               "data parallel: static graph: on rank 0 the first synchronised backward used other "
-               "parameters than this one: 'b' was used, 'c' was not used then; let every backward "
-               "look (--find-unused)");
-}
-
-TEST(UnusedParameters, OfAStaticGraphAreNotShownByARankWithoutSamples) {
-  test::FakeCommunicator comm(2);
-  const auto p = numbers(1);
-  DataParallel parallel(p, comm, finding(SyncMode::overlap, UnusedPolicy::find_once));
-  EXPECT_THAT([&] { parallel.shadow_backward(); },
-              ThrowsMessage<Error>(HasSubstr("rank 0 has no samples for it")));
-  backward_of({{p[0], 1}});
-  parallel.shadow_backward();
+  const DataParallel parallel(p, comm, finding(SyncMode::per_param));
+  const std::uint64_t before = comm.collectives();
+  backward_of({{p[0], 1}, {p[1], 1}, {p[2], 1}});
+  EXPECT_EQ(comm.collectives() - before, 4U);
 }
 
 TEST(UnusedParameters, AreNoneWhereAllAreFrozen) {
@@ -302,11 +241,12 @@ TEST(UnusedParameters, RefuseToGoOnWhenTheBitmapWasLeftInFlight) {
 
 TEST(UnusedParameters, AreTreatedAlikeOnAllRanks) {
   thread_world(2, [](Communicator& comm) {
-    const UnusedPolicy policy = comm.rank() == 0 ? UnusedPolicy::find : UnusedPolicy::refuse;
-    EXPECT_THAT([&] { DataParallel(numbers(1), comm, finding(SyncMode::overlap, policy)); },
-                ThrowsMessage<VerificationError>(HasSubstr(
-                    "rank 0 has 'unused parameters: find', rank 1 has 'unused parameters: "
-                    "refuse'")));
+    DataParallelOptions options = finding(SyncMode::overlap);
+    options.find_unused_parameters = comm.rank() == 0;
+    EXPECT_THAT([&] { DataParallel(numbers(1), comm, options); },
+                ThrowsMessage<VerificationError>(
+                    HasSubstr("rank 0 has 'find unused parameters: yes', rank 1 has 'find unused "
+                              "parameters: no'")));
   });
 }
 

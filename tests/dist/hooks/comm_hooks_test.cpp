@@ -7,6 +7,7 @@
 #include "autograd/functions/mse_loss.h"
 #include "core/ops.h"
 #include "core/runtime/context.h"
+#include "dist/comm/emulated_link_communicator.h"
 #include "dist/hooks/half_hook.h"
 #include "dist/hooks/power_sgd.h"
 #include "dist/hooks/top_k.h"
@@ -251,8 +252,9 @@ TEST(CommHook, ServesOneDataParallelAtATimeIfItRemembersBuckets) {
 }
 
 TEST(CommHook, AnEmulatedLinkCostsWhatIsSent) {
-  thread_world(2, [](Communicator& comm) {
-    comm.emulate_link({.alpha_us = 0.0, .gbps = 0.001});  // a byte takes a microsecond
+  thread_world(2, [](Communicator& plain) {
+    EmulatedLinkCommunicator comm(plain,
+                                  {.alpha_us = 0.0, .gbps = 0.001});  // a byte takes a microsecond
     constexpr std::int64_t kNumbers = 1 << 20;
     const std::vector<autograd::Variable> parameters{
         autograd::Variable(Tensor::zeros({kNumbers}), true, "w")};

@@ -11,6 +11,7 @@
 #include "autograd/functions/linear.h"
 #include "autograd/functions/mse_loss.h"
 #include "core/ops.h"
+#include "dist/comm/emulated_link_communicator.h"
 #include "dist/ddp/data_parallel.h"
 #include "nn/mse_loss.h"
 #include "optim/adam.h"
@@ -46,8 +47,9 @@ std::unique_ptr<optim::Optimizer> make_optimizer(
 /// The weights after some steps on two ranks, and what the ranks lost in each.
 std::vector<float> trained(const Training& how) {
   std::vector<float> result;
-  test::thread_world(2, [&](Communicator& comm) {
-    comm.emulate_link({.alpha_us = 200, .gbps = 0.01});  // slow enough to reach into the next step
+  test::thread_world(2, [&](Communicator& plain) {
+    EmulatedLinkCommunicator comm(
+        plain, {.alpha_us = 200, .gbps = 0.01});  // slow enough to reach into the next step
     const auto model = test::make_mlp({8, 24, 24, 4});
     DataParallel data_parallel(model->parameters(), comm,
                                {.mode = how.mode,
@@ -94,9 +96,9 @@ std::vector<float> trained(const Training& how) {
   return result;
 }
 
-class UpdateInFlightBits : public testing::TestWithParam<Training> {};
+class BucketOptimizerBits : public testing::TestWithParam<Training> {};
 
-TEST_P(UpdateInFlightBits, AreThoseOfStepsAfterBackward) {
+TEST_P(BucketOptimizerBits, AreThoseOfStepsAfterBackward) {
   Training how = GetParam();
   const std::vector<float> plain = trained(how);
   how.stepping = Stepping::in_flight;
@@ -105,7 +107,7 @@ TEST_P(UpdateInFlightBits, AreThoseOfStepsAfterBackward) {
   EXPECT_EQ(trained(how), plain) << "under the next forward";
 }
 
-INSTANTIATE_TEST_SUITE_P(Trainings, UpdateInFlightBits,
+INSTANTIATE_TEST_SUITE_P(Trainings, BucketOptimizerBits,
                          testing::Values(Training{}, Training{.mode = SyncMode::per_param},
                                          Training{.mode = SyncMode::flat}, Training{.adam = true},
                                          Training{.rebuild = false}, Training{.accum = 3}));
@@ -126,15 +128,15 @@ class HeldBack : public testing::Test {
   Bucket bucket = std::move(make_buckets(parameters, {{0}}).front());
   ThreadCommunicator comm{std::make_shared<ThreadGroup>(1), 0};
   std::atomic<bool> updated = false;
-  BucketOptimizer optimizer{.begin_step = [] {},
-                            .update =
-                                [this](const Bucket&) {
-                                  return [this] {
-                                    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-                                    updated = true;
-                                  };
-                                }};
-  UpdateInFlight updates{parameters, comm, kCpu, optimizer, UpdateDeadline::next_read};
+  OptimizerCalls optimizer{.begin_step = [] {},
+                           .update =
+                               [this](const Bucket&) {
+                                 return [this] {
+                                   std::this_thread::sleep_for(std::chrono::milliseconds(50));
+                                   updated = true;
+                                 };
+                               }};
+  BucketOptimizer updates{parameters, comm, kCpu, optimizer, UpdateDeadline::next_read};
 };
 
 TEST_F(HeldBack, AnUpdateDoesNotStartBeforeTheNodeThatReadsTheWeightHasEnded) {
@@ -147,7 +149,7 @@ TEST_F(HeldBack, AnUpdateDoesNotStartBeforeTheNodeThatReadsTheWeightHasEnded) {
 }
 
 TEST_F(HeldBack, WhoReadsTheWeightNextWaitsForItsUpdate) {
-  updates.node_ended();
+  updates.on_node_end();
   updates.backward_ended();
   EXPECT_FALSE(updated) << "the end of backward does not wait";
   arrival.release();
@@ -158,7 +160,7 @@ TEST_F(HeldBack, WhoReadsTheWeightNextWaitsForItsUpdate) {
 }
 
 TEST_F(HeldBack, ABackwardThatFailsBehindABucketDropsItsUpdate) {
-  updates.node_ended();
+  updates.on_node_end();
   updates.reset();
   updates.finish();  // does not wait: the ranks it would wait for may be gone
   EXPECT_FALSE(updates.all_made());
@@ -167,7 +169,7 @@ TEST_F(HeldBack, ABackwardThatFailsBehindABucketDropsItsUpdate) {
   EXPECT_FALSE(updated);
 }
 
-TEST(UpdateInFlight, GoesOnWhenBucketsAreRebuiltWhileTheirOrderIsWatched) {
+TEST(BucketOptimizer, GoesOnWhenBucketsAreRebuiltWhileTheirOrderIsWatched) {
   test::thread_world(2, [](Communicator& comm) {
     const std::int64_t widths[] = {48, 16, 48, 16};
     std::vector<autograd::Variable> parameters;
@@ -203,7 +205,7 @@ TEST(UpdateInFlight, GoesOnWhenBucketsAreRebuiltWhileTheirOrderIsWatched) {
   });
 }
 
-TEST(UpdateInFlight, IsRefusedWhereThereAreNoBuckets) {
+TEST(BucketOptimizer, IsRefusedWhereThereAreNoBuckets) {
   test::thread_world(1, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});
     DataParallel data_parallel(model->parameters(), comm, {.mode = SyncMode::naive});
@@ -213,25 +215,13 @@ TEST(UpdateInFlight, IsRefusedWhereThereAreNoBuckets) {
   });
 }
 
-TEST(UpdateInFlight, IsRefusedWithUnusedParameters) {
+TEST(BucketOptimizer, IsRefusedWithUnusedParameters) {
   test::thread_world(1, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});
-    DataParallel data_parallel(model->parameters(), comm, {.unused = UnusedPolicy::find});
+    DataParallel data_parallel(model->parameters(), comm, {.find_unused_parameters = true});
     EXPECT_ERROR(static_cast<void>(data_parallel.update_in_flight({}, UpdateDeadline::next_read)),
                  "data parallel: which parameters are unused is known only when backward is over, "
                  "too late for updates in flight; use one or the other");
-  });
-}
-
-TEST(UpdateInBackward, IsForOneRank) {
-  test::thread_world(2, [](Communicator& comm) {
-    const auto model = test::make_mlp({3, 2});
-    DataParallel data_parallel(model->parameters(), comm, {});
-    optim::SGD optimizer(model->parameters(), {.lr = 0.1});
-    optimizer.update_in_backward();
-    EXPECT_THAT([&] { test::backward_once(*model, 3, 2); },
-                testing::ThrowsMessage<Error>(
-                    testing::HasSubstr("expected one rank where backward updates")));
   });
 }
 

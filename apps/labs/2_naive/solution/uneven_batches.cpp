@@ -32,7 +32,7 @@ void train(dist::Communicator& comm) {
     optimizer.zero_grad();
     const std::int64_t rows = rows_of(comm.rank());
     const Variable loss = loss_of(*model, make_batch(step, comm.rank(), rows));
-    autograd::backward(loss, {.seed = weight_of(rows, comm)});
+    autograd::backward(loss, {.grad_scale = weight_of(rows, comm)});
     for (const Variable& parameter : parameters) {
       comm.blocking_all_reduce(parameter.grad(), parameter.name());
     }

@@ -90,7 +90,7 @@ void train(dist::Communicator& comm) {
   for (int step = 0; step < kSteps; ++step) {
     optimizer.zero_grad();
     const Variable loss = loss_of(model, make_batch(step, comm.rank()));
-    autograd::backward(loss, {.seed = 1.0 / comm.size()});
+    autograd::backward(loss, {.grad_scale = 1.0 / comm.size()});
     optimizer.step();
   }
   Towers fresh(/*right_first=*/false);

@@ -32,7 +32,7 @@ void train(dist::Communicator& comm) {
         prepare(parameters, comm);
       }
       const Variable loss = loss_of(*model, make_batch(step, micro * comm.size() + comm.rank()));
-      autograd::backward(loss, {.seed = 1.0 / pieces});
+      autograd::backward(loss, {.grad_scale = 1.0 / pieces});
       for (const Variable& parameter : parameters) {
         comm.blocking_all_reduce(parameter.grad(), parameter.name());
       }

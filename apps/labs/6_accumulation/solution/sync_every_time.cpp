@@ -17,7 +17,7 @@ constexpr int kMicroBatches = 4;
 /// dist/ddp/data_parallel.cpp does the same.
 void prepare(const std::vector<Variable>& parameters, const dist::Communicator& comm) {
   for (const Variable& parameter : parameters) {
-    parameter.grad_state()->carry = 1.0 / comm.size();
+    parameter.grad_state()->set_accumulate_scale(1.0 / comm.size());
   }
 }
 
@@ -34,7 +34,7 @@ void train(dist::Communicator& comm) {
         prepare(parameters, comm);
       }
       const Variable loss = loss_of(*model, make_batch(step, micro * comm.size() + comm.rank()));
-      autograd::backward(loss, {.seed = 1.0 / pieces});
+      autograd::backward(loss, {.grad_scale = 1.0 / pieces});
       for (const Variable& parameter : parameters) {
         comm.blocking_all_reduce(parameter.grad(), parameter.name());
       }
