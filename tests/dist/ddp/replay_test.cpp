@@ -44,7 +44,7 @@ Outcome train(const Training& how, bool replays) {
           {.begin_step = [&] { optimizer.begin_step(); },
            .update = [&](const Bucket& bucket) { return optimizer.update_of(bucket.data); }},
           *how.deadline));
-      comm.emulate_link({.alpha_us = 500, .gbps = 1});  // slower than a forward
+      comm.emulate_link({.alpha_us = 500, .gigabytes_per_s = 1});  // slower than a forward
     }
     std::optional<autograd::Replay> replay;
     if (replays) {

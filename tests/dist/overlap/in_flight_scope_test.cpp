@@ -25,7 +25,7 @@ class SlowUpdates {
  public:
   explicit SlowUpdates(Communicator& comm)
       : data_parallel(model_->parameters(), comm, {.bucket_bytes = 600, .rebuild_buckets = false}) {
-    comm.emulate_link({.alpha_us = 10'000, .gbps = 1});  // a collective takes 20 ms
+    comm.emulate_link({.alpha_us = 10'000, .gigabytes_per_s = 1});  // a collective takes 20 ms
   }
 
   DataParallel::InFlightScope in_flight() {

@@ -29,7 +29,7 @@ class Silent final : public BucketCompletion {
 class Watched {
  public:
   explicit Watched(Communicator& comm) : comm_(comm) {
-    comm.emulate_link({.alpha_us = 3000, .gbps = 1});  // 6 ms each
+    comm.emulate_link({.alpha_us = 3000, .gigabytes_per_s = 1});  // 6 ms each
     lay_out({{2}, {1}, {0}});
   }
 
