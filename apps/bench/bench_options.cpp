@@ -29,7 +29,7 @@ void declare(FlagTable& flags, BenchOptions& o) {
   flags.group("Measurement");
   flags.count("-n,--iters", o.iterations, 1, "times each is measured; the median counts (20)");
   flags.count("-w,--warmup", o.warmup, 0, "times before that (3)");
-  flags.toggle("--no-check", "do not check the sums", [&o] { o.check = false; });
+  flags.toggle("--no-check", o.check, "do not check the sums", false);
   flags.group("What");
   flags.list("--comm", o.comms, kComms,
              "auto, mpi, mpi_blocking, shared, hierarchical, ring, halving, tree, nccl (all for "
@@ -41,7 +41,7 @@ void declare(FlagTable& flags, BenchOptions& o) {
   flags.value("--emulate-link", "US,GB/S", o.emulated_link, parse_link,
               "as slowly as over this link; CPU");
   flags.group("Output");
-  flags.toggle("--json", "stdout is JSON alone", [&o] { o.json = true; });
+  flags.toggle("--json", o.json, "stdout is JSON alone");
 }
 
 void check(const BenchOptions& o) {

@@ -15,7 +15,8 @@ using Json = nlohmann::ordered_json;
 
 Json link_json(const Options& options) {
   const auto& link = options.emulated_link;
-  return link ? Json{{"alpha_us", link->alpha_us}, {"gbps", link->gbps}} : Json(nullptr);
+  return link ? Json{{"alpha_us", link->alpha_us}, {"gigabytes_per_s", link->gigabytes_per_s}}
+              : Json(nullptr);
 }
 
 Json mode_json(const Comparison& result, const ModeResult& mode, int ranks) {

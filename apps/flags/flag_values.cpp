@@ -123,14 +123,15 @@ dist::LinkModel parse_link(const std::string& flag, const std::string& text) {
                             "50,1, got \"", text, "\""));
   }
   return {.alpha_us = parse_number(flag + " (latency in us)", parts[0], 0.0, kLongestLatency),
-          .gbps = parse_number(flag + " (bandwidth in GB/s)", parts[1], kSlowestLink,
-                               std::numeric_limits<double>::max())};
+          .gigabytes_per_s = parse_number(flag + " (bandwidth in GB/s)", parts[1], kSlowestLink,
+                                          std::numeric_limits<double>::max())};
 }
 
-void check_not_empty(const std::string& flag, const std::string& text) {
-  if (text.empty()) {
+std::string check_not_empty(const std::string& flag, const std::string& text) {
+  if (text.empty()) {  // as the shell makes it of a variable that is not set
     throw UsageError(concat(flag, ": expected a name, got \"\"; leave the flag out"));
   }
+  return text;
 }
 
 void check_choice(const std::string& flag, const std::string& text,

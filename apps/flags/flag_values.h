@@ -32,7 +32,8 @@ std::vector<std::string> parse_list(const std::string& flag, const std::string& 
 /// "50,1": latency in µs, bandwidth in GB/s.
 dist::LinkModel parse_link(const std::string& flag, const std::string& text);
 
-void check_not_empty(const std::string& flag, const std::string& text);
+/// `text`, which is not empty.
+std::string check_not_empty(const std::string& flag, const std::string& text);
 
 /// Refuses what is not one of `allowed`, with the likeliest meant.
 void check_choice(const std::string& flag, const std::string& text,

@@ -8,21 +8,12 @@
 /// --comm-hook: how gradients are compressed on their way.
 namespace brigade::apps {
 
-class FlagTable;
-struct Options;
-
 /// A new hook (they keep state, so each DataParallel needs its own) for "none", "fp16", "bf16",
 /// "powersgd:rank=R" or "topk:ratio=X"; UsageError for anything else.
 std::shared_ptr<dist::CommHook> make_comm_hook(const std::string& flag, const std::string& text);
 
 /// What it does, for people.
 std::string comm_hook_text(const std::string& text);
-
-/// In the current group.
-void declare_hook_flag(FlagTable& flags, Options& options);
-
-/// UsageError for modes and flags that a hook does not go with.
-void check_hook_flag(const Options& options);
 
 /// How many times less a rank sends than an uncompressed all-reduce would have to: of `handed`
 /// bytes that is 2 (N-1)/N. 0 where nothing was sent.

@@ -2,212 +2,44 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <limits>
+#include <filesystem>
+#include <set>
 
-#include "apps/flags/bucket_flags.h"
 #include "apps/flags/command_line.h"
-#include "apps/flags/flag_table.h"
+#include "apps/flags/declare_flags.h"
 #include "apps/flags/hook_flag.h"
-#include "apps/flags/program_text.h"
-#include "apps/flags/resolve_options.h"
+#include "apps/flags/rules.h"
 #include "core/error.h"
 
 namespace brigade::apps {
 
 namespace {
 
-const std::vector<std::string> kModes{"naive", "flat", "per_param", "overlap", "no_sync"};
+constexpr const char* kTrainExamples = R"(Examples:
+  mpirun -np 2 train_mlp --data fashion-mnist --momentum 0.9 --save weights.safetensors
+  mpirun -np 4 train_mlp --mode naive --depth 8 --width 1024 --steps 50)";
 
-constexpr std::int64_t kDeepest = 100'000;
-constexpr std::int64_t kLargeBatch = 1'000'000;
-constexpr double kNoLimit = std::numeric_limits<double>::max();
+constexpr const char* kCompareExamples = R"(Examples:
+  mpirun -np 2 compare_modes --depth 8 --width 1024 --batch 128 --emulate-link auto
+  mpirun -np 2 compare_modes --modes overlap,no_sync --accum 4 --bucket-mb 1)";
 
-/// How the flags describe the network's shape.
-struct ShapeFlags {
-  std::vector<std::int64_t> hidden;
-  std::int64_t depth = 0;
-  std::int64_t width = 0;
-};
+constexpr const char* kLabExamples = R"(Examples:
+  mpirun -np 2 lab5_overlap
+  mpirun -np 2 lab5_overlap --trace --emulate-link 50,0.1 --out runs/lab5)";
 
-void declare_comparison(FlagTable& flags, Options& o) {
-  flags.group("Comparison");
-  flags.list("--modes", o.modes, kModes, "which, in which order (all; no_sync needs --accum)");
-  flags.count("--rounds", o.rounds, 1, "turns each mode has; the order rotates (5)");
-  flags.count("--steps", o.steps, 2, "steps of a turn; the first is not timed (10)");
-}
-
-void declare_sync(FlagTable& flags, Options& o, Program program) {
-  flags.group("Synchronisation");
-  if (program == Program::train_mlp) {
-    flags.choice("--mode", o.mode, kModes,
-                 "naive | flat | per_param | overlap | no_sync (overlap)");
+/// --hidden or --depth and --width; --batch or --global-batch.
+void resolve_alternatives(CLI::App& app, const ShapeFlags& shape, Options& o) {
+  keep_last(app, {{"--batch"}, {"--global-batch"}});
+  o.global_batch = app.count("--global-batch") > 0 ? o.global_batch : 0;
+  keep_last(app, {{"--hidden"}, {"--depth", "--width"}});
+  const bool depth = app.count("--depth") > 0;
+  if (depth != (app.count("--width") > 0)) {
+    throw UsageError(
+        concat("--depth and --width: expected both, got only ", depth ? "--depth" : "--width"));
   }
-  flags.number("--accum", o.accum, std::int64_t{1}, kLargeBatch, "micro-batches per step (1)");
-  declare_bucket_flags(flags, o);
-  flags.choice("--reduce", o.reduce, {"fast", "deterministic"},
-               "fast | deterministic: the same bits in every mode but no_sync (fast)");
-  declare_hook_flag(flags, o);
-  if (program == Program::train_mlp) {
-    flags.choice("--init-sync", o.init_sync, {"verify", "broadcast"},
-                 "initial weights: verify | broadcast rank 0's (verify)");
-    flags.choice("--sync", o.sync, {"auto", "never"},
-                 "auto | never: watch the ranks drift apart (auto)");
-    flags.toggle("--optimizer-overlap", "update each bucket as soon as it has arrived",
-                 [&o] { o.optimizer_overlap = true; });
-    flags.toggle("--cross-step", "... and go on under the next forward",
-                 [&o] { o.cross_step = true; });
-  }
-  flags.toggle("--find-unused", "parameters no loss depends on are left alone",
-               [&o] { o.find_unused = true; });
-}
-
-void declare_data(FlagTable& flags, Options& o, Program program) {
-  flags.group("Data");
-  flags.choice("--data", o.data, {"synthetic", "fashion-mnist"},
-               "synthetic | fashion-mnist (synthetic)");
-  flags.text("--data-dir", "DIR", o.data_dir, "where the idx.gz files are");
-  flags.count("--train-samples", o.train_samples, 1, "use N samples (all; synthetic: 8192)");
-  flags.toggle("--no-shuffle", "file order in every epoch", [&o] { o.shuffle = false; });
-  flags.choice("--uneven", o.uneven, {"join", "drop", "pad"},
-               "an epoch's last, smaller batch: join | drop | pad (join)");
-  flags.number("--batch", o.batch, std::int64_t{1}, kLargeBatch,
-               "samples per rank and micro-batch (64)");
-  if (program == Program::train_mlp) {
-    flags.choice("--prefetch", o.prefetch, {"auto", "on", "off"},
-                 "read ahead: auto (GPU, or a core to spare) | on | off (auto)");
-    flags.count("--epochs", o.epochs, 1, "passes over the data (2)");
-    flags.count("--steps", o.steps, 1, "optimizer steps; overrides --epochs");
-  }
-}
-
-void declare_model(FlagTable& flags, Options& o, ShapeFlags& shape, Program program) {
-  flags.group("Model");
-  flags.widths("--hidden", shape.hidden, "widths of the hidden layers, or none (512,512)");
-  flags.number("--depth", shape.depth, std::int64_t{1}, kDeepest,
-               "instead of --hidden: D Linear layers ...");
-  flags.count("--width", shape.width, 1, "... this wide; the last of these flags wins");
-  flags.toggle("--no-bias", "Linear layers without bias", [&o] { o.bias = false; });
-  flags.choice("--dtype", o.dtype, {"f32", "bf16"},
-               "what layers multiply: f32 | bf16; all else stays f32 (f32)");
-  flags.choice("--loss", o.loss, {"mse", "cross_entropy"}, "mse | cross_entropy (mse)");
-  flags.text("--init", "FILE", o.init, "start from these .safetensors weights");
-  if (program == Program::train_mlp) {
-    flags.text("--save", "FILE", o.save, "write the trained weights, PyTorch names");
-  }
-}
-
-void declare_optimizer(FlagTable& flags, Options& o) {
-  flags.group("Optimizer");
-  flags.choice("--optimizer", o.optimizer, {"sgd", "adam", "adamw"}, "sgd | adam | adamw (sgd)");
-  flags.number("--lr", o.lr, kAboveZero, kNoLimit, "learning rate (sgd 0.1, adam 0.001)");
-  flags.number("--momentum", o.momentum, 0.0, kNoLimit, "of sgd; adam has its own (0)");
-  flags.toggle("--nesterov", "Nesterov momentum", [&o] { o.nesterov = true; });
-  flags.number("--weight-decay", o.weight_decay, 0.0, kNoLimit, "decoupled with adamw (0)");
-  flags.number("--clip-norm", o.clip_norm, kAboveZero, kNoLimit,
-               "scale longer gradients down to this norm (off)");
-  flags.number("--seed", o.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
-               "of weights, sample order, synthetic data (0)");
-}
-
-void declare_link(FlagTable& flags, Options& o) {
-  flags.value("--emulate-link", "US,GB/S", o.emulated_link, parse_link,
-              "all-reduce as slowly as over this link; CPU");
-}
-
-void declare_machine(FlagTable& flags, Options& o) {
-  flags.group("Machine");
-  flags.choice("--device", o.device, {"auto", "cpu", "cuda"}, "auto | cpu | cuda (auto)");
-  flags.choice("--comm", o.comm,
-               {"auto", "mpi", "shared", "hierarchical", "nccl", "ring", "halving", "tree"},
-               "auto | mpi | shared | hierarchical | nccl, or over sockets ring | halving | tree");
-  flags.toggle("--tf32", "matrix products on tensor cores, factors rounded to TF32; GPU",
-               [&o] { o.tf32 = true; });
-  flags.number("--threads", o.threads, std::int64_t{1}, std::int64_t{4096},
-               "per rank (the cores it is bound to)");
-  declare_link(flags, o);
-}
-
-void declare_logging(FlagTable& flags, Options& o) {
-  flags.group("Output");
-  flags.count("--log-every", o.log_every, 1,
-              "steps between progress lines (some 20 lines, at least every 200; --sync never: 1)");
-  flags.count("--eval-every", o.eval_every, 0, "epochs between tests (1); 0: at the end only");
-  flags.count("--warmup", o.warmup, 0, "first steps left out of the medians (5, <= 1/4)");
-  flags.toggle("--profile", "each operation's time, GFLOP/s, GB/s and multiple of its floor",
-               [&o] { o.profile = true; });
-}
-
-void declare_trace(FlagTable& flags, Options& o, Program program) {
-  const bool compares = program == Program::compare_modes;
-  flags.toggle("--trace",
-               compares ? "write a trace-MODE.json.gz (Perfetto) per mode"
-                        : "write trace.json.gz (Perfetto) and timeline.html",
-               [&o] { o.trace = true; });
-  flags.count("--trace-steps", o.trace_steps, 1, "steps to record (3)");
-  if (!compares) {
-    flags.count("--trace-skip", o.trace_skip, 1, "steps before them, the last as warm-up (5)");
-  }
-}
-
-void declare_output(FlagTable& flags, Options& o, const char* files, Program program) {
-  flags.group("Output");
-  declare_trace(flags, o, program);
-  flags.text("--out", "DIR", o.out, files);
-  flags.choice("--color", o.color, {"auto", "always", "never"}, "auto | always | never (auto)");
-  flags.toggle("--json", "stdout is the summary alone", [&o] { o.json = true; });
-}
-
-void declare_lab(FlagTable& flags, Options& o) {
-  flags.group("Machine");
-  declare_link(flags, o);
-  flags.group("Output");
-  declare_trace(flags, o, Program::lab);
-  flags.text("--out", "DIR", o.out, "for the files of --trace (runs/<n>)");
-}
-
-void declare(FlagTable& flags, Options& o, ShapeFlags& shape, Program program) {
-  if (program == Program::lab) {
-    declare_lab(flags, o);
-    return;
-  }
-  const bool compares = program == Program::compare_modes;
-  if (compares) {
-    declare_comparison(flags, o);
-  }
-  declare_sync(flags, o, program);
-  declare_data(flags, o, program);
-  declare_model(flags, o, shape, program);
-  declare_optimizer(flags, o);
-  declare_machine(flags, o);
-  if (!compares) {
-    flags.toggle("--trace-ring", "first show a ring all-reduce, step by step",
-                 [&o] { o.trace_ring = true; });
-    flags.value("--inject", "FAULT", o.inject, parse_fault,
-                "slow | skip_param | ...: see the error it ends in");
-    declare_logging(flags, o);
-  }
-  declare_output(flags, o,
-                 compares ? "for compare.html and compare.json (runs/<n>)"
-                          : "for metrics.jsonl and summary.json (runs/<n>)",
-                 program);
-}
-
-/// --hidden and --depth/--width are two ways to say one thing. Scripts put their defaults before
-/// the user's flags, so the one named last wins rather than being an error.
-void resolve_shape(const CLI::App& app, const ShapeFlags& shape, Options& o) {
-  bool by_depth = false;
-  for (const CLI::Option* option : app.parse_order()) {
-    const std::string name = option->get_name();
-    by_depth = name == "--depth" || name == "--width" || (by_depth && name != "--hidden");
-  }
-  if (by_depth) {
-    if (shape.depth == 0 || shape.width == 0) {
-      throw UsageError(concat("--depth and --width: expected both, got only ",
-                              shape.depth == 0 ? "--width" : "--depth"));
-    }
+  if (depth) {
     o.hidden.assign(static_cast<std::size_t>(shape.depth - 1), shape.width);
-    o.synthetic_in = shape.width;
-    o.synthetic_out = shape.width;
+    o.synthetic_in = o.synthetic_out = shape.width;
   } else if (app.count("--hidden") > 0) {
     o.hidden = shape.hidden;
     o.synthetic_in = o.hidden.empty() ? o.synthetic_in : o.hidden.front();
@@ -220,7 +52,7 @@ void resolve_comparison(Options& o) {
   constexpr std::int64_t kUsualSteps = 10;
   o.steps = o.steps > 0 ? o.steps : kUsualSteps;
   if (o.modes.empty()) {
-    o.modes = kModes;
+    o.modes = {kModes.begin(), kModes.end()};
     if (o.accum == 1) {
       o.modes.pop_back();  // no_sync, the last: there is nothing to leave out
     }
@@ -231,26 +63,120 @@ void resolve_comparison(Options& o) {
   o.mode = std::count(o.modes.begin(), o.modes.end(), "no_sync") > 0 ? "no_sync" : o.modes.front();
 }
 
+/// The next forward waits for a layer at a time, so a layer is what should arrive; small pieces let
+/// an urgent one overtake. Only where the user has not chosen.
+void resolve_cross_step(const CLI::App& app, Options& o) {
+  const bool own_buckets = o.mode == "naive" || o.mode == "per_param" || o.first_bucket_mb ||
+                           o.last_bucket_mb || app.count("--bucket-mb") > 0;
+  if (!own_buckets && app.count("--bucket-by") == 0) {
+    o.bucket_by = "layer";
+  }
+  if (!o.split_tensors && o.comm_hook == "none") {  // hooks take whole buckets
+    o.split_tensors = true;
+    o.piece_mb = 1.0;
+  }
+}
+
+void resolve(CLI::App& app, const ShapeFlags& shape, Program program, Options& o) {
+  if (program != Program::lab) {
+    resolve_alternatives(app, shape, o);
+  }
+  o.config = config_lines(app);
+  if (program == Program::compare_modes) {
+    resolve_comparison(o);
+  }
+  if (o.cross_step) {
+    resolve_cross_step(app, o);
+  }
+  check_combinations(o);
+  if (o.lr == 0.0) {
+    o.lr = o.optimizer == "sgd" ? 0.1 : 0.001;
+  }
+}
+
+std::size_t bytes_of(double mib) {
+  constexpr double kMostMib = 1U << 20U;
+  return static_cast<std::size_t>(std::min(mib, kMostMib) * 0x1p20);
+}
+
 }  // namespace
 
+std::optional<dist::UpdateDeadline> Options::in_flight() const {
+  if (cross_step) {
+    return dist::UpdateDeadline::next_read;
+  }
+  return optimizer_overlap ? std::optional(dist::UpdateDeadline::end_of_backward) : std::nullopt;
+}
+
+dist::DataParallelOptions Options::data_parallel() const {
+  const auto bytes = [](const std::optional<double>& mib) {
+    return mib ? std::optional(bytes_of(*mib)) : std::nullopt;
+  };
+  dist::DataParallelOptions result;
+  result.mode = deferred_sync() ? dist::SyncMode::overlap : dist::parse_sync_mode(mode);
+  result.bucket_bytes = bytes_of(bucket_mb);
+  result.bucket_by = bucket_by == "layer" ? dist::BucketBy::layer : dist::BucketBy::size;
+  result.first_bucket_bytes = bytes(first_bucket_mb);
+  result.last_bucket_bytes = bytes(last_bucket_mb);
+  result.split_tensors = split_tensors;
+  result.piece_bytes = piece_mb > 0.0 ? std::optional(bytes_of(piece_mb)) : std::nullopt;
+  result.rebuild_buckets = rebuild_buckets;
+  result.hook = make_comm_hook("--comm-hook", comm_hook);
+  result.init_sync = init_sync == "verify" ? dist::InitSync::verify : dist::InitSync::broadcast;
+  result.unused = find_unused ? dist::UnusedPolicy::find : dist::UnusedPolicy::refuse;
+  return result;
+}
+
+std::vector<std::string> Options::agreement() const {
+  // Names of files, which hosts may keep in other places (what is in them is compared), and how a
+  // rank uses its own cores.
+  static const std::set<std::string> kOfEachRank{"data-dir", "init", "threads", "prefetch"};
+  std::vector<std::string> lines;
+  for (const std::string& line : config) {
+    const std::size_t begin = line.starts_with('#') ? 2 : 0;
+    if (kOfEachRank.count(line.substr(begin, line.find(' ', begin) - begin)) == 0) {
+      lines.push_back(line);
+    }
+  }
+  return lines;
+}
+
+void Options::share_global_batch(int ranks) {
+  if (global_batch == 0) {
+    return;
+  }
+  const std::int64_t parts = accum * ranks;
+  batch = global_batch / parts;
+  if (batch * parts == global_batch) {
+    return;
+  }
+  std::string divisors;
+  for (std::int64_t divisor = 1; divisor <= std::min(global_batch, 2 * parts); ++divisor) {
+    divisors += global_batch % divisor == 0 ? concat(divisors.empty() ? "" : ", ", divisor) : "";
+  }
+  throw UsageError(concat("--global-batch: expected a multiple of ranks x --accum = ", ranks, " x ",
+                          accum, " = ", parts, ", got ", global_batch, "; use ",
+                          batch > 0 ? concat(batch * parts, " or ") : "", (batch + 1) * parts,
+                          ", or make ranks x --accum one of ", divisors));
+}
+
 ParseResult parse_options(int argc, const char* const* argv, Program program) {
-  const ProgramText about = text_of(program, argv[0]);
-  CLI::App app(about.purpose, about.name);
+  const bool train = program == Program::train_mlp;
+  const bool lab = program == Program::lab;
+  CLI::App app(
+      lab     ? "Data parallelism, built step by step: apps/labs/README.md tells what to look for."
+      : train ? "Trains a multilayer perceptron, data parallel over the ranks that mpirun starts."
+              : "Times the synchronisation modes against each other, on the same work.",
+      lab     ? std::filesystem::path(argv[0]).filename().string()
+      : train ? "train_mlp"
+              : "compare_modes");
   prepare_command_line(app);
-  app.footer(about.examples);
+  app.footer(lab ? kLabExamples : train ? kTrainExamples : kCompareExamples);
   Options options;
   ShapeFlags shape;
-  FlagTable flags(app);
-  declare(flags, options, shape, program);
-  const auto exit = parse_command_line(app, argc, argv, [&] {
-    if (program != Program::lab) {
-      resolve_shape(app, shape, options);
-    }
-    if (program == Program::compare_modes) {
-      resolve_comparison(options);
-    }
-    resolve_options(app, options);
-  });
+  declare_flags(app, program, options, shape);
+  const auto exit =
+      parse_command_line(app, argc, argv, [&] { resolve(app, shape, program, options); });
   if (exit) {
     return {.options = {}, .text = exit->text, .exit_code = exit->exit_code};
   }

@@ -15,9 +15,9 @@ namespace brigade::apps {
 /// Whose flags: the programs share most of them.
 enum class Program : std::uint8_t { train_mlp, compare_modes, lab };
 
-/// What the user asked for; --help of the program explains each. Complete and consistent once
+/// What the user asked for; --help-all of the program explains each. Complete and consistent once
 /// parsed: defaults that depend on other flags are filled in, except for those that need the data
-/// set (0 = decide later).
+/// set (0 = decide later) or the number of ranks (--global-batch).
 struct Options {
   std::string mode = "overlap";
   std::vector<std::string> modes;  // compare_modes: what to compare
@@ -34,8 +34,10 @@ struct Options {
   std::string init_sync = "verify";
   bool optimizer_overlap = false;
   bool cross_step = false;
-  std::string sync = "auto";  // never: each rank steps on its own gradients
+  bool no_all_reduce = false;  // each rank steps on its own gradients
   bool find_unused = false;
+  std::int64_t verify_every = 0;  // steps; 0: only before the first and after the last
+  bool check_finite = false;
   std::string reduce = "fast";
 
   std::string data = "synthetic";
@@ -44,7 +46,8 @@ struct Options {
   bool shuffle = true;
   std::string uneven = "join";
   std::string prefetch = "auto";
-  std::int64_t batch = 64;
+  std::int64_t batch = 64;        // per rank and micro-batch
+  std::int64_t global_batch = 0;  // instead of it: share_global_batch()
   std::int64_t epochs = 2;
   std::int64_t steps = 0;  // 0: as many as the epochs have
 
@@ -72,6 +75,7 @@ struct Options {
   bool tf32 = false;
   std::int64_t threads = 0;  // 0: the cores of this rank's binding
   std::optional<dist::LinkModel> emulated_link;
+  bool choose_link = false;  // --emulate-link auto
   std::optional<Fault> inject;
 
   std::int64_t log_every = 0;   // 0: about 20 lines, at least every 200 steps
@@ -84,20 +88,23 @@ struct Options {
   std::string color = "auto";
   bool json = false;
 
-  std::string command_line;  // as typed, for summary.json
+  std::string command_line;         // as typed, for summary.json
+  std::vector<std::string> config;  // config.toml: a line per flag
 
   /// With --mode no_sync the first K-1 micro-batches run inside DataParallel::no_sync().
   bool deferred_sync() const { return mode == "no_sync"; }
-  /// With --sync never all of them do, and the optimizer uses what each rank has by itself.
-  bool never_syncs() const { return sync == "never"; }
   /// Whether all-reduces run during backward.
   bool overlaps() const { return mode != "naive" && mode != "flat"; }
   /// Whether buckets are updated as they arrive, and how late they may.
   std::optional<dist::UpdateDeadline> in_flight() const;
+  /// No gradient leaves its rank: all micro-batches run inside no_sync().
+  bool never_syncs() const { return no_all_reduce; }
   dist::DataParallelOptions data_parallel() const;
-  /// One line per flag that all ranks must have alike: with another --accum or --steps on one of
-  /// them the others would wait for it for ever.
+  /// The lines of `config` that all ranks must have alike: with another --accum or --steps on one
+  /// of them the others would wait for it for ever.
   std::vector<std::string> agreement() const;
+  /// Divides --global-batch among `ranks` and micro-batches. UsageError if that leaves a remainder.
+  void share_global_batch(int ranks);
 };
 
 /// The outcome of parsing: options, or what to print and which code to exit with (--help: 0,

@@ -63,7 +63,7 @@ Json config_json(const RunInfo& info) {
           {"tf32", o.tf32},
           {"init", o.init},
           {"init_sync", o.init_sync},
-          {"sync", o.sync},
+          {"all_reduce", !o.no_all_reduce},
           {"find_unused", o.find_unused},
           {"uneven", o.uneven},
           {"clip_norm", known(o.clip_norm > 0.0, o.clip_norm)},
@@ -78,7 +78,8 @@ Json difference_json(const std::optional<dist::RankDifference>& difference) {
 
 Json link_json(const Options& options) {
   const std::optional<dist::LinkModel>& link = options.emulated_link;
-  return link ? Json{{"alpha_us", link->alpha_us}, {"gbps", link->gbps}} : Json(nullptr);
+  return link ? Json{{"alpha_us", link->alpha_us}, {"gigabytes_per_s", link->gigabytes_per_s}}
+              : Json(nullptr);
 }
 
 /// Sizes and members; times as well if the collectives of a step are exactly the buckets' pieces,

@@ -1,5 +1,6 @@
 #include "apps/training/program.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -13,6 +14,7 @@
 #include "apps/report/summary.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/safetensors.h"
 
 namespace brigade::apps {
 
@@ -39,8 +41,11 @@ int run_program(int argc, char** argv, Program program,
   if (!parsed.options) {
     return leave_early(parsed.text, parsed.exit_code);
   }
-  return dist::run_main(
-      [&](const dist::MpiSession& session) { return body(*parsed.options, session.info()); });
+  return dist::run_main([&](const dist::MpiSession& session) {
+    Options options = *parsed.options;
+    options.share_global_batch(session.info().size);
+    return body(options, session.info());
+  });
 }
 
 void check_output_files(const std::vector<std::filesystem::path>& files) {
@@ -80,7 +85,12 @@ void OutputFiles::check() const {
 
 std::filesystem::path agree_on_directory(const Options& options, dist::Communicator& comm) {
   constexpr std::size_t kLongestPath = 4096;
-  std::string path = comm.rank() == 0 ? make_run_directory(options.out).string() : "";
+  std::string path;
+  if (comm.rank() == 0) {
+    path = make_run_directory(options.out).string();
+    write_file_atomically(std::filesystem::path(path) / "config.toml",
+                          fmt::format("{}\n", fmt::join(options.config, "\n")));
+  }
   path.resize(kLongestPath);
   comm.broadcast(std::as_writable_bytes(std::span(path)), 0);
   return path.c_str();

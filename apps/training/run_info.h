@@ -68,7 +68,7 @@ struct Progress {
   double samples_per_second = 0.0;  ///< of all ranks, in such a step
   double seconds = 0.0;             ///< since training began, tests included
   double eta_seconds = 0.0;
-  /// With --sync never: how far the ranks' weights are apart.
+  /// With --no-all-reduce: how far the ranks' weights are apart.
   std::optional<dist::RankDifference> difference;
 };
 
@@ -92,7 +92,7 @@ struct RunResult {
   std::uint64_t params_hash = 0;
   double samples_per_second_overall = 0.0;  ///< loading, barriers and reports included, tests not
   bool params_equal = false;
-  std::optional<dist::RankDifference> difference;  ///< with --sync never
+  std::optional<dist::RankDifference> difference;  ///< with --no-all-reduce
   MemoryStats tensors;                             ///< of this rank, when its last step was done
   MemoryUse memory;                                ///< of the rank that needed most
 };

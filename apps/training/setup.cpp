@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "apps/flags/rules.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"
 #include "core/runtime/context.h"
@@ -23,6 +24,9 @@ Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const 
   place.device = dist::choose_device(options.device, ranks, *control, note);
   if (!note.empty()) {
     console.warn(note);
+  }
+  for (const std::string& idle : idle_flags(options)) {
+    console.warn(concat("[rank 0] warning: no effect: ", idle));
   }
   if (options.tf32 && !place.device.is_cuda()) {
     throw UsageError(
@@ -187,7 +191,7 @@ RunInfo describe_run(const Options& options, const dist::RankInfo& ranks,
   info.micro_batch = (sampler.global_samples(0) + pieces - 1) / pieces;
   info.steps_per_epoch = sampler.steps_per_epoch();
   info.steps = options.steps > 0 ? options.steps : options.epochs * info.steps_per_epoch;
-  // With --sync never every step is worth a line: how far the ranks have drifted apart.
+  // With --no-all-reduce every step is worth a line: how far the ranks have drifted apart.
   info.log_every = options.log_every > 0 ? options.log_every
                    : options.never_syncs()
                        ? 1

@@ -10,8 +10,8 @@ namespace brigade::dist {
 /// A network that is not there: how long an all-reduce would take over it. Each rank has one link
 /// of its own, on which it sends and receives at the same time.
 struct LinkModel {
-  double alpha_us = 0.0;  ///< latency: from the first byte leaving a rank to its arrival
-  double gbps = 1.0;      ///< bandwidth in each direction, in GB/s (10⁹ bytes)
+  double alpha_us = 0.0;         ///< latency: from the first byte leaving a rank to its arrival
+  double gigabytes_per_s = 1.0;  ///< bandwidth in each direction, in GB/s (10⁹ bytes)
 
   /// The α-β cost of a ring all-reduce over N ranks: N-1 steps of reduce-scatter and N-1 of
   /// all-gather, in each of which every rank passes 1/N of the bytes on to its neighbour,
@@ -27,12 +27,12 @@ struct LinkModel {
 
   /// The same where `bytes_sent` is what a rank sends: less when gradients are compressed.
   double ring_ms(int ranks, double bytes_sent) const {
-    return 2.0 * (ranks - 1) * alpha_us * 1e-3 + bytes_sent / (gbps * 1e6);
+    return 2.0 * (ranks - 1) * alpha_us * 1e-3 + bytes_sent / (gigabytes_per_s * 1e6);
   }
 
   /// "emulated link 50 us, 1 GB/s"
   std::string description() const {
-    return concat("emulated link ", alpha_us, " us, ", gbps, " GB/s");
+    return concat("emulated link ", alpha_us, " us, ", gigabytes_per_s, " GB/s");
   }
 };
 

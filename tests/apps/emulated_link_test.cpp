@@ -45,7 +45,7 @@ class SlowBackward final : public nn::Module {
 double hidden_fraction(dist::SyncMode mode) {
   double fraction = 0.0;
   test::thread_world(2, [&](dist::Communicator& plain) {
-    const dist::LinkModel slow{.alpha_us = 0.0, .gbps = kLayerBytes / 3e6};
+    const dist::LinkModel slow{.alpha_us = 0.0, .gigabytes_per_s = kLayerBytes / 3e6};
     dist::EmulatedLinkCommunicator comm(plain, slow);
     const data::DataSplits data = data::make_synthetic({.in = kWidth, .out = kWidth}, 64);
     nn::Sequential model;

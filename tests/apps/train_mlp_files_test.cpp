@@ -107,6 +107,20 @@ TEST_F(TrainMlpFiles, TimeLinesAreOfTheRunBesideThem) {
   EXPECT_FALSE(std::filesystem::exists(dir_.path() / "run" / "trace.json.gz"));
 }
 
+TEST_F(TrainMlpFiles, AConfigRepeatsItsRun) {
+  const auto hash = [this](const std::string& flags) -> std::string {
+    const Outcome outcome = run(flags + " --json", 2);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out)["params_hash"];
+  };
+  const std::string first = hash(
+      "--depth 3 --width 8 --steps 6 --global-batch 16 --train-samples 64 --seed 7 "
+      "--momentum 0.9 --lr 0.0123456789 --no-shuffle --reduce deterministic --out first");
+  EXPECT_EQ(hash("--config first/config.toml --out second"), first);
+  EXPECT_EQ(read(dir_ / "second" / "config.toml"), read(dir_ / "first" / "config.toml"));
+  EXPECT_NE(hash("--config first/config.toml --seed 8"), first) << "a flag wins over the file";
+}
+
 TEST_F(TrainMlpFiles, AResultThatCannotBePrintedIsAnError) {
   const Outcome outcome = run(std::string(kTiny) + "--json >/dev/full 2>err #");
   EXPECT_EQ(outcome.exit_code, 1);

@@ -1,5 +1,5 @@
 // Runs the program under mpirun: --dtype bf16.
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -23,13 +23,6 @@ class TrainMlpPrecision : public ::testing::Test {
 
   TemporaryDirectory dir_;
 };
-
-TEST_F(TrainMlpPrecision, Bf16AndTf32ExcludeEachOther) {
-  const test::Outcome outcome =
-      test::run_program(BRIGADE_TRAIN_MLP, "--dtype bf16 --tf32", 2, dir_.path());
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_THAT(outcome.err, testing::HasSubstr("--tf32 and --dtype bf16: expected one of them"));
-}
 
 TEST_F(TrainMlpPrecision, Bf16LearnsAlmostAsF32) {
   const nlohmann::json full = trained("");

@@ -132,7 +132,7 @@ TEST(BenchTable, EveryLineWithTimesSaysThatTheLinkIsEmulated) {
   const BenchResult result{
       .name = "ring", .description = "", .rows = {row(1000, 10.5), row(1'000'000, 510.0)}};
   BenchOptions options;
-  options.emulated_link = {.alpha_us = 50, .gbps = 1};
+  options.emulated_link = {.alpha_us = 50, .gigabytes_per_s = 1};
   const std::vector<std::string> text = lines(bench_table(result, options, 2));
   for (std::size_t line = 3; line < text.size(); ++line) {
     EXPECT_THAT(text[line], testing::EndsWith(" (emulated link)"));
@@ -144,7 +144,7 @@ TEST(BenchTable, RatiosOverAnEmulatedLinkSaySo) {
   const BenchResult slow{
       .name = "ring deterministic", .description = "", .rows = {row(8, 10.0), row(16, 40.0)}};
   BenchOptions options;
-  options.emulated_link = {.alpha_us = 50, .gbps = 1};
+  options.emulated_link = {.alpha_us = 50, .gigabytes_per_s = 1};
   const std::vector<std::string> text = lines(bench_ratios({fast, slow}, options));
   ASSERT_EQ(text.size(), 4U);
   EXPECT_EQ(text[0], "# in-place times as multiples of ring's (emulated link)");

@@ -231,7 +231,7 @@ TEST(Reading, OfOneHostSaysThatCommunicationSharesTheCores) {
   ComparisonInfo info = two_ranks();
   info.ranks.hosts = 1;
   EXPECT_THAT(reading(info, two_buckets()), Contains(HasSubstr("share this host's memory")));
-  info.options.emulated_link = dist::LinkModel{.alpha_us = 50, .gbps = 1};
+  info.options.emulated_link = dist::LinkModel{.alpha_us = 50, .gigabytes_per_s = 1};
   EXPECT_THAT(reading(info, two_buckets()), Not(Contains(HasSubstr("share this host's memory"))));
 }
 

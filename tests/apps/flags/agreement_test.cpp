@@ -29,72 +29,71 @@ std::vector<std::string> agreement(const Flags& flags, Program program) {
   return result.options.value_or(Options{}).agreement();
 }
 
-/// One flag and a value that is not the default. `beside`: flags that both sides have, where this
-/// one needs them or would otherwise change more than one line. `line`: the one it shows up in, if
-/// that is called otherwise.
+/// One flag and a value. `beside`: flags that both sides have, where this one needs them.
 struct Row {
   std::string flag;
   std::string value = {};
   Flags beside = {};
-  std::string line = {};
 };
 
-const std::vector<Row> kAlike{
-    {"--mode", "flat"},
-    {"--accum", "2"},
-    {"--bucket-mb", "4", {"--first-bucket-mb=1", "--last-bucket-mb=1", "--split-tensors"}},
-    {"--bucket-by", "layer"},
-    {"--first-bucket-mb", "1"},
-    {"--last-bucket-mb", "1"},
-    {"--split-tensors"},
-    {"--no-rebuild"},
-    {"--reduce", "deterministic"},
-    {"--comm-hook", "fp16"},
-    {"--init-sync", "broadcast"},
-    {"--sync", "never"},
-    {"--optimizer-overlap"},
-    {"--cross-step", {}, {"--bucket-by=layer", "--split-tensors"}},
-    {"--find-unused"},
-    {"--data", "fashion-mnist"},
-    {"--train-samples", "8"},
-    {"--no-shuffle"},
-    {"--uneven", "pad"},
-    {"--batch", "4"},
-    {"--epochs", "3"},
-    {"--steps", "3"},
-    {"--hidden", "512"},
-    {"--depth", "2", {"--depth=3", "--width=512"}, "--hidden"},
-    {"--width", "16", {"--depth=1", "--width=512"}},
-    {"--no-bias"},
-    {"--dtype", "bf16"},
-    {"--loss", "cross_entropy"},
-    {"--optimizer", "adam", {"--lr=0.1"}},
-    {"--lr", "0.2"},
-    {"--momentum", "0.9"},
-    {"--nesterov", {}, {"--momentum=0.9"}},
-    {"--weight-decay", "0.1"},
-    {"--clip-norm", "1"},
-    {"--seed", "1"},
-    {"--device", "cpu"},
-    {"--comm", "ring"},
-    {"--tf32"},
-    {"--emulate-link", "50,1"},
-    {"--trace-ring"},
-    {"--inject", "slow"},
-    {"--log-every", "7"},
-    {"--eval-every", "2"},
-    {"--warmup", "2"},
-    {"--profile"},
-    {"--trace"},
-    {"--trace-steps", "2"},
-    {"--trace-skip", "2"}};
+const std::vector<Row> kAlike{{"--mode", "flat"},
+                              {"--accum", "2"},
+                              {"--bucket-mb", "4"},
+                              {"--bucket-by", "layer"},
+                              {"--first-bucket-mb", "1"},
+                              {"--last-bucket-mb", "1"},
+                              {"--split-tensors"},
+                              {"--no-rebuild"},
+                              {"--reduce", "deterministic"},
+                              {"--comm-hook", "fp16"},
+                              {"--init-sync", "broadcast"},
+                              {"--no-all-reduce"},
+                              {"--optimizer-overlap"},
+                              {"--cross-step"},
+                              {"--find-unused"},
+                              {"--data", "fashion-mnist"},
+                              {"--train-samples", "8"},
+                              {"--no-shuffle"},
+                              {"--uneven", "pad"},
+                              {"--batch", "4"},
+                              {"--epochs", "3"},
+                              {"--steps", "3"},
+                              {"--hidden", "512"},
+                              {"--depth", "2", {"--depth=3", "--width=512"}},
+                              {"--width", "16", {"--depth=1", "--width=512"}},
+                              {"--global-batch", "64"},
+                              {"--verify-every", "10"},
+                              {"--check-finite"},
+                              {"--no-bias"},
+                              {"--dtype", "bf16"},
+                              {"--loss", "cross_entropy"},
+                              {"--optimizer", "adam"},
+                              {"--lr", "0.2"},
+                              {"--momentum", "0.9"},
+                              {"--nesterov", {}, {"--momentum=0.9"}},
+                              {"--weight-decay", "0.1"},
+                              {"--clip-norm", "1"},
+                              {"--seed", "1"},
+                              {"--device", "cpu"},
+                              {"--comm", "ring"},
+                              {"--tf32"},
+                              {"--emulate-link", "50,1"},
+                              {"--trace-ring"},
+                              {"--inject", "slow"},
+                              {"--log-every", "7"},
+                              {"--eval-every", "2"},
+                              {"--warmup", "2"},
+                              {"--profile"},
+                              {"--trace"},
+                              {"--trace-steps", "2"},
+                              {"--trace-skip", "2"}};
 
 const std::vector<Row> kAlikeInComparison{{"--modes", "naive,overlap"}, {"--rounds", "2"}};
 
 /// What each rank may have otherwise: names of files, which hosts may keep in other places (what is
 /// in them is compared), what only rank 0 does, and how a rank uses its own cores.
-const std::set<std::string> kFree{"--data-dir", "--init", "--save",    "--out",
-                                  "--color",    "--json", "--threads", "--prefetch"};
+const std::set<std::string> kFree{"--data-dir", "--init", "--save",    "--out",      "--config",
+                                  "--color",    "--json", "--threads", "--prefetch", "--help-all"};
 
 void expect_alike(const std::vector<Row>& rows, Program program) {
   for (const Row& row : rows) {
@@ -107,8 +106,7 @@ void expect_alike(const std::vector<Row>& rows, Program program) {
         changed.push_back(line);
       }
     }
-    EXPECT_THAT(changed, ElementsAre(StartsWith((row.line.empty() ? row.flag : row.line) + " ")))
-        << row.flag;
+    EXPECT_THAT(changed, ElementsAre(StartsWith(row.flag.substr(2) + " = "))) << row.flag;
   }
 }
 
@@ -117,9 +115,9 @@ TEST(Agreement, EveryFlagThatTheOthersDependOnIsALineOfItsOwn) {
   expect_alike(kAlikeInComparison, Program::compare_modes);
 }
 
-/// Those that --help lists, but for --help and --version.
+/// Those that --help-all lists, but for --help and --version.
 std::set<std::string> flags_of(Program program) {
-  std::istringstream lines(parse({"--help"}, program).text);
+  std::istringstream lines(parse({"--help-all"}, program).text);
   std::set<std::string> flags;
   for (std::string line; std::getline(lines, line);) {
     if (line.rfind("  --", 0) == 0) {
@@ -142,6 +140,14 @@ TEST(Agreement, EveryFlagMustBeAlikeOrIsFree) {
   for (const std::string& flag : flags_of(Program::compare_modes)) {
     EXPECT_EQ(decided.count(flag), 1U) << flag;
   }
+}
+
+TEST(Agreement, FlagsThatWereNotGivenAreComments) {
+  const std::vector<std::string> usual = agreement({}, Program::train_mlp);
+  EXPECT_THAT(usual, testing::Each(StartsWith("# ")));
+  EXPECT_EQ(usual, agreement({"--data-dir=elsewhere", "--threads=1"}, Program::train_mlp));
+  EXPECT_EQ(usual.size(), agreement({"--batch=4"}, Program::train_mlp).size())
+      << "a line for every flag, so that ranks compare the same ones";
 }
 
 }  // namespace

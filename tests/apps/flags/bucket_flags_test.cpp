@@ -1,8 +1,7 @@
-#include "apps/flags/bucket_flags.h"
-
 #include <gmock/gmock.h>
 
 #include "apps/flags/options.h"
+#include "apps/flags/rules.h"
 #include "apps/training/setup.h"
 #include "dist/comm/single_process.h"
 
@@ -10,7 +9,9 @@ namespace brigade::apps {
 namespace {
 
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Pair;
 
 ParseResult parse(std::vector<const char*> flags, Program program = Program::train_mlp) {
@@ -66,36 +67,20 @@ TEST(BucketFlags, RefuseWhatIsNoGrouping) {
   EXPECT_THAT(complaint({"--bucket-by", ""}), HasSubstr("got \"\""));
 }
 
-TEST(BucketFlags, RefuseCapsThatNothingIsFilledUpTo) {
-  EXPECT_EQ(complaint({"--bucket-by", "layer", "--last-bucket-mb", "1"}),
-            "train_mlp: --last-bucket-mb: expected --bucket-by size, got layer: only buckets that "
-            "are filled up to a cap have one\n");
-  EXPECT_THAT(complaint({"--bucket-by", "layer", "--first-bucket-mb", "1"}),
-              HasSubstr("--first-bucket-mb: expected --bucket-by size"));
-}
-
-TEST(BucketFlags, RefuseAModeWithoutBuckets) {
-  EXPECT_EQ(complaint({"--mode", "per_param", "--bucket-by", "layer"}),
-            "train_mlp: --bucket-by: expected a mode with buckets, flat, overlap or no_sync, got "
-            "per_param, which sends every parameter by itself\n");
-  EXPECT_THAT(complaint({"--mode", "naive", "--last-bucket-mb", "1"}),
-              HasSubstr("--last-bucket-mb: expected a mode with buckets"));
-  const auto compares = [](const char* modes) {
-    return parse({"--modes", modes, "--bucket-by", "layer"}, Program::compare_modes).exit_code;
-  };
-  EXPECT_EQ(compares("naive,per_param"), 2);
-  EXPECT_EQ(compares("naive,overlap"), 0) << "one of them has buckets";
-}
-
-TEST(BucketFlags, RefuseToSplitWhatTravelsWhole) {
-  EXPECT_EQ(
-      complaint({"--split-tensors", "--bucket-mb", "0"}),
-      "train_mlp: --split-tensors: expected --bucket-mb greater than 0, got 0: it is the size "
-      "of a piece\n");
-  EXPECT_EQ(complaint({"--split-tensors", "--mode", "naive"}),
-            "train_mlp: --split-tensors: expected another mode than naive, which sends every "
-            "parameter whole\n");
-  EXPECT_EQ(parse({"--split-tensors", "--mode", "per_param"}).exit_code, 0);
+TEST(BucketFlags, WithoutEffectAreNamed) {
+  const auto idle = [](const std::vector<const char*>& flags) { return idle_flags(parsed(flags)); };
+  EXPECT_THAT(idle({"--bucket-by", "layer", "--last-bucket-mb", "1"}),
+              ElementsAre("--first-bucket-mb, --last-bucket-mb: with --bucket-by layer a bucket is "
+                          "a layer"));
+  EXPECT_THAT(idle({"--mode", "per_param", "--bucket-by", "layer"}),
+              ElementsAre(HasSubstr("in mode per_param every parameter travels by itself")));
+  EXPECT_THAT(idle({"--mode", "naive", "--split-tensors"}),
+              ElementsAre("--split-tensors: naive sends every parameter whole"));
+  const Options compared =
+      parse({"--modes", "naive,overlap", "--bucket-by", "layer"}, Program::compare_modes)
+          .options.value();
+  EXPECT_THAT(idle_flags(compared), IsEmpty()) << "one of them has buckets";
+  EXPECT_THAT(idle({"--mode", "per_param", "--split-tensors"}), IsEmpty());
 }
 
 TEST(BucketFlags, MustBeAlikeOnAllRanks) {

@@ -49,7 +49,7 @@ std::vector<float> trained(const Training& how) {
   std::vector<float> result;
   test::thread_world(2, [&](Communicator& plain) {
     EmulatedLinkCommunicator comm(
-        plain, {.alpha_us = 200, .gbps = 0.01});  // slow enough to reach into the next step
+        plain, {.alpha_us = 200, .gigabytes_per_s = 0.01});  // slow enough to reach into the next step
     const auto model = test::make_mlp({8, 24, 24, 4});
     DataParallel data_parallel(model->parameters(), comm,
                                {.mode = how.mode,

@@ -1,0 +1,107 @@
+#include "apps/flags/rules.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace brigade::apps {
+
+namespace {
+
+struct Rule {
+  bool applies;
+  std::string message;
+};
+
+std::vector<std::string> modes_of(const Options& o) {
+  return o.modes.empty() ? std::vector{o.mode} : o.modes;
+}
+
+bool runs_naive(const Options& o) {
+  const std::vector<std::string> modes = modes_of(o);
+  return std::count(modes.begin(), modes.end(), "naive") > 0;
+}
+
+/// Whether no mode that will run fills buckets up.
+bool without_buckets(const Options& o) {
+  const std::vector<std::string> modes = modes_of(o);
+  return std::all_of(modes.begin(), modes.end(), [](const std::string& mode) {
+    return mode == "naive" || mode == "per_param";
+  });
+}
+
+std::vector<Rule> refused(const Options& o) {
+  const bool in_flight = o.in_flight().has_value();
+  const std::string flight = o.cross_step ? "--cross-step" : "--optimizer-overlap";
+  const bool by_bucket = o.comm_hook.starts_with("powersgd") || o.comm_hook.starts_with("topk");
+  return {
+      {o.deferred_sync() && o.accum == 1,
+       "no_sync: expected --accum K with K > 1, got 1: with one micro-batch per step there is no "
+       "synchronisation to leave out; add for instance --accum 4"},
+      {in_flight && o.accum > 1 && !o.deferred_sync(),
+       concat(flight, ": expected --mode no_sync with --accum ", o.accum, ", got ", o.mode,
+              ": there every micro-batch synchronises, and would be a step of the optimizer")},
+      {in_flight && (o.mode == "naive" || o.no_all_reduce),
+       concat(flight, ": expected buckets that arrive, got ",
+              o.no_all_reduce ? "--no-all-reduce" : "--mode naive; use --mode overlap")},
+      {in_flight && (o.clip_norm > 0.0 || o.find_unused),
+       concat(flight, ": expected no ", o.clip_norm > 0.0 ? "--clip-norm" : "--find-unused",
+              ": what it needs is known only when backward is over, and by then the first "
+              "gradients are used up; leave one of them out")},
+      {o.no_all_reduce && (!o.save.empty() || o.verify_every > 0),
+       concat("--no-all-reduce: expected no ", o.save.empty() ? "--verify-every" : "--save",
+              ": the ranks end with different weights; leave one of them out")},
+      {o.reduce == "deterministic" && (o.comm == "hierarchical" || by_bucket),
+       concat("--reduce deterministic: expected sums in rank order, got ",
+              by_bucket
+                  ? concat("--comm-hook ", o.comm_hook, ", whose result depends on the buckets")
+                  : "--comm hierarchical, which adds within the hosts first")},
+      {o.comm_hook != "none" && runs_naive(o),
+       concat("--comm-hook ", o.comm_hook,
+              ": expected a mode with buckets to compress, got naive; use flat, per_param, overlap "
+              "or no_sync")},
+      {o.nesterov && o.momentum == 0.0,
+       "--nesterov: expected --momentum greater than 0, got 0; add for instance --momentum 0.9"}};
+}
+
+}  // namespace
+
+void check_combinations(const Options& options) {
+  for (const Rule& rule : refused(options)) {
+    if (rule.applies) {
+      throw UsageError(rule.message);
+    }
+  }
+}
+
+std::vector<std::string> idle_flags(const Options& o) {
+  const bool capped = o.first_bucket_mb || o.last_bucket_mb;
+  const bool grouped = o.bucket_by != "size";
+  const Rule rules[]{
+      {o.momentum > 0.0 && o.optimizer != "sgd",
+       concat("--momentum: --optimizer ", o.optimizer, " has its own")},
+      {o.data == "synthetic" && o.data_dir != Options().data_dir,
+       "--data-dir: synthetic data has no files"},
+      {o.no_all_reduce && (o.emulated_link || o.choose_link || o.comm_hook != "none" ||
+                           o.reduce != "fast" || o.find_unused || o.check_finite),
+       "with --no-all-reduce no gradient leaves its rank: --emulate-link, --comm-hook, --reduce, "
+       "--find-unused, --check-finite"},
+      {capped && grouped,
+       "--first-bucket-mb, --last-bucket-mb: with --bucket-by layer a bucket is a layer"},
+      {(capped || grouped) && without_buckets(o),
+       concat("--bucket-by, --first-bucket-mb, --last-bucket-mb: in mode ", o.mode,
+              " every parameter travels by itself")},
+      {o.split_tensors && o.mode == "naive", "--split-tensors: naive sends every parameter whole"},
+      {o.inject && o.inject->kind == FaultKind::other_seed && !o.init.empty(),
+       "--inject other_seed: the weights are those of --init"},
+      {o.tf32 && o.dtype == "bf16", "--tf32: --dtype bf16 rounds further"}};
+  std::vector<std::string> idle;
+  for (const Rule& rule : rules) {
+    if (rule.applies) {
+      idle.push_back(rule.message);
+    }
+  }
+  return idle;
+}
+
+}  // namespace brigade::apps
