@@ -17,6 +17,7 @@ constexpr const char* kCompareExamples = R"(Examples:
 
 constexpr const char* kLabExamples = R"(Examples:
   mpirun -np 2 lab5_overlap
+  lab5_overlap --quiz                           three questions about what it shows
   mpirun -np 2 lab5_overlap --trace --emulate-link 50,0.1 --out runs/lab5)";
 
 }  // namespace

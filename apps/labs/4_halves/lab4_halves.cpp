@@ -70,5 +70,5 @@ void train(dist::Communicator& comm, Recorder& trace) {
 }  // namespace brigade::labs
 
 int main(int argc, char** argv) {
-  return brigade::labs::run_lab("lab 4", argc, argv, brigade::labs::train);
+  return brigade::labs::run_lab("lab 4", brigade::labs::kQuiz, argc, argv, brigade::labs::train);
 }

@@ -115,5 +115,5 @@ void compare(dist::Communicator& comm, Recorder& trace) {
 }  // namespace brigade::labs
 
 int main(int argc, char** argv) {
-  return brigade::labs::run_lab("lab 5", argc, argv, brigade::labs::compare);
+  return brigade::labs::run_lab("lab 5", brigade::labs::kQuiz, argc, argv, brigade::labs::compare);
 }

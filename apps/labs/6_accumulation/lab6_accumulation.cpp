@@ -106,5 +106,5 @@ void train(dist::Communicator& comm, Recorder& trace) {
 }  // namespace brigade::labs
 
 int main(int argc, char** argv) {
-  return brigade::labs::run_lab("lab 6", argc, argv, brigade::labs::train);
+  return brigade::labs::run_lab("lab 6", brigade::labs::kQuiz, argc, argv, brigade::labs::train);
 }
