@@ -8,8 +8,9 @@ if ! command -v patch >/dev/null; then
 fi
 if ! patch --quiet --force --fuzz=0 --reject-file=- --output="$solution.tmp" "$starter" "$patch" >/dev/null 2>&1; then
   rm -f "$solution.tmp"
-  echo "$patch does not apply to $starter, which has changed: if you are solving the exercise, build only its" \
-    "target (--target lab1_exercise); if the starter itself is new, make a new patch with diff -U1" >&2
+  exercise=$(basename "$solution" _solution.cpp)_exercise
+  echo "$patch does not apply to $starter, which has changed: if you are solving the exercise, build" \
+    "--target $exercise alone; if the starter itself is new, make a new patch with diff -U1" >&2
   exit 1
 fi
 mv "$solution.tmp" "$solution"
