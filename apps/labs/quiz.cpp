@@ -44,8 +44,8 @@ std::vector<Question> parse_quiz(const std::string& text) {
       lines.push_back(line.substr(std::min<std::size_t>(2, line.size())));
     }
   }
-  static const std::regex kThreeQuestions(R"((\?(\+--|-\+-|--\+)=){3})");
-  BRIGADE_CHECK(std::regex_match(marks, kThreeQuestions),
+  static const std::regex three_questions(R"((\?(\+--|-\+-|--\+)=){3})");
+  BRIGADE_CHECK(std::regex_match(marks, three_questions),
                 "quiz: expected three questions of the form ?+--= (apps/labs/quiz.h), got lines "
                 "that begin with ",
                 marks);

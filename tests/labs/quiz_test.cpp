@@ -157,12 +157,21 @@ TEST(SolutionPatch, ThatDoesNotApplyFailsTheBuildWithOneLine) {
   const std::string other_starter = sources + "/2_naive/exercise/uneven_batches.cpp";
   const test::Outcome outcome =
       test::run_program(sources + "/apply_solution.sh",
-                        concat(other_starter, " ", patch, " solution.cpp"), 0, dir.path());
+                        concat(other_starter, " ", patch, " lab3_solution.cpp"), 0, dir.path());
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_EQ(outcome.out, "");
   EXPECT_THAT(outcome.err, HasSubstr(concat(patch, " does not apply to ", other_starter)));
+  EXPECT_THAT(outcome.err, HasSubstr("build --target lab3_exercise alone"));
   EXPECT_EQ(test::count(outcome.err, "\n"), 1);
-  EXPECT_FALSE(std::filesystem::exists(dir / "solution.cpp"));
+  EXPECT_FALSE(std::filesystem::exists(dir / "lab3_solution.cpp"));
+}
+
+TEST(SolutionPatch, NamesThePackageIfTheProgramIsMissing) {
+  const TemporaryDirectory dir;
+  const test::Outcome outcome = test::run_program(
+      concat("PATH=/nowhere ", kSources, "/apply_solution.sh"), "a b c", 0, dir.path());
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.err, "labs: needs the program patch; scripts/setup.sh installs it\n");
 }
 
 }  // namespace
