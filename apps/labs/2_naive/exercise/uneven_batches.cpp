@@ -1,7 +1,7 @@
 // Exercise 2: batches of different sizes. Repair weight_of().
 //
-// Rank r has 4096 + 1024 r samples per step, as at the end of an epoch or on hosts of different
-// speed. All ranks together must still learn what one process learns from all these samples.
+// Rank r has 4096 + 1024 r samples per step, as happens at the end of an epoch or on hosts of
+// different speed. The ranks must still learn what one process learns from all samples.
 #include "apps/labs/common.h"
 #include "autograd/engine.h"
 #include "optim/sgd.h"
@@ -13,11 +13,11 @@ std::int64_t rows_of(int rank) {
   return kRows + 1024 * rank;
 }
 
-/// The factor on the gradient of this rank's *mean* loss, so that the sum over the ranks is the
+/// The factor on the gradient of this rank's *mean* loss. With it the sum over the ranks is the
 /// gradient of the mean over all samples.
 double weight_of([[maybe_unused]] std::int64_t rows, dist::Communicator& comm) {
-  // TODO: right only if all ranks have equally many rows. dist::all_gather_values tells every rank
-  // the numbers of all.
+  // TODO: correct only if all ranks have the same number of rows. dist::all_gather_values(comm,
+  // rows) returns the numbers of all ranks.
   return 1.0 / comm.size();
 }
 

@@ -1,8 +1,7 @@
 // Exercise 5: ranks that finish in different orders. Repair on_grad_ready().
 //
-// The network has two towers, and odd ranks happen to compute the right one first, as ranks may
-// whose layers run on several threads. So their gradients are ready in another order than on even
-// ranks.
+// The network has two towers. Odd ranks compute the right one first, as may happen when layers run
+// on several threads. So gradients become ready in different orders on odd and even ranks.
 #include "apps/labs/common.h"
 #include "autograd/engine.h"
 #include "autograd/functions/add.h"
@@ -55,8 +54,8 @@ class TowerSync final : public autograd::GradListener {
 
   void on_grad_ready(std::size_t index) override {
     const std::size_t bucket = bucket_of(index, parameters_);
-    // TODO: buckets leave in the order in which they become full, which is not the same on all
-    // ranks. An all-reduce adds whatever the ranks' first, second, ... calls bring.
+    // TODO: this launches buckets in the order in which they become full, which differs between
+    // ranks. Ranks match all-reduces by call order alone, so this adds unrelated gradients.
     if (--missing_[bucket] == 0) {
       works_.push_back(comm_.all_reduce(buckets_[bucket].grads));
     }
