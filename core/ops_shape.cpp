@@ -52,11 +52,10 @@ void copy_strided(const StridedCopy& copy, const Tensor& x, std::int64_t source,
 
 void check_slice(const Tensor& part, std::size_t dim, std::int64_t begin, const Tensor& whole) {
   check_alike("slice", {{"whole", whole}, {"part", part}});
-  std::array<std::int64_t, Shape::kMaxRank> extents{};
-  for (std::size_t d = 0; d < whole.shape().rank(); ++d) {
-    extents[d] = d == dim && d < part.shape().rank() ? part.shape()[d] : whole.shape()[d];
-  }
-  check_shape("slice", "part", part, Shape(std::span(extents).first(whole.shape().rank())));
+  BRIGADE_CHECK(part.shape().rank() == whole.shape().rank() &&
+                    part.shape() == whole.shape().with_extent(dim, part.shape()[dim]),
+                "slice: expected a part of ", whole.shape(), " in dimension ", dim, ", got ",
+                part.shape());
   const std::int64_t end = begin + part.shape()[dim];
   BRIGADE_CHECK(begin >= 0 && end <= whole.shape()[dim], "slice: expected a range within 0 and ",
                 whole.shape()[dim], " of dimension ", dim, ", got ", begin, " to ", end);

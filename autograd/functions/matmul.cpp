@@ -1,7 +1,6 @@
 #include "autograd/functions/matmul.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "autograd/node.h"
 #include "core/error.h"
@@ -39,13 +38,6 @@ class MatmulNode final : public Node {
   Shape y_;  // [rows, n], else [..., m, n]
 };
 
-/// `shape` with other extents in its last two dimensions.
-Shape with_matrix(const Shape& shape, std::int64_t rows, std::int64_t cols) {
-  std::vector<std::int64_t> extents(shape.extents().begin(), shape.extents().end() - 2);
-  extents.insert(extents.end(), {rows, cols});
-  return Shape(extents);
-}
-
 bool fit(const Shape& a, const Shape& b) {
   if (a.rank() < 2 || b.rank() < 2 || a[a.rank() - 1] != b[b.rank() - 2]) {
     return false;
@@ -63,14 +55,14 @@ Variable matmul(const Variable& a, const Variable& b) {
                 "matmul: expected a [..., m, k] and b [k, n], or b [..., k, n] with the leading "
                 "dimensions of a, got ",
                 left, " and ", right, "; reshape to one of these");
-  const std::int64_t m = left[left.rank() - 2];
+  const std::size_t last = left.rank() - 1;
   const std::int64_t n = right[right.rank() - 1];
-  Tensor y = Tensor::empty(with_matrix(left, m, n), a.data().dtype(), a.device());
+  Tensor y = Tensor::empty(left.with_extent(last, n), a.data().dtype(), a.device());
   // With one b the matrices of a are the rows of one large matrix: a single product.
   Tensor factor = a.data();
   Tensor product = y;
   if (right.rank() == 2) {
-    const std::int64_t rows = with_matrix(left, m, 1).numel();
+    const std::int64_t rows = left.with_extent(last, 1).numel();
     factor = factor.reshape({rows, right[0]});
     product = product.reshape({rows, n});
   }

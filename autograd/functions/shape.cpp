@@ -13,12 +13,6 @@ namespace {
 
 using Dims = std::vector<std::size_t>;
 
-Shape with_extent(const Shape& shape, std::size_t dim, std::int64_t extent) {
-  std::vector<std::int64_t> extents(shape.extents().begin(), shape.extents().end());
-  extents[dim] = extent;
-  return Shape(extents);
-}
-
 class ReshapeNode final : public Node {
  public:
   const char* name() const override { return "reshape"; }
@@ -158,7 +152,7 @@ Variable slice(const Variable& x, int dim, std::int64_t begin, std::int64_t end)
   };
   const std::int64_t first = within(begin);
   const std::int64_t count = std::max(within(end) - first, std::int64_t{0});
-  Tensor y = Tensor::empty(with_extent(x.shape(), d, count), x.data().dtype(), x.device());
+  Tensor y = Tensor::empty(x.shape().with_extent(d, count), x.data().dtype(), x.device());
   ops::read_slice(x.data(), d, first, {}, y);
   return record<SliceNode>(std::move(y), {x}, d, first);
 }
@@ -172,14 +166,14 @@ Variable concat(const std::vector<Variable>& tensors, int dim) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Shape& shape = tensors[i].shape();
     BRIGADE_CHECK(shape.rank() == first.shape().rank() &&
-                      with_extent(shape, d, 0) == with_extent(first.shape(), d, 0),
+                      shape.with_extent(d, 0) == first.shape().with_extent(d, 0),
                   "concat: expected tensor ", i, " to have the shape ", first.shape(),
                   " of tensor 0, dimension ", d, " excepted, got ", shape);
     begins.push_back(extent);
     extent += shape[d];
   }
   Tensor y =
-      Tensor::empty(with_extent(first.shape(), d, extent), first.data().dtype(), first.device());
+      Tensor::empty(first.shape().with_extent(d, extent), first.data().dtype(), first.device());
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     ops::write_slice(tensors[i].data(), d, begins[i], {}, y);
   }

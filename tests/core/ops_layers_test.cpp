@@ -48,7 +48,8 @@ TEST(OpsSlice, NamesARangeOutsideTheWhole) {
   EXPECT_ERROR(ops::read_slice(whole, 0, 2, {}, part),
                "slice: expected a range within 0 and 3 of dimension 0, got 2 to 4");
   Tensor wide = poisoned({3, 2});
-  EXPECT_ERROR(ops::read_slice(whole, 0, 0, {}, wide), "slice: expected part [3], got [3, 2]");
+  EXPECT_ERROR(ops::read_slice(whole, 0, 0, {}, wide),
+               "slice: expected a part of [3] in dimension 0, got [3, 2]");
 }
 
 TEST(OpsScaleInPlace, OverwritesNanOnlyWithFactorZero) {
