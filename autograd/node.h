@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -77,7 +78,7 @@ Variable make_output(Tensor data, std::shared_ptr<Node> producer);
 /// Ends a function's forward: wraps `output` and, when gradients are on and some input wants one,
 /// records a NodeT made from `saved`. An undefined Variable among the inputs counts as a constant.
 template <std::derived_from<Node> NodeT, class... Saved>
-Variable record(Tensor output, std::initializer_list<Variable> inputs, Saved&&... saved) {
+Variable record(Tensor output, std::span<const Variable> inputs, Saved&&... saved) {
   bool wanted = false;
   for (const Variable& input : inputs) {
     wanted = wanted || input.requires_grad();
@@ -91,6 +92,11 @@ Variable record(Tensor output, std::initializer_list<Variable> inputs, Saved&&..
     node->inputs.push_back(input.requires_grad() ? input.grad_state() : nullptr);
   }
   return make_output(std::move(output), std::move(node));
+}
+template <std::derived_from<Node> NodeT, class... Saved>
+Variable record(Tensor output, std::initializer_list<Variable> inputs, Saved&&... saved) {
+  return record<NodeT>(std::move(output), std::span(inputs.begin(), inputs.size()),
+                       std::forward<Saved>(saved)...);
 }
 
 }  // namespace brigade::autograd

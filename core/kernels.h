@@ -5,6 +5,7 @@
 
 #include "core/half.h"
 #include "core/runtime/stream.h"
+#include "core/tensor_kernel_args.h"
 
 namespace brigade {
 
@@ -181,11 +182,37 @@ struct CpuKernels {
   /// the sum over all gradients. If that is NaN, so is x.
   template <class T>
   static void clip(Stream& s, std::int64_t n, const double* squares, double max_norm, T* x);
+
+  /// dst[...] = alpha src[...] + beta dst[...] for each index of `copy`
+  template <class T>
+  static void copy_strided(Stream& s, const StridedCopy& copy, const T* src, Scale scale, T* dst);
+  /// y[i] = w[indices[i]], row by row. An index outside [0, vocabulary) is an Error.
+  template <class T>
+  static void embedding(Stream& s, EmbeddingSize size, const std::int64_t* indices, const T* w,
+                        T* y);
+  /// dw[indices[i]] += alpha dy[i]. Each row is added to in the order of i: always the same bits.
+  template <class T>
+  static void embedding_backward(Stream& s, EmbeddingSize size, const std::int64_t* indices,
+                                 const T* dy, T alpha, T* dw);
+  template <class T>
+  static void layer_norm(Stream& s, const LayerNormArgs<T>& args);
+  /// dw[c] = Σ_r dy[r, c] x̂[r, c],  x̂ = (x - mean) rstd
+  template <class T>
+  static void layer_norm_weight_backward(Stream& s, const LayerNormBackwardArgs<T>& args,
+                                         Scale scale, T* dw);
+  /// dx = rstd (g - mean_c(g) - x̂ mean_c(g x̂)),  g = dy weight
+  template <class T>
+  static void layer_norm_input_backward(Stream& s, const LayerNormBackwardArgs<T>& args,
+                                        Scale scale, T* dx);
+  /// y = 0 where dropped, else x / (1 - p). Its own backward: dx from dy with the same `args`.
+  template <class T>
+  static void dropout(Stream& s, std::int64_t n, DropoutArgs args, const T* x, Scale scale, T* y);
 };
 
 /// The GPU's kernel set: the same names and arguments as CpuKernels, pointers to device memory,
 /// enqueued on the CUDA stream `s`. Free of CUDA includes, so that a laptop checks every call
-/// against it (core/dispatch.h).
+/// against it (core/dispatch.h). A kernel cannot throw: an index that the CPU refuses becomes a row
+/// of NaN.
 struct CudaKernels {
   static void* allocate(int device, std::size_t bytes, std::size_t alignment);
   static void deallocate(int device, void* block, std::size_t bytes);
@@ -256,6 +283,25 @@ struct CudaKernels {
   static void add_squares(Stream& s, std::int64_t n, const T* x, double* sum);
   template <class T>
   static void clip(Stream& s, std::int64_t n, const double* squares, double max_norm, T* x);
+
+  template <class T>
+  static void copy_strided(Stream& s, const StridedCopy& copy, const T* src, Scale scale, T* dst);
+  template <class T>
+  static void embedding(Stream& s, EmbeddingSize size, const std::int64_t* indices, const T* w,
+                        T* y);
+  template <class T>
+  static void embedding_backward(Stream& s, EmbeddingSize size, const std::int64_t* indices,
+                                 const T* dy, T alpha, T* dw);
+  template <class T>
+  static void layer_norm(Stream& s, const LayerNormArgs<T>& args);
+  template <class T>
+  static void layer_norm_weight_backward(Stream& s, const LayerNormBackwardArgs<T>& args,
+                                         Scale scale, T* dw);
+  template <class T>
+  static void layer_norm_input_backward(Stream& s, const LayerNormBackwardArgs<T>& args,
+                                        Scale scale, T* dx);
+  template <class T>
+  static void dropout(Stream& s, std::int64_t n, DropoutArgs args, const T* x, Scale scale, T* y);
 };
 
 }  // namespace brigade
