@@ -1,0 +1,140 @@
+#pragma once
+
+#include <cstdint>
+
+namespace brigade {
+
+/// How a result is stored: dst = alpha * result + beta * dst. With beta = 0 the
+/// destination is never read, so it may hold anything (NaN included) and needs no zero-fill.
+struct Scale {
+  double alpha = 1.0;
+  double beta = 0.0;
+};
+
+/// C = alpha op(A) op(B) + beta C, row-major and contiguous.
+///   op(A): [m, k]   op(B): [k, n]   C: [m, n]
+/// Factors are F, sums T: the same type, or bf16 and f32.
+template <class T, class F = T>
+struct GemmArgs {
+  bool transpose_a = false;  ///< A is stored [k, m]
+  bool transpose_b = false;  ///< B is stored [n, k]
+  std::int64_t m = 0, n = 0, k = 0;
+  const F* a = nullptr;
+  const F* b = nullptr;
+  T* c = nullptr;
+  Scale scale;
+};
+
+/// What linear does to its sums behind the bias. relu: max(y, 0), NaN stays NaN.
+enum class Activation { none, relu };
+
+/// One bit per element of a ReLU's output, 1 where it is positive, the first in a byte's lowest
+/// bit. Rows begin at multiples of 16 bytes, because cuBLASLt reads them so.
+constexpr std::int64_t mask_bytes(std::int64_t columns) {
+  return (columns + 127) / 128 * 16;
+}
+
+/// y = activation(x Wᵀ + b).   x: [batch, in]   w: [out, in]   b: [out] or null   y: [batch, out]
+/// Factors are F, sums T: the same type, or bf16 and f32.
+template <class T, class F = T>
+struct LinearArgs {
+  std::int64_t batch = 0, in = 0, out = 0;
+  const F* x = nullptr;
+  const F* w = nullptr;
+  const T* b = nullptr;
+  Activation activation = Activation::none;
+  T* y = nullptr;
+  std::uint8_t* mask = nullptr;  ///< null, or with relu y's: [batch, mask_bytes(out)]
+
+  /// y = x Wᵀ
+  GemmArgs<T, F> product() const {
+    return {.transpose_a = false,
+            .transpose_b = true,
+            .m = batch,
+            .n = out,
+            .k = in,
+            .a = x,
+            .b = w,
+            .c = y,
+            .scale = {}};
+  }
+};
+
+/// The gradient of a linear layer's input, if that is the output x of a ReLU, before the ReLU:
+///   dx[r, c] = x[r, c] > 0 ? (dz W)[r, c] : 0
+///   dz: [batch, out]   w: [out, in]   x, dx: [batch, in]
+template <class T, class F = T>
+struct InputBackwardArgs {
+  std::int64_t batch = 0, in = 0, out = 0;
+  const F* dz = nullptr;
+  const F* w = nullptr;
+  const T* x = nullptr;
+  const std::uint8_t* mask = nullptr;  ///< null, or x's: [batch, mask_bytes(in)]
+  T* dx = nullptr;
+
+  /// dx = dz W
+  GemmArgs<T, F> product() const {
+    return {.transpose_a = false,
+            .transpose_b = false,
+            .m = batch,
+            .n = in,
+            .k = out,
+            .a = dz,
+            .b = w,
+            .c = dx,
+            .scale = {}};
+  }
+};
+
+/// The gradients of a linear layer's parameters, from that of its sums. The weight's is a product
+/// over the batch, the bias's a sum over it, of the same dz:
+///   dw = dzᵀ x, stored as dw_scale says   db[c] = Σ_r dz[r, c], as db_scale says
+///   dz: [batch, out]   x: [batch, in]   dw: [out, in]   db: [out]
+template <class T>
+struct WeightBackwardArgs {
+  std::int64_t batch = 0, in = 0, out = 0;
+  const T* dz = nullptr;
+  const T* x = nullptr;
+  Scale dw_scale;
+  T* dw = nullptr;
+  Scale db_scale;
+  T* db = nullptr;
+
+  /// dw = dzᵀ x
+  GemmArgs<T> product() const {
+    return {.transpose_a = true,
+            .transpose_b = false,
+            .m = out,
+            .n = in,
+            .k = batch,
+            .a = dz,
+            .b = x,
+            .c = dw,
+            .scale = dw_scale};
+  }
+};
+
+/// One step of torch.optim.SGD: g += weight_decay w; v = momentum v + g (v = g the first time);
+/// w -= lr (nesterov ? g + momentum v : v).
+struct SgdArgs {
+  double lr = 0.0, momentum = 0.0, weight_decay = 0.0;
+  bool nesterov = false;
+  bool first_step = false;
+};
+
+/// One step of torch.optim.Adam (decoupled = false) or AdamW (true). Its number, which counts from
+/// 1, is `step` plus, where the kernel is given a counter, what that holds when the kernel runs.
+struct AdamArgs {
+  double lr = 0.0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.0;
+  bool decoupled = false;
+  std::int64_t step = 1;
+};
+
+/// A stretch of the counter-based random sequence (core/random.h): element i gets the i-th number.
+struct UniformArgs {
+  std::uint64_t seed = 0;
+  std::uint32_t sequence = 0;
+  double low = 0.0, high = 1.0;
+};
+
+}  // namespace brigade
