@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+
+#include "core/shape.h"
 
 namespace brigade {
 
@@ -9,6 +12,29 @@ namespace brigade {
 struct Scale {
   double alpha = 1.0;
   double beta = 0.0;
+};
+
+/// Functions of one number (core/arithmetic.h).
+enum class UnaryOp { exp, log, sqrt, square, tanh, sigmoid, gelu };
+
+/// Functions of two numbers (core/arithmetic.h).
+enum class BinaryOp { add, sub, mul, div };
+
+/// How a binary kernel walks its result, row-major, and two operands that may be broadcast. Strides
+/// count elements and are 0 along a dimension in which the operand is broadcast; in the last
+/// dimension each is 0 or 1.
+struct Broadcast {
+  std::size_t rank = 1;
+  std::int64_t extents[Shape::kMaxRank] = {1, 1, 1, 1};
+  std::int64_t a_strides[Shape::kMaxRank] = {};
+  std::int64_t b_strides[Shape::kMaxRank] = {};
+};
+
+/// A tensor seen as [outer, n, inner] by a reduction over n.
+struct ReduceShape {
+  std::int64_t outer = 1, n = 1, inner = 1;
+
+  constexpr std::int64_t outputs() const { return outer * inner; }
 };
 
 /// C = alpha op(A) op(B) + beta C, row-major and contiguous.

@@ -31,9 +31,17 @@ struct CpuKernels {
   /// y = alpha x + beta y
   template <class T>
   static void axpby(Stream& s, std::int64_t n, const T* x, Scale scale, T* y);
-  /// y = a + b
+  /// y = alpha (a op b) + beta y. y may be a or b if that is not broadcast.
   template <class T>
-  static void add(Stream& s, std::int64_t n, const T* a, const T* b, T* y);
+  static void binary(Stream& s, BinaryOp op, const Broadcast& dims, const T* a, const T* b,
+                     Scale scale, T* y);
+  /// y = op(x)
+  template <class T>
+  static void unary(Stream& s, UnaryOp op, std::int64_t n, const T* x, T* y);
+  /// dx = dy op'(x); `kept` is x or y (keeps_output in core/arithmetic.h).
+  template <class T>
+  static void unary_backward(Stream& s, UnaryOp op, std::int64_t n, const T* dy, const T* kept,
+                             Scale scale, T* dx);
   template <class T>
   static void uniform(Stream& s, std::int64_t n, UniformArgs args, T* x);
 
@@ -64,6 +72,16 @@ struct CpuKernels {
   template <class T>
   static void column_sum(Stream& s, std::int64_t rows, std::int64_t cols, const T* x, Scale scale,
                          T* sums);
+  /// y[o, i] = Σ_j x[o, j, i], stored as `scale` says; 0 for n = 0.   x: [outer, n, inner]
+  template <class T>
+  static void reduce_sum(Stream& s, ReduceShape shape, const T* x, Scale scale, T* y);
+  /// y[o, i] = max_j x[o, j, i], NaN if one is NaN; index[o, i]: the first such j. n > 0.
+  template <class T>
+  static void reduce_max(Stream& s, ReduceShape shape, const T* x, T* y, std::int64_t* index);
+  /// dx[o, j, i] = dy[o, i], with `index` (of reduce_max, or null) 0 for j other than index[o, i].
+  template <class T>
+  static void reduce_backward(Stream& s, ReduceShape shape, const T* dy, const std::int64_t* index,
+                              Scale scale, T* dx);
   /// Makes the rows of x orthonormal, in place, by modified Gram-Schmidt; rows <= cols. A row that
   /// lies in the span of those before it is replaced by the first basis vector that does not. NaN
   /// passes.   x: [rows, cols]
@@ -144,7 +162,13 @@ struct CudaKernels {
   template <class T>
   static void axpby(Stream& s, std::int64_t n, const T* x, Scale scale, T* y);
   template <class T>
-  static void add(Stream& s, std::int64_t n, const T* a, const T* b, T* y);
+  static void binary(Stream& s, BinaryOp op, const Broadcast& dims, const T* a, const T* b,
+                     Scale scale, T* y);
+  template <class T>
+  static void unary(Stream& s, UnaryOp op, std::int64_t n, const T* x, T* y);
+  template <class T>
+  static void unary_backward(Stream& s, UnaryOp op, std::int64_t n, const T* dy, const T* kept,
+                             Scale scale, T* dx);
   template <class T>
   static void uniform(Stream& s, std::int64_t n, UniformArgs args, T* x);
 
@@ -166,6 +190,13 @@ struct CudaKernels {
   template <class T>
   static void column_sum(Stream& s, std::int64_t rows, std::int64_t cols, const T* x, Scale scale,
                          T* sums);
+  template <class T>
+  static void reduce_sum(Stream& s, ReduceShape shape, const T* x, Scale scale, T* y);
+  template <class T>
+  static void reduce_max(Stream& s, ReduceShape shape, const T* x, T* y, std::int64_t* index);
+  template <class T>
+  static void reduce_backward(Stream& s, ReduceShape shape, const T* dy, const std::int64_t* index,
+                              Scale scale, T* dx);
   template <class T>
   static void orthonormalize(Stream& s, std::int64_t rows, std::int64_t cols, T* x);
 

@@ -4,10 +4,9 @@
 #include <utility>
 
 #include "autograd/engine.h"
-#include "autograd/functions/add.h"
+#include "autograd/functions/binary.h"
 #include "autograd/functions/linear.h"
 #include "autograd/functions/mse_loss.h"
-#include "autograd/functions/scale.h"
 #include "autograd/replay.h"
 #include "core/ops.h"
 #include "core/runtime/context.h"

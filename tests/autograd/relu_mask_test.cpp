@@ -3,9 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "autograd/engine.h"
-#include "autograd/functions/add.h"
+#include "autograd/functions/binary.h"
 #include "autograd/functions/linear.h"
-#include "autograd/functions/scale.h"
 #include "autograd/node.h"
 #include "core/ops.h"
 #include "tests/autograd/probe.h"
@@ -111,8 +110,8 @@ TEST(TakenMask, IsNotThereForWhatNoReLUMade) {
   EventLog log;
   const Variable leaf = scalar_leaf(1);
   backward(taking(log, leaf));
-  backward(taking(log, scale(leaf, 2)));
-  backward(taking(log, Variable(scale(leaf, 2).data(), true)));
+  backward(taking(log, mul(leaf, 2)));
+  backward(taking(log, Variable(mul(leaf, 2).data(), true)));
   EXPECT_THAT(log, ElementsAre("took none", "took none", "took none"));
 }
 

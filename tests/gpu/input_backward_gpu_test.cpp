@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "autograd/engine.h"
-#include "autograd/functions/add.h"
+#include "autograd/functions/binary.h"
 #include "autograd/functions/linear.h"
 #include "autograd/functions/mse_loss.h"
 #include "autograd/node.h"

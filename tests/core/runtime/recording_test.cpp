@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "core/ops.h"
+#include "core/ops_elementwise.h"
 #include "core/runtime/context.h"
 #include "tests/support/expect_error.h"
 
@@ -15,7 +16,7 @@ TEST(Recording, RepeatsKernelsAndHostCodeInTheirOrder) {
   const Tensor one = Tensor::from(std::vector<float>{1, 1}, {2});
   std::vector<double> seen;
   const auto recording = record(kCpu, [&] {
-    ops::add(x, one, x);
+    ops::binary(BinaryOp::add, x, one, {}, x);
     // What host code runs in turn belongs to it: twice in all, not three times.
     repeatable(stream, [&] {
       ops::axpby(x, {.alpha = 2.0}, x);

@@ -5,7 +5,7 @@
 // ranks.
 #include "apps/labs/common.h"
 #include "autograd/engine.h"
-#include "autograd/functions/add.h"
+#include "autograd/functions/binary.h"
 #include "autograd/hooks.h"
 #include "dist/ddp/bucket.h"
 #include "optim/sgd.h"
