@@ -4,81 +4,11 @@
 #include <cstdint>
 
 #include "core/half.h"
+#include "core/kernel_args.h"
 #include "core/runtime/stream.h"
 #include "core/tensor_kernel_args.h"
 
 namespace brigade {
-
-/// How a result is stored: dst = alpha * result + beta * dst. With beta = 0 the
-/// destination is never read, so it may hold anything (NaN included) and needs no zero-fill.
-struct Scale {
-  double alpha = 1.0;
-  double beta = 0.0;
-};
-
-/// C = alpha op(A) op(B) + beta C, row-major and contiguous.
-///   op(A): [m, k]   op(B): [k, n]   C: [m, n]
-/// Factors are F, sums T: the same type, or bf16 and f32.
-template <class T, class F = T>
-struct GemmArgs {
-  bool transpose_a = false;  ///< A is stored [k, m]
-  bool transpose_b = false;  ///< B is stored [n, k]
-  std::int64_t m = 0, n = 0, k = 0;
-  const F* a = nullptr;
-  const F* b = nullptr;
-  T* c = nullptr;
-  Scale scale;
-};
-
-/// What linear does to its sums behind the bias. relu: max(y, 0), NaN stays NaN.
-enum class Activation { none, relu };
-
-/// y = activation(x Wᵀ + b).   x: [batch, in]   w: [out, in]   b: [out] or null   y: [batch, out]
-/// Factors are F, sums T: the same type, or bf16 and f32.
-template <class T, class F = T>
-struct LinearArgs {
-  std::int64_t batch = 0, in = 0, out = 0;
-  const F* x = nullptr;
-  const F* w = nullptr;
-  const T* b = nullptr;
-  Activation activation = Activation::none;
-  T* y = nullptr;
-
-  /// y = x Wᵀ
-  GemmArgs<T, F> product() const {
-    return {.transpose_a = false,
-            .transpose_b = true,
-            .m = batch,
-            .n = out,
-            .k = in,
-            .a = x,
-            .b = w,
-            .c = y,
-            .scale = {}};
-  }
-};
-
-/// One step of torch.optim.SGD: g += weight_decay w; v = momentum v + g (v = g the first time);
-/// w -= lr (nesterov ? g + momentum v : v).
-struct SgdArgs {
-  double lr = 0.0, momentum = 0.0, weight_decay = 0.0;
-  bool nesterov = false;
-  bool first_step = false;
-};
-
-/// One step of torch.optim.Adam (decoupled = false) or AdamW (true). `step` counts from 1.
-struct AdamArgs {
-  double lr = 0.0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.0;
-  bool decoupled = false;
-  std::int64_t step = 1;
-};
-
-/// A stretch of the counter-based random sequence (core/random.h): element i gets the i-th number.
-struct UniformArgs {
-  std::uint64_t seed = 0;
-  std::uint32_t sequence = 0;
-  double low = 0.0, high = 1.0;
-};
 
 /// The CPU's kernel set. Plain loops over raw, contiguous, already checked memory; core/ops.h is
 /// the checked front. Every kernel runs on `s`, which for this set is the calling thread. T is
@@ -102,9 +32,17 @@ struct CpuKernels {
   /// y = alpha x + beta y
   template <class T>
   static void axpby(Stream& s, std::int64_t n, const T* x, Scale scale, T* y);
-  /// y = a + b
+  /// y = alpha (a op b) + beta y. y may be a or b if that is not broadcast.
   template <class T>
-  static void add(Stream& s, std::int64_t n, const T* a, const T* b, T* y);
+  static void binary(Stream& s, BinaryOp op, const Broadcast& dims, const T* a, const T* b,
+                     Scale scale, T* y);
+  /// y = op(x)
+  template <class T>
+  static void unary(Stream& s, UnaryOp op, std::int64_t n, const T* x, T* y);
+  /// dx = dy op'(x); `kept` is x or y (keeps_output in core/arithmetic.h).
+  template <class T>
+  static void unary_backward(Stream& s, UnaryOp op, std::int64_t n, const T* dy, const T* kept,
+                             Scale scale, T* dx);
   template <class T>
   static void uniform(Stream& s, std::int64_t n, UniformArgs args, T* x);
 
@@ -123,6 +61,16 @@ struct CpuKernels {
   template <class T>
   static void column_sum(Stream& s, std::int64_t rows, std::int64_t cols, const T* x, Scale scale,
                          T* sums);
+  /// y[o, i] = Σ_j x[o, j, i], stored as `scale` says; 0 for n = 0.   x: [outer, n, inner]
+  template <class T>
+  static void reduce_sum(Stream& s, ReduceShape shape, const T* x, Scale scale, T* y);
+  /// y[o, i] = max_j x[o, j, i], NaN if one is NaN; index[o, i]: the first such j. n > 0.
+  template <class T>
+  static void reduce_max(Stream& s, ReduceShape shape, const T* x, T* y, std::int64_t* index);
+  /// dx[o, j, i] = dy[o, i], with `index` (of reduce_max, or null) 0 for j other than index[o, i].
+  template <class T>
+  static void reduce_backward(Stream& s, ReduceShape shape, const T* dy, const std::int64_t* index,
+                              Scale scale, T* dx);
   /// Makes the rows of x orthonormal, in place, by modified Gram-Schmidt; rows <= cols. A row that
   /// lies in the span of those before it is replaced by the first basis vector that does not. NaN
   /// passes.   x: [rows, cols]
@@ -227,7 +175,13 @@ struct CudaKernels {
   template <class T>
   static void axpby(Stream& s, std::int64_t n, const T* x, Scale scale, T* y);
   template <class T>
-  static void add(Stream& s, std::int64_t n, const T* a, const T* b, T* y);
+  static void binary(Stream& s, BinaryOp op, const Broadcast& dims, const T* a, const T* b,
+                     Scale scale, T* y);
+  template <class T>
+  static void unary(Stream& s, UnaryOp op, std::int64_t n, const T* x, T* y);
+  template <class T>
+  static void unary_backward(Stream& s, UnaryOp op, std::int64_t n, const T* dy, const T* kept,
+                             Scale scale, T* dx);
   template <class T>
   static void uniform(Stream& s, std::int64_t n, UniformArgs args, T* x);
 
@@ -243,6 +197,13 @@ struct CudaKernels {
   template <class T>
   static void column_sum(Stream& s, std::int64_t rows, std::int64_t cols, const T* x, Scale scale,
                          T* sums);
+  template <class T>
+  static void reduce_sum(Stream& s, ReduceShape shape, const T* x, Scale scale, T* y);
+  template <class T>
+  static void reduce_max(Stream& s, ReduceShape shape, const T* x, T* y, std::int64_t* index);
+  template <class T>
+  static void reduce_backward(Stream& s, ReduceShape shape, const T* dy, const std::int64_t* index,
+                              Scale scale, T* dx);
   template <class T>
   static void orthonormalize(Stream& s, std::int64_t rows, std::int64_t cols, T* x);
 

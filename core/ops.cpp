@@ -40,13 +40,6 @@ void axpby(const Tensor& x, Scale scale, Tensor& y) {
   });
 }
 
-void add(const Tensor& a, const Tensor& b, Tensor& y) {
-  check_same("add", {{"a", a}, {"b", b}, {"y", y}});
-  launch(a, [&]<class K, class T>(Stream& s) {
-    K::template add<T>(s, a.numel(), a.data<T>(), b.data<T>(), y.data<T>());
-  });
-}
-
 void uniform(UniformArgs args, Tensor& x) {
   launch(x, [&]<class K, class T>(Stream& s) {
     K::template uniform<T>(s, x.numel(), args, x.data<T>());

@@ -16,7 +16,6 @@ enum class Trans : bool { no, yes };
 void fill(double value, Tensor& x);
 /// y = alpha x + beta y
 void axpby(const Tensor& x, Scale scale, Tensor& y);
-void add(const Tensor& a, const Tensor& b, Tensor& y);
 /// Uniform numbers in [low, high): element i of stream (seed, sequence), the same on every device
 /// (core/random.h).
 void uniform(UniformArgs args, Tensor& x);

@@ -2,8 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "autograd/engine.h"
-#include "autograd/functions/add.h"
-#include "autograd/functions/scale.h"
+#include "autograd/functions/binary.h"
 #include "tests/autograd/probe.h"
 #include "tests/support/expect_error.h"
 
@@ -19,7 +18,7 @@ TEST(Freeze, AFrozenLeafIsAConstantForFunctionsCalledAfterwards) {
   backward(y);
   EXPECT_FALSE(w.grad().defined());
   EXPECT_EQ(grad_of(x), 1.0);
-  EXPECT_FALSE(scale(w, 2).requires_grad());
+  EXPECT_FALSE(mul(w, 2).requires_grad());
 }
 
 TEST(Freeze, AThawedLeafTrainsAgainAndStillTellsItsListeners) {
@@ -29,7 +28,7 @@ TEST(Freeze, AThawedLeafTrainsAgainAndStillTellsItsListeners) {
   const HookHandle handle = w.attach_listener(listener, 7);
   w.set_requires_grad(false);
   w.set_requires_grad(true);
-  backward(scale(w, 5));
+  backward(mul(w, 5));
   EXPECT_EQ(grad_of(w), 5.0);
   EXPECT_THAT(log, testing::ElementsAre("begin", "ready 7", "end"));
 }
@@ -37,13 +36,13 @@ TEST(Freeze, AThawedLeafTrainsAgainAndStillTellsItsListeners) {
 TEST(Freeze, ATensorThatNeverTrainedCanBeMadeToTrain) {
   const Variable w(Tensor::from(std::vector<float>{2}, {}), /*requires_grad=*/false, "w");
   w.set_requires_grad(true);
-  backward(scale(w, 5));
+  backward(mul(w, 5));
   EXPECT_EQ(grad_of(w), 5.0);
   EXPECT_EQ(w.grad_state()->name(), "w");
 }
 
 TEST(Freeze, RefusesWhatIsNoLeaf) {
-  Variable y = scale(scalar_leaf(2), 3);
+  Variable y = mul(scalar_leaf(2), 3);
   y.set_name("hidden");
   EXPECT_ERROR(
       y.set_requires_grad(false),

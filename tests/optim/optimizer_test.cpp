@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "autograd/engine.h"
-#include "autograd/functions/scale.h"
+#include "autograd/functions/binary.h"
 #include "core/error.h"
 #include "core/ops.h"
 #include "core/runtime/context.h"
@@ -127,7 +127,7 @@ TEST(Optimizer, NamesTheParameterThatHasNoGradient) {
   const Variable used = parameter({1}, "0.weight");
   const Variable unused = parameter({1}, "2.weight");
   SGD optimizer({used, unused}, {.lr = 0.1});
-  autograd::backward(autograd::scale(used, 2));
+  autograd::backward(autograd::mul(used, 2));
   EXPECT_ERROR(
       optimizer.step(),
       "optimizer: parameter '2.weight' has no gradient: call backward first, on a loss that "
@@ -139,7 +139,7 @@ TEST(Optimizer, NamesTheParameterThatHasNoGradient) {
 TEST(Optimizer, RefusesAGradientThatWasNeverSynchronised) {
   const Variable w = parameter({1}, "0.weight");
   SGD optimizer({w}, {.lr = 0.1});
-  autograd::backward(autograd::scale(w, 2));
+  autograd::backward(autograd::mul(w, 2));
   w.grad_state()->set_synchronized(false);
   EXPECT_ERROR(optimizer.step(),
                "optimizer: the gradient of '0.weight' was never synchronised over the ranks: every "
@@ -149,11 +149,11 @@ TEST(Optimizer, RefusesAGradientThatWasNeverSynchronised) {
 TEST(Optimizer, NeedsAFreshGradientAfterZeroGrad) {
   const Variable w = parameter({1});
   SGD optimizer({w}, {.lr = 0.5});
-  autograd::backward(autograd::scale(w, 2));
+  autograd::backward(autograd::mul(w, 2));
   optimizer.step();
   optimizer.zero_grad();
   EXPECT_THROW(optimizer.step(), Error);
-  autograd::backward(autograd::scale(w, 1));
+  autograd::backward(autograd::mul(w, 1));
   optimizer.step();
   EXPECT_EQ(w.data().to_vector<float>()[0], -0.5F);
   EXPECT_EQ(optimizer.steps_done(), 2);

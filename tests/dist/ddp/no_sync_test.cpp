@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "autograd/engine.h"
-#include "autograd/functions/scale.h"
+#include "autograd/functions/binary.h"
 #include "core/ops.h"
 #include "dist/ddp/data_parallel.h"
 #include "dist/ddp/replica_check.h"
@@ -61,13 +61,13 @@ TEST(NoSync, IsDecidedWhenBackwardStartsNotInForward) {
     const auto p = numbers(1);
     DataParallel parallel(p, comm, {});
     std::optional<DataParallel::NoSyncScope> scope(parallel.no_sync());
-    const autograd::Variable inside = autograd::scale(p[0], comm.rank() == 0 ? 1 : 5);
+    const autograd::Variable inside = autograd::mul(p[0], comm.rank() == 0 ? 1 : 5);
     scope.reset();
     autograd::backward(inside);
     EXPECT_EQ(gradient_of(p[0]), 3.0) << "forward inside, backward outside: synchronised";
 
     p[0].zero_grad();
-    const autograd::Variable outside = autograd::scale(p[0], comm.rank() == 0 ? 1 : 5);
+    const autograd::Variable outside = autograd::mul(p[0], comm.rank() == 0 ? 1 : 5);
     scope.emplace(parallel.no_sync());
     autograd::backward(outside);
     EXPECT_EQ(gradient_of(p[0]), comm.rank() == 0 ? 0.5 : 2.5) << "the other way round: not";

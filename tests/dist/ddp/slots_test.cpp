@@ -2,8 +2,8 @@
 // else may lie there.
 #include <gmock/gmock.h>
 
+#include "autograd/functions/binary.h"
 #include "autograd/functions/linear.h"
-#include "autograd/functions/scale.h"
 #include "core/ops.h"
 #include "dist/comm/single_process.h"
 #include "dist/ddp/data_parallel.h"
@@ -115,7 +115,7 @@ TEST(DataParallel, RefusesWhatWasComputed) {
   SingleProcessCommunicator comm(kCpu);
   const autograd::Variable hidden = [] {
     const auto p = numbers(1);
-    return autograd::scale(p[0], 2);
+    return autograd::mul(p[0], 2);
   }();
   hidden.set_name("hidden");
   EXPECT_ERROR(DataParallel({hidden}, comm, {}),

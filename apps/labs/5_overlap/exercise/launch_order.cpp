@@ -4,7 +4,7 @@
 // on several threads. So gradients become ready in different orders on odd and even ranks.
 #include "apps/labs/common.h"
 #include "autograd/engine.h"
-#include "autograd/functions/add.h"
+#include "autograd/functions/binary.h"
 #include "autograd/hooks.h"
 #include "dist/ddp/bucket.h"
 #include "optim/sgd.h"
