@@ -149,14 +149,13 @@ class StepDrawing {
     }
   }
 
-  /// Waits of a few pixels, as many blocking all-reduces leave them, share dots and a label with
+  /// Waits that are only a few pixels apart, as after many blocking all-reduces, share a label with
   /// their sum.
   void draw_idle() {
     constexpr double kJoinedPixels = 2.0;
     Interval group;
     double idle = 0.0;
     const auto finish_group = [&] {
-      canvas_.dot("idle", on_common_clock(group), lanes_.compute);
       canvas_.block_label("on-idle", on_common_clock(group), lanes_.compute,
                           {fmt::format("idle {} ms", ms_text(idle)), "idle"});
     };
@@ -204,11 +203,9 @@ class StepDrawing {
     const Interval waiting{whole.begin, whole.begin + split.waiting};
     const Interval transfer{waiting.end, whole.end};
     canvas_.block("waiting", waiting, row);
-    canvas_.dot("waiting", waiting, row);
     canvas_.block("transfer", transfer, row);
     for (const Interval& part : exposed) {
       canvas_.block("exposed", on_common_clock(part), row);
-      canvas_.hatch(on_common_clock(part), row);
     }
     canvas_.block("collective", whole, row);
     canvas_.block_label(row.height < 15.0 ? "small on-comm" : "on-comm",
