@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <numeric>
+#include <string_view>
 
 #include "apps/report/html_page.h"
 #include "apps/report/summary.h"
@@ -13,116 +16,93 @@ namespace brigade::apps {
 
 namespace {
 
-/// A stretch of a bar. `style` is a class of page.html.
+using Json = nlohmann::ordered_json;
+
+/// A stretch of a bar: which figure, in which class of page.html.
 struct BarPart {
-  std::string style;
-  double value = 0.0;
-  std::string text;  ///< in the bar where it fits, and while the mouse rests on it
+  const char* key;
+  const char* style;
+  const char* format;
 };
 
-struct Bar {
-  std::string name;
-  std::vector<BarPart> parts;  ///< side by side
-  std::string number;          ///< behind the bar
+/// Horizontal bars below each other, on one scale: one per row of the table.
+struct Chart {
+  const char* title;
+  const char* explanation;
+  std::vector<BarPart> parts;
+  const char* number;         ///< behind the bar: the figure with this key ...
+  const char* number_format;  ///< ... in this format
 };
 
-/// Horizontal bars below each other, on one scale, with a heading and an explanation.
-std::string bar_chart(const std::string& title, const std::string& explanation,
-                      const std::vector<Bar>& bars) {
+const std::array<Chart, 3> kCharts{{
+    {"Step",
+     "Medians of forward, backward, idle (waiting for gradients) and optimizer. The number is the "
+     "median of the whole step",
+     {{"forward_ms", "forward", "forward {:.1f} ms"},
+      {"backward_ms", "backward", "backward {:.1f} ms"},
+      {"wait_ms", "idle", "idle {:.1f} ms"},
+      {"optimizer_ms", "optimizer", "optimizer {:.1f} ms"}},
+     "step_ms",
+     "{:.2f} ms"},
+    {"Communication",
+     "Plain: hidden behind computation. Hatched: exposed. The number is comm of the table",
+     {{"hidden_ms", "transfer", "hidden {:.1f} ms"},
+      {"exposed_ms", "exposed", "exposed {:.1f} ms"}},
+     "comm_ms",
+     "{:.2f} ms"},
+    {"Throughput",
+     "All ranks together in each mode, and (none) without communication. The number is the "
+     "multiple of one rank alone",
+     {{"samples_per_second", "forward", "{:.0f} samples/s"}},
+     "times_one_rank",
+     "{:.2f} times"},
+}};
+
+double value_of(const FigureRow& row, const std::string& key) {
+  const Json value = json_of(row.figures).value(key, Json(nullptr));
+  return value.is_number() ? value.get<double>() : 0.0;
+}
+
+double length_of(const FigureRow& row, const Chart& chart) {
+  return std::accumulate(
+      chart.parts.begin(), chart.parts.end(), 0.0,
+      [&row](double sum, const BarPart& part) { return sum + value_of(row, part.key); });
+}
+
+std::string chart_html(const Chart& chart, const std::vector<FigureRow>& rows, const char* label) {
   constexpr double kRow = 30.0;
   constexpr double kRoomForNumbers = 1.15;
   double longest = 0.0;
-  for (const Bar& bar : bars) {
-    double length = 0.0;
-    for (const BarPart& part : bar.parts) {
-      length += part.value;
-    }
-    longest = std::max(longest, length);
+  for (const FigureRow& row : rows) {
+    longest = std::max(longest, length_of(row, chart));
   }
   TimelineCanvas canvas(0.0, kRoomForNumbers * longest);
   double top = 0.0;
-  for (const Bar& bar : bars) {
-    const Row row{top + 4.0, 21.0};
+  for (const FigureRow& row : rows) {
+    const Row bar{top + 4.0, 21.0};
     const double baseline = top + 18.0;
-    canvas.text("end", TimelineCanvas::kPlotLeft - 8.0, baseline, bar.name);
+    canvas.text("end", TimelineCanvas::kPlotLeft - 8.0, baseline, row.name);
     double begin = 0.0;
-    for (const BarPart& part : bar.parts) {
-      const Interval stretch{begin, begin + part.value};
-      if (part.style == "exposed") {
-        canvas.block("transfer", stretch, row);  // below the hatching
+    for (const BarPart& part : chart.parts) {
+      const double value = value_of(row, part.key);
+      const std::string text = fmt::format(fmt::runtime(part.format), value);
+      const Interval stretch{begin, begin + value};
+      if (part.style == std::string_view("exposed")) {
+        canvas.block("transfer", stretch, bar);  // below the hatching
       }
-      canvas.block(part.style, stretch, row, part.text);
-      canvas.block_label("on-" + part.style, stretch, row, {part.text});
+      canvas.block(part.style, stretch, bar, text);
+      canvas.block_label(fmt::format("on-{}", part.style), stretch, bar, {text});
       begin = stretch.end;
     }
-    canvas.block("outline", {0.0, begin}, row);
-    canvas.text("strong", canvas.x(begin) + 8.0, baseline, bar.number);
+    canvas.block("outline", {0.0, begin}, bar);
+    canvas.text("strong", canvas.x(begin) + 8.0, baseline,
+                fmt::format(fmt::runtime(chart.number_format), value_of(row, chart.number)));
     top += kRow;
   }
   return fmt::format(
-      "<section><h2>{}</h2>\n<div class=\"scroll\">{}</div>\n<p class=\"muted\">{}</p></section>\n",
-      title, canvas.finish(top, title), explanation);
-}
-
-BarPart time_part(const char* style, const char* name, double ms) {
-  return {style, ms, fmt::format("{} {:.1f} ms", name, ms)};
-}
-
-/// The modes and, last, the steps without communication.
-std::vector<const ModeResult*> all_runs(const Comparison& result) {
-  std::vector<const ModeResult*> all;
-  for (const ModeResult& mode : result.modes) {
-    all.push_back(&mode);
-  }
-  all.push_back(&result.ideal);
-  return all;
-}
-
-std::string charts(const ComparisonInfo& info, const Comparison& result) {
-  const double alone = result.alone_samples_per_second;
-  const auto samples_bar = [alone](const std::string& name, double samples) {
-    return Bar{name,
-               {{"forward", samples, fmt::format("{:.0f} samples/s", samples)}},
-               fmt::format("{:.2f} times", samples / std::max(alone, 1e-9))};
-  };
-  std::vector<Bar> steps;
-  std::vector<Bar> communication;
-  std::vector<Bar> throughput{samples_bar("one rank", alone)};
-  for (const ModeResult* mode : all_runs(result)) {
-    const StepTimes& t = mode->timing.median;
-    const std::string name = mode == &result.ideal ? "(none)" : mode->mode;
-    steps.push_back(
-        {name,
-         {time_part("forward", "forward", t.forward), time_part("backward", "backward", t.backward),
-          time_part("idle", "idle", t.wait), time_part("optimizer", "optimizer", t.optimizer)},
-         fmt::format("{:.2f} ms", mode->timing.step)});
-    throughput.push_back(samples_bar(name, mode->timing.samples_per_second));
-    if (mode != &result.ideal && info.ranks.size > 1) {
-      communication.push_back(
-          {name,
-           {time_part("transfer", "hidden", t.comm - t.exposed),
-            time_part("exposed", "exposed", t.exposed)},
-           fmt::format("{:.2f} ms, {:.0f} %", t.comm, 100.0 * mode->timing.hidden_fraction)});
-    }
-  }
-  const std::string label = emulated_text(info.options);
-  std::string html = bar_chart("Step",
-                               "Medians of forward, backward, idle (waiting for gradients) and "
-                               "optimizer. The number is the median of the whole step" +
-                                   label + ".",
-                               steps);
-  if (!communication.empty()) {
-    html += bar_chart("Communication",
-                      "Plain: hidden behind computation. Hatched: exposed. The numbers are comm "
-                      "and hidden % of the table" +
-                          label + ".",
-                      communication);
-  }
-  return html + bar_chart("Throughput",
-                          "One rank alone, all ranks together in each mode, and (none) without "
-                          "communication. The number is the multiple of one rank's" +
-                              label + ".",
-                          throughput);
+      "<section><h2>{}</h2>\n<div class=\"scroll\">{}</div>\n<p class=\"muted\">{}{}.</p>"
+      "</section>\n",
+      chart.title, canvas.finish(top, chart.title), chart.explanation, label);
 }
 
 /// A picture shows the last steps, the table all timed ones: the line above a picture has both.
@@ -140,25 +120,29 @@ RunTrace panel_of(const Comparison& result, const ModeResult& mode) {
 
 }  // namespace
 
-std::string comparison_html(const ComparisonInfo& info, const Comparison& result) {
+std::string comparison_html(const RunInfo& info, const Comparison& result) {
   std::string summary;
   for (const std::string& line : comparison_start(info)) {
     summary += "<p class=\"muted\">" + escaped(line) + "</p>\n";
   }
-  summary += html_table(
-      grid_of(concat("mode", emulated_text(info.options)), comparison_rows(info, result)));
-  summary += "<ul>\n";
+  const char* label = emulated_text(info.options);
+  const std::vector<FigureRow> rows = comparison_rows(info, result);
+  summary += html_table(grid_of(concat("mode", label), rows)) + "<ul>\n";
   for (const std::string& note : comparison_notes(info, result)) {
     summary += "<li>" + escaped(note) + "</li>\n";
   }
-  summary += "</ul>\n" + charts(info, result);
+  summary += "</ul>\n";
+  for (const Chart& chart : kCharts) {
+    summary += chart_html(chart, rows, label);
+  }
   summary +=
       "<h2>Time lines</h2>\n<p class=\"muted\">The last steps of each mode, all on one scale. "
       "Figures in bold are of the steps in the picture alone.</p>\n";
   std::vector<RunTrace> panels;
-  for (const ModeResult* mode : all_runs(result)) {
-    panels.push_back(panel_of(result, *mode));
+  for (const ModeResult& mode : result.modes) {
+    panels.push_back(panel_of(result, mode));
   }
+  panels.push_back(panel_of(result, result.ideal));
   return html_page(
       fmt::format("compare_modes: the synchronisation modes on {} ranks", info.ranks.size), summary,
       timeline_panels(panels));

@@ -7,6 +7,7 @@
 
 #include "apps/compare/reading.h"
 #include "apps/flags/hook_flag.h"
+#include "apps/report/report.h"
 #include "apps/report/summary.h"
 #include "core/config.h"
 
@@ -17,7 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// `ideal`: the steps without communication, which are compared with nothing.
-Figures mode_figures(const ComparisonInfo& info, const Comparison& result, const ModeResult& mode,
+Figures mode_figures(const RunInfo& info, const Comparison& result, const ModeResult& mode,
                      bool ideal) {
   const TimingSummary& t = mode.timing;
   const auto checked = [ideal](const Json& value) { return ideal ? Json(nullptr) : value; };
@@ -26,6 +27,7 @@ Figures mode_figures(const ComparisonInfo& info, const Comparison& result, const
   };
   const double ratio =
       compression_ratio(info.ranks.size, mode.bytes_per_step, mode.bytes_sent_per_step);
+  const double alone = result.alone_samples_per_second;
   return {{"mode", mode.mode},
           {"step_ms", t.step, "step", "{:.2f}"},
           {"step_ms_p10", t.step_p10, "p10", "{:.2f}"},
@@ -35,6 +37,7 @@ Figures mode_figures(const ComparisonInfo& info, const Comparison& result, const
           {"optimizer_ms", t.median.optimizer},
           {"wait_ms", sent(t.median.wait)},
           {"comm_ms", sent(t.median.comm), "comm", "{:.2f}"},
+          {"hidden_ms", sent(t.median.hidden)},
           {"exposed_ms", sent(t.median.exposed), "exposed", "{:.2f}"},
           {"hidden_fraction", sent(t.hidden_fraction), "hidden %", "{:.0f}", kPercent},
           {"compute_fraction", sent((t.step - t.median.wait) / t.step), "compute %", "{:.0f}",
@@ -46,6 +49,7 @@ Figures mode_figures(const ComparisonInfo& info, const Comparison& result, const
           {"samples_per_second", t.samples_per_second, "samples/s", "{:.0f}"},
           {"speed_up", known(t.step > 0.0, result.modes.front().timing.step / t.step), "speed-up",
            "{:.2f}"},
+          {"times_one_rank", known(alone > 0.0, t.samples_per_second / alone)},
           {"params_hash", checked(fmt::format("{:016x}", mode.hash))},
           {"ranks_equal", checked(mode.ranks_equal)},
           {"difference_to_first_mode", checked(mode.against_first)},
@@ -71,29 +75,17 @@ std::string check_text(const Comparison& result) {
       ranks_equal ? "bit-equal" : "DIFFER", difference(between), difference(one_rank));
 }
 
-std::string plural(std::int64_t count, const char* word, const char* ending = "s") {
-  return fmt::format("{} {}{}", count, word, count == 1 ? "" : ending);
-}
-
 }  // namespace
 
-std::vector<std::string> comparison_start(const ComparisonInfo& info) {
-  const Options& o = info.options;
-  return {fmt::format("ranks     {} on {}, {} each", info.ranks.size,
-                      plural(info.ranks.hosts, "host"), plural(info.threads, "CPU thread")),
-          fmt::format("device    {}; {}", info.libraries, info.comm),
-          fmt::format("model     {}, {} parameters, {:.2f} MiB of gradients{}",
-                      info.shape.description(), info.parameters,
-                      static_cast<double>(info.parameters) * sizeof(float) * kMiB,
-                      o.dtype == "bf16" ? "; layers multiply bf16" : ""),
-          fmt::format("batch     {} per rank x {} x {} = {}", o.batch,
-                      plural(o.accum, "micro-batch", "es"), plural(info.ranks.size, "rank"),
-                      o.batch * o.accum * info.ranks.size),
-          fmt::format("turns     {} of {} steps for each of {}; the order rotates", o.rounds,
-                      o.steps, fmt::join(o.modes, ", "))};
+std::vector<std::string> comparison_start(const RunInfo& info) {
+  std::vector<std::string> lines = setting_lines(info);
+  lines.push_back(fmt::format("turns     {} of {} steps for each of {}; the order rotates",
+                              info.options.rounds, info.options.steps,
+                              fmt::join(info.options.modes, ", ")));
+  return lines;
 }
 
-std::vector<FigureRow> comparison_rows(const ComparisonInfo& info, const Comparison& result) {
+std::vector<FigureRow> comparison_rows(const RunInfo& info, const Comparison& result) {
   std::vector<FigureRow> rows;
   for (const ModeResult& mode : result.modes) {
     rows.push_back({mode.mode, mode_figures(info, result, mode, false)});
@@ -102,7 +94,7 @@ std::vector<FigureRow> comparison_rows(const ComparisonInfo& info, const Compari
   return rows;
 }
 
-std::vector<std::string> comparison_notes(const ComparisonInfo& info, const Comparison& result) {
+std::vector<std::string> comparison_notes(const RunInfo& info, const Comparison& result) {
   std::vector<std::string> notes{
       fmt::format("{} timed steps per mode, medians of the slowest rank, in ms{}; speed-up against "
                   "{}; (none): the same work without communication; peak memory of rank 0, all "
@@ -122,7 +114,7 @@ std::vector<std::string> comparison_notes(const ComparisonInfo& info, const Comp
   return notes;
 }
 
-void print_comparison_start(const Console& console, const ComparisonInfo& info) {
+void print_comparison_start(const Console& console, const RunInfo& info) {
   console.line(console.strong(fmt::format("Brigade {} compare_modes", kVersion)));
   for (const std::string& line : comparison_start(info)) {
     console.line("  " + line);
@@ -130,8 +122,7 @@ void print_comparison_start(const Console& console, const ComparisonInfo& info) 
   console.line();
 }
 
-void print_comparison(const Console& console, const ComparisonInfo& info,
-                      const Comparison& result) {
+void print_comparison(const Console& console, const RunInfo& info, const Comparison& result) {
   const char* corner = info.options.emulated_link ? "emulated" : "mode";
   for (const std::string& line : text_table(grid_of(corner, comparison_rows(info, result)))) {
     console.line("  " + line);
@@ -142,26 +133,15 @@ void print_comparison(const Console& console, const ComparisonInfo& info,
   }
 }
 
-std::string comparison_json(const ComparisonInfo& info, const Comparison& result) {
-  const Options& o = info.options;
+std::string comparison_json(const RunInfo& info, const Comparison& result) {
   const double bound = bound_ms(info, result);
-  Json json = json_of({{"version", kVersion},
-                       {"world_size", info.ranks.size},
-                       {"hosts", info.ranks.hosts},
-                       {"device", info.device.is_cuda() ? "cuda" : "cpu"},
-                       {"comm", info.comm},
-                       {"emulated_link", link_json(o)},
-                       {"libraries", info.libraries},
-                       {"widths", info.shape.widths},
-                       {"parameters", info.parameters},
-                       {"timed_steps", result.timed_steps},
+  Json json = json_of(setting_figures(info));
+  json.update(json_of({{"timed_steps", result.timed_steps},
                        {"equal", result.equal},
                        {"peak_memory_bytes", result.peak_memory_bytes},
                        {"one_rank_samples_per_second", result.alone_samples_per_second},
                        {"bound_ms", known(bound > 0.0, bound)},
-                       {"reading", reading(info, result)},
-                       {"config", config_json(o)},
-                       {"flags", o.command_line}});
+                       {"reading", reading(info, result)}}));
   for (const FigureRow& row : comparison_rows(info, result)) {
     json["modes"].push_back(json_of(row.figures));
   }

@@ -39,7 +39,7 @@ std::string advice(const Options& options, const CollectiveTimes& tail, bool sin
       0.5 * options.bucket_mb, 0.5 * static_cast<double>(tail.bytes) / 0x1p20);
 }
 
-std::string about_exposure(const ComparisonInfo& info, const Comparison& result,
+std::string about_exposure(const RunInfo& info, const Comparison& result,
                            const ModeResult& overlap) {
   const TimingSummary& t = overlap.timing;
   std::string text = fmt::format(
@@ -76,7 +76,7 @@ std::string about_exposure(const ComparisonInfo& info, const Comparison& result,
 }
 
 /// Sentences that compare times of different modes, so they need steady times.
-std::vector<std::string> differences(const ComparisonInfo& info, const Comparison& result,
+std::vector<std::string> differences(const RunInfo& info, const Comparison& result,
                                      const ModeResult& overlap) {
   std::vector<std::string> lines{
       fmt::format("Beside communication backward takes {:.2f} ms, without it {:.2f}.",
@@ -102,7 +102,7 @@ std::vector<std::string> differences(const ComparisonInfo& info, const Compariso
 
 }  // namespace
 
-double bound_ms(const ComparisonInfo& info, const Comparison& result) {
+double bound_ms(const RunInfo& info, const Comparison& result) {
   const ModeResult* flat = result.find("flat");
   const std::vector<CollectiveTimes>& ready = result.ideal.timing.collectives;
   if (flat == nullptr || info.options.accum > 1 ||
@@ -117,7 +117,7 @@ double bound_ms(const ComparisonInfo& info, const Comparison& result) {
   return std::max(backward_end(result), end) + result.ideal.timing.median.optimizer;
 }
 
-std::vector<std::string> reading(const ComparisonInfo& info, const Comparison& result) {
+std::vector<std::string> reading(const RunInfo& info, const Comparison& result) {
   if (info.ranks.size == 1) {
     return {"One rank has nobody to communicate with; start several with mpirun -np N."};
   }

@@ -13,9 +13,9 @@ namespace brigade::apps {
 ///
 ///   start_b = max(ready_b, end_(b-1))   end_b = start_b + T_b   ready_b: without communication
 ///   step = max(end of backward, end_last) + optimizer
-double bound_ms(const ComparisonInfo& info, const Comparison& result);
+double bound_ms(const RunInfo& info, const Comparison& result);
 
 /// The figures in plain words, one or two sentences each: what is exposed and why, what to try.
-std::vector<std::string> reading(const ComparisonInfo& info, const Comparison& result);
+std::vector<std::string> reading(const RunInfo& info, const Comparison& result);
 
 }  // namespace brigade::apps

@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <string_view>
-#include <utility>
+#include <map>
 
 #include "apps/flags/hook_flag.h"
 #include "apps/report/summary.h"
@@ -48,19 +46,13 @@ std::string optimizer_text(const Options& o) {
   return o.clip_norm > 0.0 ? text + fmt::format(" clip norm {:g}", o.clip_norm) : text;
 }
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kModeTexts{{
+const std::map<std::string, const char*> kModeTexts{
     {"naive", "after backward, one blocking all-reduce per parameter"},
     {"flat", "after backward, one all-reduce per bucket"},
     {"per_param", "during backward, one asynchronous all-reduce per parameter"},
     {"overlap", "during backward, one asynchronous all-reduce per full bucket"},
     {"no_sync", "only the last micro-batch of a step communicates, as overlap does"},
-}};
-
-std::string_view mode_text(const std::string& mode) {
-  const auto entry = std::find_if(kModeTexts.begin(), kModeTexts.end(),
-                                  [&mode](const auto& known) { return known.first == mode; });
-  return entry == kModeTexts.end() ? "" : entry->second;
-}
+};
 
 std::string parameter_range(const std::vector<std::string>& names) {
   constexpr std::size_t kShown = 4;
@@ -72,16 +64,21 @@ std::string parameter_range(const std::vector<std::string>& names) {
 }
 
 void print_buckets(const Console& console, const std::vector<BucketInfo>& buckets,
-                   std::string_view order) {
-  console.line(
-      fmt::format("  {:<9} {:>3} {:>9} {:>6}  {}", "buckets", "#", "MiB", "pieces", order));
+                   const std::string& order) {
+  TextGrid grid{{"buckets", "MiB", "pieces"}};
+  std::vector<std::string> contents{order};
   for (std::size_t i = 0; i < std::min(buckets.size(), kShownBuckets); ++i) {
-    console.line(fmt::format("  {:<9} {:>3} {:>9.3f} {:>6}  {}", "", i, mib(buckets[i].bytes),
-                             buckets[i].pieces.size(), parameter_range(buckets[i].parameters)));
+    grid.push_back({fmt::format("{:>7}", i), fmt::format("{:.3f}", mib(buckets[i].bytes)),
+                    std::to_string(buckets[i].pieces.size())});
+    contents.push_back(parameter_range(buckets[i].parameters));
+  }
+  const std::vector<std::string> lines = text_table(grid);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    console.line(fmt::format("  {}  {}", lines[i], contents[i]));
   }
   if (buckets.size() > kShownBuckets) {
-    console.line(fmt::format("  {:<9} ... and {} more (summary.json lists all)", "",
-                             buckets.size() - kShownBuckets));
+    console.line(
+        fmt::format("  ... and {} more (summary.json lists all)", buckets.size() - kShownBuckets));
   }
 }
 
@@ -132,31 +129,38 @@ void warn_of_straggler(const Console& console, const TimingSummary& timing) {
 
 }  // namespace
 
+std::vector<std::string> setting_lines(const RunInfo& info) {
+  const data::BatchGeometry& g = info.geometry;
+  return {
+      fmt::format("ranks     {} on {} (rank 0: {}), {} each", info.ranks.size,
+                  plural(info.ranks.hosts, "host"), info.ranks.host,
+                  plural(info.threads, "CPU thread")),
+      fmt::format("device    {}, {}", info.device_name, info.libraries),
+      "comm      " + info.comm,
+      fmt::format("model     {}{}, {} parameters, {:.2f} MiB{}", info.shape.description(),
+                  info.shape.bias ? "" : " without bias", info.parameters,
+                  mib(static_cast<std::size_t>(info.parameters) * sizeof(float)),
+                  info.options.dtype == "bf16" ? ", layers multiply bf16" : ""),
+      fmt::format("batch     {} x {} x {} = {} global", g.batch,
+                  plural(g.accum, "micro-batch", "es"), plural(g.ranks, "rank"), g.global_batch()),
+  };
+}
+
 void print_first_screen(const Console& console, const RunInfo& info) {
   const Options& o = info.options;
   const auto row = [&console](const char* name, const std::string& text) {
     console.line(fmt::format("  {:<9} {}", name, text));
   };
-  const data::BatchGeometry& g = info.geometry;
   console.line(console.strong(fmt::format("Brigade {} train_mlp", kVersion)));
-  row("ranks", fmt::format("{} on {} (rank 0: {}), {} each", info.ranks.size,
-                           plural(info.ranks.hosts, "host"), info.ranks.host,
-                           plural(info.threads, "CPU thread")));
-  row("device", fmt::format("{}, {}", info.device_name, info.libraries));
-  row("comm", info.comm);
+  for (const std::string& line : setting_lines(info)) {
+    console.line("  " + line);
+  }
   row("data", fmt::format("{}: {} training and {} test samples, {} -> {} {}", o.data,
                           info.train_size, info.test_size, info.shape.widths.front(),
                           info.shape.widths.back(), info.classes ? "classes" : "numbers"));
-  row("model", fmt::format("{}{}, {} parameters, {:.2f} MiB{}", info.shape.description(),
-                           info.shape.bias ? "" : " without bias", info.parameters,
-                           mib(static_cast<std::size_t>(info.parameters) * sizeof(float)),
-                           o.dtype == "bf16" ? ", layers multiply bf16" : ""));
   row("training", fmt::format("{}, {}, seed {}", o.loss, optimizer_text(o), o.seed));
-  row("batch",
-      fmt::format("{} x {} x {} = {} global", g.batch, plural(g.accum, "micro-batch", "es"),
-                  plural(g.ranks, "rank"), g.global_batch()));
   row("steps", fmt::format("{} ({} per epoch)", info.steps, info.steps_per_epoch));
-  row("mode", fmt::format("{}: {}", o.mode, mode_text(o.mode)));
+  row("mode", fmt::format("{}: {}", o.mode, kModeTexts.at(o.mode)));
   if (o.in_flight()) {
     row("optimizer", fmt::format("each bucket as soon as it has arrived{}",
                                  o.cross_step ? ", also under the next forward" : ""));

@@ -29,6 +29,25 @@ Json accuracy_of(const Evaluation& test) {
   return test.accuracy ? Json(*test.accuracy) : Json(nullptr);
 }
 
+Json link_json(const Options& options) {
+  const std::optional<dist::LinkModel>& link = options.emulated_link;
+  return link ? Json{{"alpha_us", link->alpha_us}, {"gigabytes_per_s", link->gbps}} : Json(nullptr);
+}
+
+/// The flags that all ranks must have alike, with their defaults filled in: {"bucket_mb": 25, ...}.
+Json config_json(const Options& options) {
+  Json config = Json::object();
+  for (const std::string& line : options.agreement()) {  // "--bucket-mb 25"
+    const std::size_t space = line.find(' ');
+    std::string name = line.substr(2, space - 2);
+    std::replace(name.begin(), name.end(), '-', '_');
+    const std::string text = line.substr(space + 1);
+    const Json number = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    config[name] = number.is_number() ? number : Json(text);
+  }
+  return config;
+}
+
 /// Sizes and members; times as well if the collectives of a step are exactly the buckets' pieces,
 /// in their order: from the first piece's begin to the last one's end.
 Json buckets_json(const Options& options, const std::vector<BucketInfo>& buckets,
@@ -81,33 +100,16 @@ Json utilisation(const RunInfo& info, double step_ms) {
   return model_flop_utilisation(info.step_shape(), info.gemm_gflops, step_ms);
 }
 
-Figures setting_figures(const RunInfo& info) {
-  return {{"version", kVersion},
-          {"mode", info.options.mode},
-          {"world_size", info.ranks.size},
-          {"hosts", info.ranks.hosts},
-          {"device", info.device.is_cuda() ? "cuda" : "cpu"},
-          {"device_name", info.device_name},
-          {"libraries", info.libraries},
-          {"comm", info.comm},
-          {"emulated_link", link_json(info.options)},
-          {"threads", info.threads},
-          {"parameters", info.parameters},
-          {"widths", info.shape.widths},
-          {"train_samples", info.train_size},
-          {"test_samples", info.test_size},
-          {"prefetch", info.prefetches},
-          {"steps_per_epoch", info.steps_per_epoch},
-          {"global_batch", info.geometry.global_batch()}};
-}
-
 Figures outcome_figures(const RunInfo& info, const RunResult& result) {
   const std::string place =
       fmt::format("{} step{} in {:.1f} s", info.steps, info.steps == 1 ? "" : "s", result.seconds);
   const Evaluation& test = result.test;
   const Json best = known(test.accuracy.has_value(), result.best_accuracy);
   const Json difference = result.difference ? Json(result.difference->value) : Json(nullptr);
-  return {{"steps", info.steps},
+  return {{"mode", info.options.mode},
+          {"prefetch", info.prefetches},
+          {"steps_per_epoch", info.steps_per_epoch},
+          {"steps", info.steps},
           {"seconds", result.seconds},
           {"loss_first", result.loss_first, place, "loss {:.5f} in the first step"},
           {"loss_last", result.loss_last, place, "{:.5f} in the last"},
@@ -189,22 +191,23 @@ const char* emulated_text(const Options& options) {
   return options.emulated_link ? " (emulated link)" : "";
 }
 
-Json link_json(const Options& options) {
-  const std::optional<dist::LinkModel>& link = options.emulated_link;
-  return link ? Json{{"alpha_us", link->alpha_us}, {"gigabytes_per_s", link->gbps}} : Json(nullptr);
-}
-
-Json config_json(const Options& options) {
-  Json config = Json::object();
-  for (const std::string& line : options.agreement()) {  // "--bucket-mb 25"
-    const std::size_t space = line.find(' ');
-    std::string name = line.substr(2, space - 2);
-    std::replace(name.begin(), name.end(), '-', '_');
-    const std::string text = line.substr(space + 1);
-    const Json number = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-    config[name] = number.is_number() ? number : Json(text);
-  }
-  return config;
+Figures setting_figures(const RunInfo& info) {
+  return {{"version", kVersion},
+          {"world_size", info.ranks.size},
+          {"hosts", info.ranks.hosts},
+          {"device", info.device.is_cuda() ? "cuda" : "cpu"},
+          {"device_name", info.device_name},
+          {"libraries", info.libraries},
+          {"comm", info.comm},
+          {"emulated_link", link_json(info.options)},
+          {"threads", info.threads},
+          {"parameters", info.parameters},
+          {"widths", info.shape.widths},
+          {"train_samples", info.train_size},
+          {"test_samples", info.test_size},
+          {"global_batch", info.geometry.global_batch()},
+          {"config", config_json(info.options)},
+          {"flags", info.options.command_line}};
 }
 
 Figures figures_of(const RunInfo& info, const RunResult& result) {
@@ -221,9 +224,7 @@ std::string summary_json(const RunInfo& info, const RunResult& result) {
   Json json = json_of(figures_of(info, result));
   json["profile"] = profile_json(info, result);
   json["kernel_choices"] = result.choices;
-  json["config"] = config_json(info.options);
   json["buckets_rebuilt"] = result.buckets_rebuilt;
-  json["flags"] = info.options.command_line;
   json["buckets"] = buckets_json(info.options, result.buckets, result.timing);
   // A path among the flags may be any bytes; JSON must be UTF-8.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -14,11 +14,8 @@ namespace brigade::apps {
 
 /// " (emulated link)" behind times that an emulated link is part of, else "".
 const char* emulated_text(const Options& options);
-/// {"alpha_us": ..., "gigabytes_per_s": ...}, or null.
-nlohmann::ordered_json link_json(const Options& options);
-
-/// The flags that all ranks must have alike, with their defaults filled in: {"bucket_mb": 25, ...}.
-nlohmann::ordered_json config_json(const Options& options);
+/// What ran where, on what, with which flags. Does not read the steps, buckets and rates.
+Figures setting_figures(const RunInfo& info);
 
 /// How a run ended and what it cost. The figures with a place are the last screen's lines.
 Figures figures_of(const RunInfo& info, const RunResult& result);

@@ -56,8 +56,8 @@ Comparison two_buckets() {
   return comparison;
 }
 
-ComparisonInfo two_ranks() {
-  ComparisonInfo info;
+RunInfo two_ranks() {
+  RunInfo info;
   info.ranks.size = 2;
   info.ranks.hosts = 2;
   info.comm = "MPI";
@@ -92,7 +92,7 @@ TEST(Bound, StartsABucketWhenItIsReadyAndTheOneBeforeHasArrived) {
 
 TEST(Bound, IsUnknownWithoutFlatAndWithSeveralMicroBatches) {
   Comparison comparison = two_buckets();
-  ComparisonInfo info = two_ranks();
+  RunInfo info = two_ranks();
   info.options.accum = 2;
   EXPECT_EQ(bound_ms(info, comparison), 0.0);
   comparison.modes.erase(comparison.modes.begin() + 1);
@@ -196,7 +196,7 @@ TEST(Reading, CountsFromTheFirstMicroBatchWhereEachSynchronises) {
   Comparison comparison = two_buckets();
   comparison.modes[2].timing.median.comm = 12;
   comparison.modes[2].timing.collectives[0].begin = 10;  // forward 10 and backward 20 are of two
-  ComparisonInfo info = two_ranks();
+  RunInfo info = two_ranks();
   info.options.accum = 2;
   EXPECT_THAT(reading(info, comparison), Contains(HasSubstr("when 50 % of backward was over")));
 }
@@ -204,7 +204,7 @@ TEST(Reading, CountsFromTheFirstMicroBatchWhereEachSynchronises) {
 TEST(Reading, DoesNotAdviseACapThatIsNotUsed) {
   Comparison comparison = two_buckets();
   comparison.modes[2].timing.median.comm = 12;
-  ComparisonInfo info = two_ranks();
+  RunInfo info = two_ranks();
   info.options.bucket_by = "layer";
   EXPECT_THAT(reading(info, comparison), Contains(HasSubstr("--bucket-by size --bucket-mb 12")));
 }
@@ -228,7 +228,7 @@ TEST(Reading, DistrustsAMachineThatIsBusyWithSomethingElse) {
 }
 
 TEST(Reading, OfOneHostSaysThatCommunicationSharesTheCores) {
-  ComparisonInfo info = two_ranks();
+  RunInfo info = two_ranks();
   info.ranks.hosts = 1;
   EXPECT_THAT(reading(info, two_buckets()), Contains(HasSubstr("share this host's memory")));
   info.options.emulated_link = dist::LinkModel{.alpha_us = 50, .gbps = 1};
