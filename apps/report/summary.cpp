@@ -19,12 +19,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A whole number where it is one: collectives per step are counted, not measured.
-Json counted(double value) {
-  const double whole = std::round(value);
-  return whole == value ? Json(static_cast<std::int64_t>(whole)) : Json(value);
-}
-
 Json accuracy_of(const Evaluation& test) {
   return test.accuracy ? Json(*test.accuracy) : Json(nullptr);
 }
@@ -163,11 +157,9 @@ Figures communication_figures(const RunInfo& info, const RunResult& result) {
       {"exposed_ms", t.median.exposed, place, "exposed {:.2f} ms"},
       {"hidden_fraction", known(t.communicates, t.hidden_fraction), place,
        "hidden behind computation {:.0f} %", kPercent},
-      {"collectives_per_step", counted(result.collectives_per_step), place, "collectives {:g}"},
-      {"bytes_reduced_per_step", counted(result.bytes_reduced_per_step), place,
-       "{:.2f} MiB reduced", kMiB},
-      {"bytes_sent_per_step", counted(result.bytes_sent_per_step), place,
-       "{:.2f} MiB sent by rank 0", kMiB},
+      {"collectives_per_step", result.collectives_per_step, place, "collectives {:g}"},
+      {"bytes_reduced_per_step", result.bytes_reduced_per_step, place, "{:.2f} MiB reduced", kMiB},
+      {"bytes_sent_per_step", result.bytes_sent_per_step, place, "{:.2f} MiB sent by rank 0", kMiB},
       {"compression_ratio", known(result.bytes_sent_per_step > 0.0, ratio),
        hook == "none" ? "" : place, concat("{:.1f} times less than uncompressed (", hook, ")")}};
 }
