@@ -17,17 +17,21 @@ namespace brigade::apps {
 
 namespace {
 
-ComparisonInfo describe(const Options& options, const dist::RankInfo& ranks, const Runtime& place,
-                        const data::DataSplits& data) {
-  ComparisonInfo info;
+RunInfo describe(const Options& options, const dist::RankInfo& ranks, const Runtime& place,
+                 const data::DataSplits& data) {
+  RunInfo info;
   info.options = options;
   if (ranks.size == 1) {
     info.options.emulated_link.reset();  // nothing is sent
   }
   info.ranks = ranks;
   info.device = place.device;
+  info.device_name = place.device.is_cuda() ? gpu_identity(place.device.index).name : "cpu";
   info.comm = place.comm->description();
   info.libraries = libraries_of(options, place.device);
+  info.train_size = data.train->size();
+  info.test_size = data.test->size();
+  info.geometry = {.batch = options.batch, .accum = options.accum, .ranks = ranks.size, .rank = 0};
   info.shape = shape_of(options, *data.train);
   const auto model = make_mlp(info.shape, options.seed, kCpu);
   info.parameters = count_elements(model->parameters());
@@ -43,7 +47,7 @@ std::string trace_file(const std::string& mode) {
 }
 
 /// Only rank 0 calls it.
-void write_results(const Console& console, const ComparisonInfo& info, const Comparison& result,
+void write_results(const Console& console, const RunInfo& info, const Comparison& result,
                    const std::filesystem::path& directory) {
   const std::string json = comparison_json(info, result);
   OutputFiles files;
@@ -99,7 +103,7 @@ int compare(const Options& options, const dist::RankInfo& ranks) {
                global_batch, " (--batch x --accum x ranks), got ", data.train->size(),
                "; lower --batch or --accum"));
   }
-  const ComparisonInfo info = describe(options, ranks, place, data);
+  const RunInfo info = describe(options, ranks, place, data);
   print_comparison_start(console, info);
   const std::filesystem::path directory = agree_on_directory(options, comm);
   if (comm.rank() == 0) {
