@@ -4,6 +4,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "autograd/engine.h"
 #include "autograd/node.h"
 #include "core/error.h"
 #include "core/runtime/recycle.h"
@@ -74,6 +75,10 @@ Tensor Variable::grad() const {
   return grad_state()->grad;
 }
 
+void Variable::backward(double grad_scale) const {
+  autograd::backward(*this, {.seed = grad_scale});
+}
+
 // Nothing is written. The first contribution of the next backward overwrites (beta = 0) instead of
 // adding to zeros: one pass over every gradient less.
 void Variable::zero_grad() const {
@@ -111,6 +116,26 @@ void Variable::move_grad_to(const Tensor& place) const {
   state.loan.call_in();  // or an output would keep the old memory, perhaps a whole bucket
   state.grad = place;
   ++state.moves;
+}
+
+void Variable::move_to(Device device) const {
+  if (device == this->device()) {
+    return;
+  }
+  BRIGADE_CHECK(is_leaf(), "variable '", name(),
+                "': only a leaf can move to another device; move the parameters it was computed "
+                "from");
+  GradState* state = grad_state().get();
+  BRIGADE_CHECK(state == nullptr || state->listeners.empty(), "variable '", name(),
+                "': expected to move to ", device,
+                " before a DataParallel wraps it, but one does; call to(device) first");
+  state_->data = data().to(device);
+  if (state != nullptr) {
+    state->loan.call_in();
+    state->grad = state->filled ? state->grad.to(device) : Tensor();
+    state->device = device;
+    ++state->moves;
+  }
 }
 
 void Variable::update_in_backward(Scale scale) const {

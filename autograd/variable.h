@@ -110,6 +110,10 @@ class Variable {
   }
   const Shape& shape() const { return state_->data.shape(); }
   Device device() const { return state_->data.device(); }
+  /// The value of a variable with one element, on the host. Waits for the device.
+  float item() const { return static_cast<float>(data().item()); }
+  /// The same for all handles of one variable, different for two variables.
+  const void* identity() const { return state_.get(); }
   bool requires_grad() const {
     return state_ && state_->grad_state != nullptr && !state_->grad_state->frozen;
   }
@@ -126,6 +130,10 @@ class Variable {
   /// The gradient, after the same wait as data(); undefined until something was written since
   /// zero_grad().
   Tensor grad() const;
+
+  /// Adds d(grad_scale · this)/d(leaf) to the gradient of every leaf this depends on; see
+  /// autograd::backward (engine.h). This must have one element.
+  void backward(double grad_scale = 1.0) const;
 
   /// Forgets the gradient's value but keeps its memory: the next contribution overwrites it, and
   /// the output of a layer before that (GradState::loan), so who wants to keep what grad() gave
@@ -146,6 +154,10 @@ class Variable {
   void move_data_to(const Tensor& place) const;
   /// From now on the gradient is written to `place`. A present value is copied.
   void move_grad_to(const Tensor& place) const;
+
+  /// Moves values and gradient of a leaf to `device`; all handles see it there. Errors: this is no
+  /// leaf; a listener is attached (a DataParallel holds its memory), so move it before.
+  void move_to(Device device) const;
 
   /// From now on a backward in which this leaf is used once makes no gradient of it but computes
   ///

@@ -94,7 +94,7 @@ class Contestant {
   Options options_;
   dist::Communicator& comm_;
   std::unique_ptr<nn::Sequential> model_;
-  std::unique_ptr<nn::Loss> loss_;
+  nn::Loss* loss_;
   std::unique_ptr<dist::DataParallel> data_parallel_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<data::DistributedSampler> sampler_;

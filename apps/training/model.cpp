@@ -8,9 +8,8 @@
 
 #include "core/error.h"
 #include "core/io/safetensors.h"
-#include "nn/cross_entropy_loss.h"
+#include "core/random.h"
 #include "nn/linear.h"
-#include "nn/mse_loss.h"
 #include "nn/relu.h"
 
 namespace brigade::apps {
@@ -46,31 +45,25 @@ std::unique_ptr<nn::Sequential> make_mlp(const MlpShape& shape, std::uint64_t se
   BRIGADE_CHECK(shape.widths.size() >= 2,
                 "make_mlp: expected at least an input and an output width, got ",
                 shape.widths.size());
+  manual_seed(seed);
   auto model = std::make_unique<nn::Sequential>();
   for (std::size_t layer = 0; layer + 1 < shape.widths.size(); ++layer) {
     if (layer > 0) {
-      model->append(std::make_unique<nn::ReLU>());
+      model->append(nn::ReLU());
     }
-    nn::Linear::Options options;
-    options.in = shape.widths[layer];
-    options.out = shape.widths[layer + 1];
-    options.bias = shape.bias;
-    options.seed = seed;
-    // Two sequences per layer with or without bias: --no-bias starts from the same weights.
-    options.first_sequence = static_cast<std::uint32_t>(2 * layer);
-    options.device = device;
-    options.precision = shape.precision;
-    model->append(std::make_unique<nn::Linear>(options));
+    model->append(nn::Linear(shape.widths[layer], shape.widths[layer + 1],
+                             {.bias = shape.bias, .precision = shape.precision}));
   }
+  model->to(device);
   return model;
 }
 
-std::unique_ptr<nn::Loss> make_loss(const std::string& name) {
+nn::Loss* make_loss(const std::string& name) {
   if (name == "mse") {
-    return std::make_unique<nn::MSELoss>();
+    return nn::mse_loss;
   }
   BRIGADE_CHECK(name == "cross_entropy", "loss: expected mse or cross_entropy, got ", name);
-  return std::make_unique<nn::CrossEntropyLoss>();
+  return nn::cross_entropy;
 }
 
 std::int64_t count_elements(const std::vector<autograd::Variable>& parameters) {

@@ -25,10 +25,11 @@ struct MlpShape {
   std::string description() const;
 };
 
+/// Its weights depend on `seed` alone (manual_seed is called with it).
 std::unique_ptr<nn::Sequential> make_mlp(const MlpShape& shape, std::uint64_t seed, Device device);
 
 /// `mse` or `cross_entropy`.
-std::unique_ptr<nn::Loss> make_loss(const std::string& name);
+nn::Loss* make_loss(const std::string& name);
 
 std::int64_t count_elements(const std::vector<autograd::Variable>& parameters);
 

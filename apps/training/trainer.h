@@ -21,7 +21,7 @@ namespace brigade::apps {
 /// What a Trainer puts together. The references must outlive it.
 struct TrainerParts {
   nn::Module& model;
-  const nn::Loss& loss;
+  nn::Loss& loss;
   optim::Optimizer& optimizer;
   dist::DataParallel& data_parallel;
   data::DistributedSampler& sampler;
