@@ -1,4 +1,4 @@
-#include "nn/data/loader.h"
+#include "nn/data/batch_loader.h"
 
 #include <gtest/gtest.h>
 

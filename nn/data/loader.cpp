@@ -1,0 +1,28 @@
+#include "nn/data/loader.h"
+
+#include <utility>
+
+#include "core/error.h"
+
+namespace brigade::data {
+namespace {
+
+const Dataset& checked(const std::shared_ptr<const Dataset>& dataset) {
+  BRIGADE_CHECK(dataset != nullptr, "Loader: expected a data set, got a null pointer");
+  return *dataset;
+}
+
+}  // namespace
+
+Loader::Loader(std::shared_ptr<const Dataset> dataset, const BatchGeometry& geometry, Device device,
+               const LoaderOptions& options)
+    : dataset_(std::move(dataset)),
+      sampler_(checked(dataset_).size(), geometry, options.seed, options.shuffle, options.uneven),
+      batches_(*dataset_, sampler_, device, device.is_cuda() ? Prefetch::on : Prefetch::off) {}
+
+Loader::Epoch Loader::epoch(std::int64_t epoch) {
+  BRIGADE_CHECK(epoch >= 0, "Loader: expected an epoch from 0 up, got ", epoch);
+  return {&batches_, epoch * size(), (epoch + 1) * size()};
+}
+
+}  // namespace brigade::data
