@@ -12,6 +12,7 @@
 #include "core/cpu/threads.h"
 #include "core/error.h"
 #include "core/io/safetensors.h"
+#include "nn/weights.h"
 
 namespace brigade::apps {
 
@@ -36,7 +37,7 @@ RunInfo describe(const Options& options, const dist::RankInfo& ranks, const Runt
   const auto model = make_mlp(info.shape, options.seed, kCpu);
   info.parameters = count_elements(model->parameters());
   if (!options.init.empty()) {
-    load_weights(options.init, model->parameters());  // refuses others before anything is written
+    nn::load(*model, options.init);  // refuses others before anything is written
   }
   info.threads = cpu_threads();
   return info;

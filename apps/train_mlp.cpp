@@ -16,6 +16,7 @@
 #include "core/io/safetensors.h"
 #include "core/runtime/context.h"
 #include "dist/algorithms/ring_trace.h"
+#include "nn/weights.h"
 #include "optim/sgd.h"
 
 namespace brigade::apps {
@@ -45,7 +46,7 @@ void write_results(const Console& console, const RunInfo& info, const RunResult&
   const std::string summary = summary_json(info, result);
   OutputFiles files;
   if (!options.save.empty() && result.params_equal) {  // else: whose weights would they be?
-    files.write(options.save, [&] { save_weights(options.save, parameters); });
+    files.write(options.save, [&] { nn::save_parameters(parameters, options.save); });
   }
   files.write(directory / kMetrics, [&] { metrics.check(); });
   files.write(directory / kSummary, [&] { write_file_atomically(directory / kSummary, summary); });
@@ -138,7 +139,7 @@ int train(const Options& options, const dist::RankInfo& ranks) {
   const auto model =
       make_mlp(shape_of(options, *data.train), faults.weight_seed(options.seed), place.device);
   if (!options.init.empty()) {
-    load_weights(options.init, model->parameters());
+    nn::load(*model, options.init);
   }
   const auto parameters = faults.parameters(model->parameters());
   dist::DataParallel data_parallel(parameters, comm,

@@ -57,4 +57,10 @@ void GradState::move_grad_to(const Tensor& place) {
   note_moved();
 }
 
+void GradState::move_to(Device device) {
+  grad_ = has_grad_ ? grad_.to(device) : Tensor();
+  device_ = device;
+  note_moved();
+}
+
 }  // namespace brigade::autograd

@@ -67,6 +67,8 @@ class GradState {
   void fill_with_zeros();
   /// From now on the gradient is written to `place`; a present value is copied.
   void move_grad_to(const Tensor& place);
+  /// The gradient and its value, if any, are on `device` from now on.
+  void move_to(Device device);
   /// Changes whenever the values or the gradient get other memory.
   std::size_t storage_version() const { return storage_version_; }
   void note_moved() { ++storage_version_; }

@@ -4,6 +4,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "autograd/engine.h"
 #include "autograd/node.h"
 #include "core/error.h"
 
@@ -61,6 +62,10 @@ Tensor Variable::grad() const {
   return grad_state()->grad();
 }
 
+void Variable::backward(double grad_scale) const {
+  autograd::backward(*this, {.grad_scale = grad_scale});
+}
+
 void Variable::set_grad(const Tensor& values) const {
   BRIGADE_CHECK(requires_grad(), "variable '", name(),
                 "': requires no gradient, so none can be set");
@@ -87,6 +92,22 @@ void Variable::move_grad_to(const Tensor& place) const {
     wait_for_pending_write();
   }
   grad_state()->move_grad_to(place);
+}
+
+void Variable::move_to(Device device) const {
+  if (device == this->device()) {
+    return;
+  }
+  BRIGADE_CHECK(is_leaf(), "variable '", name(),
+                "': only a leaf can move to another device; move the parameters it was computed "
+                "from");
+  BRIGADE_CHECK(!grad_state() || !grad_state()->has_listeners(), "variable '", name(),
+                "': expected to move to ", device,
+                " before a DataParallel wraps it, but one does; call to(device) first");
+  state_->data = data().to(device);
+  if (grad_state()) {
+    grad_state()->move_to(device);
+  }
 }
 
 HookHandle Variable::add_hook(TensorHook hook) const {

@@ -27,6 +27,10 @@ class Variable {
   }
   const Shape& shape() const { return state_->data.shape(); }
   Device device() const { return state_->data.device(); }
+  /// The value of a variable with one element, on the host. Waits for the device.
+  float item() const { return static_cast<float>(data().item()); }
+  /// The same for all handles of one variable, different for two variables.
+  const void* identity() const { return state_.get(); }
   bool requires_grad() const {
     return state_ && state_->grad_state != nullptr && !state_->grad_state->frozen();
   }
@@ -43,6 +47,9 @@ class Variable {
   /// The gradient, after the same wait as data(). Undefined until one was written since
   /// zero_grad().
   Tensor grad() const;
+  /// Adds d(grad_scale · this)/d(leaf) to the gradient of every leaf this depends on; see
+  /// autograd::backward (engine.h). This must have one element.
+  void backward(double grad_scale = 1.0) const;
   /// Copies `values` into the gradient, as if a backward had written them.
   void set_grad(const Tensor& values) const;
   /// Forgets the gradient's value but keeps its memory: the next contribution overwrites. No fill.
@@ -66,6 +73,10 @@ class Variable {
   void move_data_to(const Tensor& place) const;
   /// From now on the gradient is written to `place`. A present value is copied.
   void move_grad_to(const Tensor& place) const;
+
+  /// Moves values and gradient of a leaf to `device`; all handles see it there. Errors: this is not
+  /// a leaf; a listener is attached (a DataParallel holds its memory), so move it before.
+  void move_to(Device device) const;
 
   /// Watches or modifies the gradient of this variable. A leaf with hooks gets its contributions
   /// through a temporary, because the hook sees this backward's gradient alone (as in PyTorch),

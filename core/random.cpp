@@ -17,6 +17,10 @@ constexpr std::uint32_t high_word(std::uint64_t value) {
   return static_cast<std::uint32_t>(value >> 32U);
 }
 
+/// Per thread and not per process, because ranks can be threads: each must count its own
+/// parameters, or the ranks' weights would depend on how their threads interleave.
+thread_local RandomStream next_stream{.seed = 0, .sequence = sequences::kParameters};
+
 }  // namespace
 
 std::array<std::uint32_t, 4> random_block(std::uint64_t seed, std::uint32_t sequence,
@@ -47,6 +51,20 @@ std::vector<std::int64_t> random_permutation(std::int64_t n, std::uint64_t seed,
     std::swap(order[left - 1], order[chosen]);
   }
   return order;
+}
+
+void manual_seed(std::uint64_t seed) {
+  next_stream = {.seed = seed, .sequence = sequences::kParameters};
+}
+
+std::uint64_t initial_seed() {
+  return next_stream.seed;
+}
+
+RandomStream next_parameter_stream() {
+  RandomStream stream = next_stream;
+  ++next_stream.sequence;
+  return stream;
 }
 
 }  // namespace brigade

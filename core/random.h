@@ -42,4 +42,22 @@ inline constexpr std::uint32_t kParameters = 0x3000'0000;  ///< + index of the p
 inline constexpr std::uint32_t kDropout = 0x4000'0000;     ///< + number of the call
 }  // namespace sequences
 
+/// Seeds this thread's parameter streams, as torch.manual_seed does: the next parameter gets stream
+/// number 0. Ranks that call it with one seed and construct the same layers in the same order start
+/// with the same weights. A thread that never calls it has seed 0.
+void manual_seed(std::uint64_t seed);
+
+/// The seed that this thread's last manual_seed set.
+std::uint64_t initial_seed();
+
+/// Where the initial values of one parameter come from: random_bits(seed, sequence, position).
+struct RandomStream {
+  std::uint64_t seed = 0;
+  std::uint32_t sequence = 0;
+};
+
+/// The next parameter stream of this thread: sequences kParameters + 0, + 1, … since manual_seed.
+/// No two parameters share one, so two layers of equal shape start different.
+RandomStream next_parameter_stream();
+
 }  // namespace brigade

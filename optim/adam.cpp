@@ -11,7 +11,7 @@ constexpr std::size_t kMoments = 2;
 
 }  // namespace
 
-Adam::Adam(const std::vector<autograd::Variable>& parameters, Options options)
+Adam::Adam(const std::vector<autograd::Variable>& parameters, const Options& options)
     : Optimizer(parameters, kMoments), options_(options) {
   BRIGADE_CHECK(options.lr >= 0.0 && options.eps >= 0.0 && options.weight_decay >= 0.0,
                 "adam: expected lr, eps and weight_decay >= 0, got ", options.lr, ", ", options.eps,

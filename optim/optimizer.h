@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -7,6 +8,12 @@
 #include "autograd/variable.h"
 
 namespace brigade::optim {
+
+/// What has parameters to train: an nn::Module, a dist::DataParallel.
+template <class Model>
+concept HasParameters = requires(const Model& model) {
+  { model.parameters() } -> std::convertible_to<std::vector<autograd::Variable>>;
+};
 
 /// A stretch of memory in which parameters and gradients lie in the same order: one kernel updates
 /// all of it.

@@ -5,7 +5,7 @@
 
 namespace brigade::optim {
 
-SGD::SGD(const std::vector<autograd::Variable>& parameters, Options options)
+SGD::SGD(const std::vector<autograd::Variable>& parameters, const Options& options)
     : Optimizer(parameters, options.momentum > 0.0 ? 1 : 0), options_(options) {
   BRIGADE_CHECK(options.lr >= 0.0 && options.momentum >= 0.0 && options.weight_decay >= 0.0,
                 "sgd: expected lr, momentum and weight_decay >= 0, got ", options.lr, ", ",

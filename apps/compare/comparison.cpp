@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/runtime/context.h"
 #include "dist/comm/single_process.h"
+#include "nn/weights.h"
 
 namespace brigade::apps {
 
@@ -28,7 +29,7 @@ class ModeRun {
         model_(make_mlp(shape_of(options, *data.train), options.seed, device)),
         loss_(make_loss(options.loss)) {
     if (!options.init.empty()) {
-      load_weights(options.init, model_->parameters());
+      nn::load(*model_, options.init);
     }
     data_parallel_ =
         std::make_unique<dist::DataParallel>(model_->parameters(), comm, options.data_parallel());
@@ -92,7 +93,7 @@ class ModeRun {
  private:
   dist::Communicator& comm_;
   std::unique_ptr<nn::Sequential> model_;
-  std::unique_ptr<nn::Loss> loss_;
+  nn::Loss* loss_;
   std::unique_ptr<dist::DataParallel> data_parallel_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<data::DistributedSampler> sampler_;

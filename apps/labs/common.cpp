@@ -13,7 +13,7 @@
 #include "dist/comm/emulated_link_communicator.h"
 #include "dist/launch/launch.h"
 #include "nn/linear.h"
-#include "nn/mse_loss.h"
+#include "nn/loss.h"
 #include "nn/relu.h"
 #include "nn/sequential.h"
 #include "optim/sgd.h"
@@ -74,16 +74,13 @@ void with_name(const std::string& name, const std::string& hint,
 
 std::unique_ptr<nn::Module> make_model(std::uint64_t seed) {
   const std::vector<std::int64_t> widths{kIn, 128, 128, kOut};
+  manual_seed(seed);
   auto model = std::make_unique<nn::Sequential>();
   for (std::size_t layer = 0; layer + 1 < widths.size(); ++layer) {
     if (layer > 0) {
-      model->append(std::make_unique<nn::ReLU>());
+      model->append(nn::ReLU());
     }
-    model->append(std::make_unique<nn::Linear>(
-        nn::Linear::Options{.in = widths[layer],
-                            .out = widths[layer + 1],
-                            .seed = seed,
-                            .first_sequence = static_cast<std::uint32_t>(2 * layer)}));
+    model->append(nn::Linear(widths[layer], widths[layer + 1]));
   }
   return model;
 }
@@ -100,7 +97,7 @@ Batch make_batch(int step, int piece, std::int64_t rows) {
 }
 
 Variable loss_of(nn::Module& model, const Batch& batch) {
-  return nn::MSELoss()(model.forward(batch.x), batch.target);
+  return nn::mse_loss(model.forward(batch.x), batch.target);
 }
 
 double mean_over_ranks(const Variable& loss, dist::Communicator& comm) {

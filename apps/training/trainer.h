@@ -8,8 +8,8 @@
 #include "apps/metrics/step_recorder.h"
 #include "apps/metrics/timing_summary.h"
 #include "dist/ddp/data_parallel.h"
+#include "nn/data/batch_loader.h"
 #include "nn/data/dataset.h"
-#include "nn/data/loader.h"
 #include "nn/data/sampler.h"
 #include "nn/loss.h"
 #include "nn/module.h"
@@ -20,7 +20,7 @@ namespace brigade::apps {
 /// What a Trainer puts together. The references must outlive it.
 struct TrainerParts {
   nn::Module& model;
-  const nn::Loss& loss;
+  nn::Loss& loss;
   optim::Optimizer& optimizer;
   dist::DataParallel& data_parallel;
   data::DistributedSampler& sampler;

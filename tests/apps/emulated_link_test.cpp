@@ -34,7 +34,6 @@ class SlowBackward final : public nn::Module {
     });
     return x;
   }
-  void collect_parameters(const std::string&, std::vector<nn::Variable>&) const override {}
   std::string description() const override { return "SlowBackward"; }
 
  private:
@@ -49,9 +48,8 @@ double hidden_fraction(dist::SyncMode mode) {
     dist::EmulatedLinkCommunicator comm(plain, slow);
     const data::DataSplits data = data::make_synthetic({.in = kWidth, .out = kWidth}, 64);
     nn::Sequential model;
-    for (std::uint32_t layer = 0; layer < kLayers; ++layer) {
-      model.append(std::make_unique<nn::Linear>(nn::Linear::Options{
-          .in = kWidth, .out = kWidth, .bias = false, .first_sequence = 2 * layer}));
+    for (std::size_t layer = 0; layer < kLayers; ++layer) {
+      model.append(nn::Linear(kWidth, kWidth, {.bias = false}));
       model.append(std::make_unique<SlowBackward>());
     }
     const auto loss = make_loss("mse");

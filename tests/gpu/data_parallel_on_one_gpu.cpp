@@ -12,6 +12,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/ops.h"
+#include "core/random.h"
 #include "dist/algorithms/ordered_all_reduce.h"
 #include "dist/ddp/data_parallel.h"
 #include "dist/hooks/half_hook.h"
@@ -19,7 +20,7 @@
 #include "dist/hooks/top_k.h"
 #include "dist/launch/launch.h"
 #include "nn/linear.h"
-#include "nn/mse_loss.h"
+#include "nn/loss.h"
 #include "nn/relu.h"
 #include "nn/sequential.h"
 #include "optim/sgd.h"
@@ -39,16 +40,15 @@ constexpr int kMicroBatches = 2;
 nn::Sequential make_mlp(Device device, std::uint64_t seed = 3) {
   nn::Sequential model;
   std::int64_t in = kIn;
-  std::uint32_t sequence = 0;
+  manual_seed(seed);
   for (const std::int64_t out : {std::int64_t{128}, std::int64_t{100}, kOut}) {
-    if (sequence > 0) {
-      model.append(std::make_unique<nn::ReLU>());
+    if (in != kIn) {
+      model.append(nn::ReLU());
     }
-    model.append(std::make_unique<nn::Linear>(nn::Linear::Options{
-        .in = in, .out = out, .seed = seed, .first_sequence = sequence, .device = device}));
+    model.append(nn::Linear(in, out));
     in = out;
-    sequence += 2;
   }
+  model.to(device);
   return model;
 }
 
@@ -68,7 +68,7 @@ Variable loss_of(nn::Sequential& model, Device device, int step, std::int64_t to
                  std::int64_t begin, std::int64_t count) {
   const Tensor x = global_batch(total, kIn, step, 0).rows(begin, count).to(device);
   const Tensor target = global_batch(total, kOut, step, 1).rows(begin, count).to(device);
-  return nn::MSELoss()(model.forward(Variable(x)), target);
+  return nn::mse_loss(model.forward(Variable(x)), target);
 }
 
 std::vector<double> weights_of(const nn::Sequential& model) {

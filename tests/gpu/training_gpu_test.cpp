@@ -6,10 +6,10 @@
 #include "autograd/functions/linear.h"
 #include "autograd/functions/mse_loss.h"
 #include "core/error.h"
+#include "core/random.h"
 #include "core/runtime/context.h"
-#include "nn/cross_entropy_loss.h"
 #include "nn/linear.h"
-#include "nn/mse_loss.h"
+#include "nn/loss.h"
 #include "nn/relu.h"
 #include "nn/sequential.h"
 #include "optim/adam.h"
@@ -29,15 +29,14 @@ constexpr std::int64_t kIn = 70;
 constexpr std::int64_t kClasses = 10;
 
 nn::Sequential make_mlp(Device device) {
+  manual_seed(5);
   nn::Sequential model;
-  model.append(std::make_unique<nn::Linear>(nn::Linear::Options{
-      .in = kIn, .out = 129, .seed = 5, .first_sequence = 0, .device = device}));
-  model.append(std::make_unique<nn::ReLU>());
-  model.append(std::make_unique<nn::Linear>(
-      nn::Linear::Options{.in = 129, .out = 65, .seed = 5, .first_sequence = 2, .device = device}));
-  model.append(std::make_unique<nn::ReLU>());
-  model.append(std::make_unique<nn::Linear>(nn::Linear::Options{
-      .in = 65, .out = kClasses, .seed = 5, .first_sequence = 4, .device = device}));
+  model.append(nn::Linear(kIn, 129));
+  model.append(nn::ReLU());
+  model.append(nn::Linear(129, 65));
+  model.append(nn::ReLU());
+  model.append(nn::Linear(65, kClasses));
+  model.to(device);
   return model;
 }
 
@@ -71,7 +70,7 @@ struct Twins {
   nn::Sequential cpu = make_mlp(kCpu);
   nn::Sequential gpu = make_mlp(kGpu);
 
-  void backward(const nn::Loss& loss) {
+  void backward(nn::Loss& loss) {
     autograd::backward(loss(cpu.forward(Variable(make_batch())), make_labels()));
     autograd::backward(loss(gpu.forward(Variable(make_batch().to(kGpu))), make_labels().to(kGpu)));
   }
@@ -87,10 +86,8 @@ TEST_F(TrainingOnGpu, ParametersStartWithTheBitsOfTheCpu) {
 }
 
 TEST_F(TrainingOnGpu, GradientsOfAnMlpEqualTheCpu) {
-  const nn::MSELoss mse;
-  const nn::CrossEntropyLoss cross_entropy;
-  for (const nn::Loss* loss :
-       {static_cast<const nn::Loss*>(&mse), static_cast<const nn::Loss*>(&cross_entropy)}) {
+  for (nn::Loss* loss :
+       {static_cast<nn::Loss*>(nn::mse_loss), static_cast<nn::Loss*>(nn::cross_entropy)}) {
     Twins twins;
     twins.backward(*loss);
     const std::vector<Variable> cpu = twins.cpu.parameters();
@@ -106,7 +103,7 @@ TEST_F(TrainingOnGpu, GradientsOfAnMlpEqualTheCpu) {
 
 TEST_F(TrainingOnGpu, WeightsAfterTwentyStepsEqualTheCpu) {
   Twins twins;
-  const nn::CrossEntropyLoss loss;
+  nn::Loss& loss = nn::cross_entropy;
   optim::SGD on_cpu(twins.cpu.parameters(), {.lr = 0.1, .momentum = 0.9});
   optim::SGD on_gpu(twins.gpu.parameters(), {.lr = 0.1, .momentum = 0.9});
   for (int step = 0; step < 20; ++step) {
@@ -127,7 +124,7 @@ TEST_F(TrainingOnGpu, WeightsAfterTwentyStepsEqualTheCpu) {
 
 TEST_F(TrainingOnGpu, ASteadyStepAllocatesNothing) {
   nn::Sequential model = make_mlp(kGpu);
-  const nn::CrossEntropyLoss loss;
+  nn::Loss& loss = nn::cross_entropy;
   optim::Adam optimizer(model.parameters(), {});
   const Tensor x = make_batch().to(kGpu);
   const Tensor labels = make_labels().to(kGpu);

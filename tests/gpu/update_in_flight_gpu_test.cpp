@@ -10,7 +10,7 @@
 #include "dist/comm/single_process.h"
 #include "dist/ddp/data_parallel.h"
 #include "dist/overlap/bucket_optimizer.h"
-#include "nn/mse_loss.h"
+#include "nn/loss.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/gpu/gpu_test.h"
@@ -44,7 +44,7 @@ class BucketOptimizerOnGpu : public GpuTest {
     const Tensor target = test::data_rows(0, kRows, kWidth, 3, kGpu);
     for (int step = 0; step < 4; ++step) {
       optimizer.zero_grad();
-      autograd::backward(nn::MSELoss()(model->forward(autograd::Variable(x)), target));
+      autograd::backward(nn::mse_loss(model->forward(autograd::Variable(x)), target));
       if (!deadline) {
         optimizer.step();
       }
@@ -95,7 +95,7 @@ TEST_F(BucketOptimizerOnGpu, ABackwardThatFailsInsideACollectiveRefusesTheNextOn
                                    {.hook = std::make_shared<FailsHalfway>()});
   const auto backward = [&] {
     const autograd::Variable x(test::data_rows(0, 2, 4, 2, kGpu));
-    autograd::backward(nn::MSELoss()(model->forward(x), test::data_rows(0, 2, 4, 3, kGpu)));
+    autograd::backward(nn::mse_loss(model->forward(x), test::data_rows(0, 2, 4, 3, kGpu)));
   };
   EXPECT_ERROR(backward(), "the hook fails");
   EXPECT_ERROR(backward(), kRefused);

@@ -48,6 +48,31 @@ TEST(Sgd, WithoutMomentumFollowsPyTorch) {
                    {{0.95F, -1.9F, 2.8F}, {0.975F, -1.975F, 2.7F}, {0.875F, -2.075F, 3.0F}});
 }
 
+/// What an optimizer takes instead of a list.
+struct Model {
+  Variable w = parameter({1, -2, 3});
+  std::vector<Variable> parameters() const { return {w}; }
+};
+
+template <class OptimizerT>
+std::vector<float> after_one_step_of(const Model& model, OptimizerT optimizer) {
+  set_gradient(model.w, {1, 1, 1});
+  optimizer->step();
+  return model.w.data().to_vector<float>();
+}
+
+TEST(Sgd, TakesAModelAndHasPyTorchsDefaults) {
+  const Model model;
+  EXPECT_THAT(after_one_step_of(model, std::make_unique<SGD>(model)),
+              testing::ElementsAre(0.99F, -2.01F, 2.99F));
+}
+
+TEST(Adam, TakesAModelAndHasPyTorchsDefaults) {
+  const Model model;
+  EXPECT_THAT(after_one_step_of(model, std::make_unique<Adam>(model)),
+              testing::Pointwise(testing::FloatNear(1e-6F), Row{0.999F, -2.001F, 2.999F}));
+}
+
 /// Subtracts the gradient, unless told to fail.
 class Stubborn final : public Optimizer {
  public:

@@ -13,7 +13,7 @@
 #include "core/ops.h"
 #include "dist/comm/emulated_link_communicator.h"
 #include "dist/ddp/data_parallel.h"
-#include "nn/mse_loss.h"
+#include "nn/loss.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/support/expect_error.h"
@@ -65,7 +65,6 @@ std::vector<float> trained(const Training& how) {
           how.stepping == Stepping::cross_step ? UpdateDeadline::next_read
                                                : UpdateDeadline::end_of_backward));
     }
-    const nn::MSELoss loss;
     std::vector<float> losses;
     for (int step = 0; step < how.steps; ++step) {
       optimizer->zero_grad();
@@ -78,7 +77,8 @@ std::vector<float> trained(const Training& how) {
         const Tensor target = Tensor::zeros({6, 4});
         const auto scope = micro + 1 < how.accum ? std::optional(data_parallel.no_sync())
                                                  : std::optional<DataParallel::NoSyncScope>();
-        const autograd::Variable value = loss(model->forward(autograd::Variable(x)), target);
+        const autograd::Variable value =
+            nn::mse_loss(model->forward(autograd::Variable(x)), target);
         autograd::backward(value);
         losses.push_back(static_cast<float>(value.data().item()));
       }

@@ -15,19 +15,16 @@ namespace {
 /// y = left(x) + right(x)
 class Towers final : public nn::Module {
  public:
-  explicit Towers(bool right_first) : right_first_(right_first) {}
+  explicit Towers(bool right_first) : right_first_(right_first) {
+    register_module("left", *left_);
+    register_module("right", *right_);
+  }
 
   Variable forward(const Variable& x) override {
     const Variable first = (right_first_ ? right_ : left_)->forward(x);
     const Variable second = (right_first_ ? left_ : right_)->forward(x);
     return autograd::add(first, second);
   }
-  void collect_parameters(const std::string& prefix,
-                          std::vector<Variable>& parameters) const override {
-    left_->collect_parameters(prefix + "left.", parameters);
-    right_->collect_parameters(prefix + "right.", parameters);
-  }
-  std::string description() const override { return "Towers()"; }
 
  private:
   bool right_first_;
