@@ -7,7 +7,7 @@
 #include "apps/metrics/step_metrics.h"
 #include "apps/metrics/step_recorder.h"
 #include "apps/metrics/timing_summary.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "nn/data/batch_loader.h"
 #include "nn/data/dataset.h"
 #include "nn/data/sampler.h"
@@ -22,7 +22,7 @@ struct TrainerParts {
   nn::Module& model;
   nn::Loss& loss;
   optim::Optimizer& optimizer;
-  dist::DataParallel& data_parallel;
+  dist::GradAverager& data_parallel;
   data::DistributedSampler& sampler;
   const data::Dataset& data;
   Device device;
@@ -82,7 +82,7 @@ class Trainer {
   data::BatchLoader loader_;
   StepClock clock_;
   StepRecorder recorder_;
-  std::optional<dist::DataParallel::InFlightScope> in_flight_;
+  std::optional<dist::GradAverager::InFlightScope> in_flight_;
   TimingHistory history_;
   std::int64_t next_step_ = 0;
 

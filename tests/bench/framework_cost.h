@@ -9,7 +9,7 @@
 #include "autograd/variable.h"
 #include "dist/comm/communicator.h"
 #include "dist/ddp/bucket_plan.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "nn/sequential.h"
 #include "tests/support/idle_communicator.h"
 
@@ -64,7 +64,7 @@ class WrappedParameters {
  private:
   std::vector<autograd::Variable> parameters_;
   test::IdleCommunicator comm_;
-  dist::DataParallel data_parallel_;
+  dist::GradAverager data_parallel_;
 };
 
 /// Of `count` parameters, in buckets of about 400: as many buckets as a model of that many tensors

@@ -15,7 +15,7 @@
 #include "core/error.h"
 #include "core/runtime/context.h"
 #include "dist/comm/single_process.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/support/small_model.h"
@@ -91,7 +91,7 @@ class Training {
     widths.push_back(kOut);
     model_ = test::make_mlp(widths, 1, options.device, options.precision);
     const std::vector<autograd::Variable> parameters = model_->parameters();
-    parallel_ = std::make_unique<dist::DataParallel>(
+    parallel_ = std::make_unique<dist::GradAverager>(
         parameters, options.comm, dist::DataParallelOptions{.bucket_bytes = options.bucket_bytes});
     if (options.adam) {
       optimizer_ = std::make_unique<optim::Adam>(parameters, optim::Adam::Options{});
@@ -122,7 +122,7 @@ class Training {
 
   Options options_;
   std::unique_ptr<nn::Sequential> model_;
-  std::unique_ptr<dist::DataParallel> parallel_;
+  std::unique_ptr<dist::GradAverager> parallel_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   Tensor x_, target_, labels_;
 };

@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "tests/support/slopes.h"
 #include "tests/support/small_training.h"
 #include "tests/support/thread_world.h"
@@ -26,7 +26,7 @@ class ShadowBackwardTest : public testing::TestWithParam<std::tuple<SyncMode, bo
 TEST_P(ShadowBackwardTest, ContributesZerosAndReceivesTheAverage) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(3);
-    DataParallel parallel(p, comm, options());
+    GradAverager parallel(p, comm, options());
     if (comm.rank() == 0) {
       backward_of({{p[0], 2}, {p[1], 4}, {p[2], 8}});
     } else {
@@ -44,7 +44,7 @@ TEST_P(ShadowBackwardTest, ContributesZerosAndReceivesTheAverage) {
 TEST_P(ShadowBackwardTest, ContributesWhatNoSyncHasAccumulated) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(1);
-    DataParallel parallel(p, comm, options());
+    GradAverager parallel(p, comm, options());
     {
       const auto scope = parallel.no_sync();
       backward_of({{p[0], comm.rank() == 0 ? 10.0 : 20.0}});
@@ -64,7 +64,7 @@ TEST_P(ShadowBackwardTest, ContributesWhatNoSyncHasAccumulated) {
 TEST_P(ShadowBackwardTest, KeepsAnAverageAccumulatedUpon) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(1);
-    DataParallel parallel(p, comm, options());
+    GradAverager parallel(p, comm, options());
     backward_of({{p[0], comm.rank() == 0 ? 2.0 : 10.0}});
     if (comm.rank() == 0) {
       backward_of({{p[0], 4}});

@@ -8,7 +8,7 @@
 #include "autograd/functions/linear.h"
 #include "autograd/functions/mse_loss.h"
 #include "dist/comm/single_process.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "optim/sgd.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/fake_communicator.h"
@@ -43,7 +43,7 @@ TEST(UnusedParameters, AreNamedInALaterBackwardToo) {
   for (const SyncMode mode : {SyncMode::naive, SyncMode::flat, SyncMode::overlap}) {
     SingleProcessCommunicator comm(kCpu);
     const auto p = numbers(2);
-    const DataParallel parallel(p, comm, {.mode = mode});
+    const GradAverager parallel(p, comm, {.mode = mode});
     backward_of({{p[0], 1}, {p[1], 1}});
     EXPECT_THAT([&] { backward_of({{p[0], 1}}); }, ThrowsMessage<Error>(HasSubstr("'b'")));
   }
@@ -52,7 +52,7 @@ TEST(UnusedParameters, AreNamedInALaterBackwardToo) {
 TEST_P(UnusedParametersTest, OneThatSomeRankUsesHasTheAverageOnAll) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(3);
-    const DataParallel parallel(p, comm, options());
+    const GradAverager parallel(p, comm, options());
     if (comm.rank() == 0) {
       backward_of({{p[0], 2}, {p[1], 8}, {p[2], 1}});
     } else {
@@ -67,7 +67,7 @@ TEST_P(UnusedParametersTest, OneThatSomeRankUsesHasTheAverageOnAll) {
 TEST_P(UnusedParametersTest, OneThatNoRankUsesHasNoGradientAndTheStepLeavesItAlone) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(3);
-    const DataParallel parallel(p, comm, options());
+    const GradAverager parallel(p, comm, options());
     optim::SGD optimizer(p, {.lr = 0.5, .momentum = 0.5, .weight_decay = 0.5});
     for (int step = 0; step < 2; ++step) {
       optimizer.zero_grad();
@@ -85,7 +85,7 @@ TEST_P(UnusedParametersTest, OneThatNoRankUsesKeepsAnEarlierGradientBitForBit) {
   // Three ranks: x · (1/3) summed three times is not x for every x.
   thread_world(3, [](Communicator& comm) {
     const auto p = numbers(20);
-    const DataParallel parallel(p, comm, options());
+    const GradAverager parallel(p, comm, options());
     const auto first = [&] {
       std::vector<test::Use> uses;
       for (std::size_t i = 0; i < p.size(); ++i) {
@@ -109,7 +109,7 @@ TEST_P(UnusedParametersTest, OneThatNoRankUsesKeepsAnEarlierGradientBitForBit) {
 TEST_P(UnusedParametersTest, AMicroBatchThatZeroGradHasThrownAwayDoesNot) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(3);
-    DataParallel parallel(p, comm, options());
+    GradAverager parallel(p, comm, options());
     optim::SGD optimizer(p, {.lr = 0.5});
     {
       const auto scope = parallel.no_sync();
@@ -127,7 +127,7 @@ TEST_P(UnusedParametersTest, AMicroBatchThatZeroGradHasThrownAwayDoesNot) {
 TEST_P(UnusedParametersTest, AMicroBatchInsideNoSyncCountsAsUse) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(3);
-    DataParallel parallel(p, comm, options());
+    GradAverager parallel(p, comm, options());
     {
       const auto scope = parallel.no_sync();
       if (comm.rank() == 0) {
@@ -149,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, UnusedParametersTest, testing::ValuesIn(test::kA
 TEST(UnusedParameters, MayChangeFromStepToStepWithFind) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(2);
-    const DataParallel parallel(p, comm, finding(SyncMode::overlap));
+    const GradAverager parallel(p, comm, finding(SyncMode::overlap));
     optim::SGD optimizer(p, {.lr = 1});
     for (std::size_t step = 0; step < 4; ++step) {
       optimizer.zero_grad();
@@ -164,7 +164,7 @@ TEST(UnusedParameters, MayChangeFromStepToStepWithFind) {
 TEST(UnusedParameters, OneUsedInALaterBackwardOfTheStepIsUpdated) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(2);
-    const DataParallel parallel(p, comm, finding(SyncMode::overlap));
+    const GradAverager parallel(p, comm, finding(SyncMode::overlap));
     optim::SGD optimizer(p, {.lr = 1});
     backward_of({{p[0], 2}});
     backward_of({{p[1], 2}});
@@ -178,7 +178,7 @@ TEST(UnusedParameters, OneUsedInALaterBackwardOfTheStepIsUpdated) {
 TEST(UnusedParameters, AnAverageThatOneRankAddsToStaysTheAverage) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(2);
-    const DataParallel parallel(p, comm, finding(SyncMode::overlap));
+    const GradAverager parallel(p, comm, finding(SyncMode::overlap));
     backward_of({{p[0], 1}, {p[1], comm.rank() == 0 ? 2.0 : 6.0}});
     if (comm.rank() == 0) {
       backward_of({{p[0], 1}, {p[1], 8}});
@@ -194,7 +194,7 @@ TEST(UnusedParameters, HoldUpNoBucket) {
   const auto p = numbers(3);
   DataParallelOptions options = finding(SyncMode::overlap);
   options.plan = {{2}, {1}, {0}};
-  const DataParallel parallel(p, comm, options);
+  const GradAverager parallel(p, comm, options);
   std::uint64_t seen = 0;
   const autograd::HookHandle hook = p[0].add_hook([&](const Tensor&) {
     seen = comm.collectives();
@@ -207,7 +207,7 @@ TEST(UnusedParameters, HoldUpNoBucket) {
 TEST(UnusedParameters, CostOneCollective) {
   test::FakeCommunicator comm(2);
   const auto p = numbers(3);
-  const DataParallel parallel(p, comm, finding(SyncMode::per_param));
+  const GradAverager parallel(p, comm, finding(SyncMode::per_param));
   const std::uint64_t before = comm.collectives();
   backward_of({{p[0], 1}, {p[1], 1}, {p[2], 1}});
   EXPECT_EQ(comm.collectives() - before, 4U);
@@ -219,14 +219,14 @@ TEST(UnusedParameters, AreNoneWhereAllAreFrozen) {
   for (const autograd::Variable& parameter : p) {
     parameter.set_requires_grad(false);
   }
-  DataParallel parallel(p, comm, finding(SyncMode::overlap));
+  GradAverager parallel(p, comm, finding(SyncMode::overlap));
   EXPECT_NO_THROW(parallel.shadow_backward());
 }
 
 TEST(UnusedParameters, RefuseToGoOnWhenTheBitmapWasLeftInFlight) {
   test::FakeCommunicator comm(2);
   const auto p = numbers(1);
-  const DataParallel parallel(p, comm, finding(SyncMode::naive));
+  const GradAverager parallel(p, comm, finding(SyncMode::naive));
   {
     const autograd::HookHandle failing =
         p[0].add_hook([](const Tensor&) -> Tensor { throw Error("hook failed"); });
@@ -243,7 +243,7 @@ TEST(UnusedParameters, AreTreatedAlikeOnAllRanks) {
   thread_world(2, [](Communicator& comm) {
     DataParallelOptions options = finding(SyncMode::overlap);
     options.find_unused_parameters = comm.rank() == 0;
-    EXPECT_THAT([&] { DataParallel(numbers(1), comm, options); },
+    EXPECT_THAT([&] { GradAverager(numbers(1), comm, options); },
                 ThrowsMessage<VerificationError>(
                     HasSubstr("rank 0 has 'find unused parameters: yes', rank 1 has 'find unused "
                               "parameters: no'")));

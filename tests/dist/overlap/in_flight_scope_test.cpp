@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "dist/comm/emulated_link_communicator.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "optim/clip_grad.h"
 #include "optim/sgd.h"
 #include "tests/support/expect_error.h"
@@ -29,7 +29,7 @@ class SlowUpdates {
         data_parallel(model_->parameters(), link_,
                       {.bucket_bytes = 600, .rebuild_buckets = false}) {}
 
-  DataParallel::InFlightScope in_flight() {
+  GradAverager::InFlightScope in_flight() {
     return data_parallel.update_in_flight(
         {.begin_step = [] {}, .update = [this](const Bucket&) { return [this] { update(); }; }},
         UpdateDeadline::next_read);
@@ -50,7 +50,7 @@ class SlowUpdates {
   EmulatedLinkCommunicator link_;
 
  public:
-  DataParallel data_parallel;
+  GradAverager data_parallel;
   std::atomic<std::size_t> updates = 0;
   std::atomic<bool> fails = false;
 };
@@ -84,7 +84,7 @@ TEST(InFlightScope, HasNoStepAndNoClippingBesideIt) {
       "gradients may have been used already";
   test::thread_world(2, [&](Communicator& comm) {
     const auto model = test::make_mlp({6, 4});
-    DataParallel data_parallel(model->parameters(), comm, {});
+    GradAverager data_parallel(model->parameters(), comm, {});
     optim::SGD optimizer(model->parameters(), {.lr = 0.1});
     {
       const auto scope =

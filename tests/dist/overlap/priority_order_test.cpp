@@ -29,7 +29,8 @@ class Silent final : public BucketCompletion {
 /// comes long after the one before has arrived, so that its own plan would change nothing.
 class Watched {
  public:
-  explicit Watched(Communicator& comm) : comm_(comm, {.alpha_us = 3000, .gigabytes_per_s = 1}) {  // 6 ms each
+  explicit Watched(Communicator& comm)
+      : comm_(comm, {.alpha_us = 3000, .gigabytes_per_s = 1}) {  // 6 ms each
     lay_out({{2}, {1}, {0}});
   }
 

@@ -1,4 +1,4 @@
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 
 #include <gmock/gmock.h>
 
@@ -87,7 +87,7 @@ TEST(DataParallel, NoSyncUsesAQuarterOfTheCollectivesAtFourMicroBatches) {
 TEST(DataParallel, ScopesNestAndTheOuterOneCounts) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});
-    DataParallel parallel(model->parameters(), comm, {});
+    GradAverager parallel(model->parameters(), comm, {});
     const auto run = [&] { test::backward_once(*model, 2, 2); };
     {
       const auto outer = parallel.no_sync();
@@ -103,7 +103,7 @@ TEST(DataParallel, ScopesNestAndTheOuterOneCounts) {
 TEST(DataParallel, RefusesAnOptimizerStepOnGradientsThatNeverMet) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});
-    DataParallel parallel(model->parameters(), comm, {});
+    GradAverager parallel(model->parameters(), comm, {});
     optim::SGD optimizer(model->parameters(), {.lr = 0.1});
     const auto local = parallel.no_sync();
     test::backward_once(*model, 2, 2);
@@ -122,7 +122,7 @@ TEST(DataParallel, NamesRankParameterAndDifferenceWhenInitialValuesDiffer) {
       Tensor bias = model->parameters()[1].data();
       ops::fill(0.5, bias);
     }
-    EXPECT_THAT([&] { DataParallel(model->parameters(), comm, {}); },
+    EXPECT_THAT([&] { GradAverager(model->parameters(), comm, {}); },
                 ThrowsMessage<VerificationError>(HasSubstr(
                     "parameter '0.bias' of rank 2 differs from rank 0's: largest difference 0.5")));
   });
@@ -131,7 +131,7 @@ TEST(DataParallel, NamesRankParameterAndDifferenceWhenInitialValuesDiffer) {
 TEST(DataParallel, BroadcastMakesRankZeroWin) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2}, /*seed=*/static_cast<std::uint64_t>(comm.rank() + 1));
-    const DataParallel parallel(model->parameters(), comm, {.init_sync = InitSync::broadcast});
+    const GradAverager parallel(model->parameters(), comm, {.init_sync = InitSync::broadcast});
     EXPECT_EQ(model->parameters()[0].data().to_vector<float>(),
               test::make_mlp({2, 2}, 1)->parameters()[0].data().to_vector<float>());
   });
@@ -141,7 +141,7 @@ TEST(DataParallel, RefusesRanksWithDifferentModes) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});
     const SyncMode mode = comm.rank() == 0 ? SyncMode::naive : SyncMode::overlap;
-    EXPECT_THAT([&] { DataParallel(model->parameters(), comm, {.mode = mode}); },
+    EXPECT_THAT([&] { GradAverager(model->parameters(), comm, {.mode = mode}); },
                 ThrowsMessage<VerificationError>(HasSubstr("rank 0 has 'mode naive")));
   });
 }
@@ -150,11 +150,11 @@ TEST(DataParallel, RefusesRanksWithDifferentBuckets) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});
     const BucketPlan plan = comm.rank() == 0 ? BucketPlan{{1, 0}} : BucketPlan{{0, 1}};
-    EXPECT_THAT([&] { DataParallel(model->parameters(), comm, {.plan = plan}); },
+    EXPECT_THAT([&] { GradAverager(model->parameters(), comm, {.plan = plan}); },
                 ThrowsMessage<VerificationError>(
                     HasSubstr("rank 0 has 'bucket 0: 0.bias', rank 1 has 'bucket 0: 0.weight'")));
     const BucketPlan cut = comm.rank() == 0 ? BucketPlan{{1, 0}} : BucketPlan{{1}, {0}};
-    EXPECT_THAT([&] { DataParallel(model->parameters(), comm, {.plan = cut}); },
+    EXPECT_THAT([&] { GradAverager(model->parameters(), comm, {.plan = cut}); },
                 ThrowsMessage<VerificationError>(
                     HasSubstr("rank 0 has 'bucket 0: 0.weight', rank 1 has 'bucket 1: 0.weight'")));
   });
@@ -165,7 +165,7 @@ TEST(DataParallel, RefusesRanksWithDifferentPolicies) {
                             const std::string& text) {
     thread_world(2, [&](Communicator& comm) {
       const auto model = test::make_mlp({2, 2});
-      EXPECT_THAT([&] { DataParallel(model->parameters(), comm, comm.rank() == 0 ? zero : one); },
+      EXPECT_THAT([&] { GradAverager(model->parameters(), comm, comm.rank() == 0 ? zero : one); },
                   ThrowsMessage<VerificationError>(HasSubstr(text)));
     });
   };
@@ -182,7 +182,7 @@ TEST(DataParallel, RefusesRanksWithDifferentPolicies) {
 TEST(DataParallel, FollowsThePlanItIsGiven) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({2, 3, 2});
-  const DataParallel parallel(model->parameters(), comm, {.plan = {{3}, {1, 2}, {0}}});
+  const GradAverager parallel(model->parameters(), comm, {.plan = {{3}, {1, 2}, {0}}});
   ASSERT_EQ(parallel.buckets().size(), 3U);
   EXPECT_EQ(parallel.buckets()[1].members, (std::vector<std::size_t>{1, 2}));
   test::backward_once(*model, 2, 2);
@@ -195,7 +195,7 @@ TEST(DataParallel, KeepsDtypesApart) {
         autograd::Variable(Tensor::zeros({3}, DType::f32), true, "a"),
         autograd::Variable(Tensor::zeros({3}, DType::f64), true, "b"),
         autograd::Variable(Tensor::zeros({3}, DType::f32), true, "c")};
-    DataParallel parallel(parameters, comm, {});
+    GradAverager parallel(parameters, comm, {});
     ASSERT_EQ(parallel.buckets().size(), 2U);
     EXPECT_EQ(parallel.buckets()[0].grads.dtype(), DType::f64);
     EXPECT_EQ(parallel.buckets()[1].members, (std::vector<std::size_t>{2, 0}));
@@ -217,7 +217,7 @@ TEST(DataParallel, RefusesAPlanWithAParameterThatIsNotThere) {
   const auto model = test::make_mlp({2, 2});
   EXPECT_THAT(
       [&] {
-        DataParallel(model->parameters(), comm, {.plan = {{0, 1, 2}}});
+        GradAverager(model->parameters(), comm, {.plan = {{0, 1, 2}}});
       },
       ThrowsMessage<Error>(HasSubstr("bucket 0 has parameter number 2 of 2")));
 }
@@ -225,7 +225,7 @@ TEST(DataParallel, RefusesAPlanWithAParameterThatIsNotThere) {
 TEST(DataParallel, RefusesRanksWithDifferentShapes) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, comm.rank() == 0 ? 2 : 3});
-    EXPECT_THAT([&] { DataParallel(model->parameters(), comm, {}); },
+    EXPECT_THAT([&] { GradAverager(model->parameters(), comm, {}); },
                 ThrowsMessage<VerificationError>(HasSubstr(
                     "rank 0 has '0.weight f32 [2, 2]', rank 1 has '0.weight f32 [3, 2]'")));
   });
@@ -237,7 +237,7 @@ TEST(DataParallel, NamesAParameterUnusedInBackwardInTheSameStep) {
     const autograd::Variable unused(Tensor::zeros({3}), true, "never_used");
     std::vector<autograd::Variable> parameters = used->parameters();
     parameters.push_back(unused);
-    const DataParallel parallel(parameters, comm, {});
+    const GradAverager parallel(parameters, comm, {});
     EXPECT_THAT([&] { test::backward_once(*used, 2, 2); },
                 ThrowsMessage<Error>(HasSubstr("'never_used'")));
   });
@@ -251,7 +251,7 @@ TEST(DataParallel, EveryRankNamesWhatOneRankMissesInTheFirstBackward) {
       if (comm.rank() == 1) {  // a copy that its model does not use
         parameters[2] = autograd::Variable(parameters[2].data().clone(), true, "2.weight");
       }
-      const DataParallel parallel(parameters, comm, {.mode = mode});
+      const GradAverager parallel(parameters, comm, {.mode = mode});
       EXPECT_THAT(
           [&] { test::backward_once(*model, 2, 2); },
           ThrowsMessage<Error>(HasSubstr("data parallel: 1 of 4 parameters got no gradient in this "
@@ -266,7 +266,7 @@ TEST(DataParallel, RefusesAnOptimizerStepAfterABackwardThatFailed) {
   std::vector<autograd::Variable> parameters = model->parameters();
   const autograd::Variable once(Tensor::zeros({}), true, "used_once");
   parameters.push_back(once);
-  const DataParallel parallel(parameters, comm, {});
+  const GradAverager parallel(parameters, comm, {});
   optim::SGD optimizer(model->parameters(), {.lr = 0.1});
   const autograd::Variable x(Tensor::zeros({4, 2}));
   autograd::backward(
@@ -284,7 +284,7 @@ TEST(DataParallel, AveragesAWeightThatIsUsedTwice) {
     test::thread_world(ranks, [&](Communicator& comm) {
       const autograd::Variable w(Tensor::from(std::vector<float>{0.5F, -1, 2, 0.25F}, {2, 2}), true,
                                  "w");
-      DataParallel parallel({w}, comm, {});
+      GradAverager parallel({w}, comm, {});
       const auto backward = [&] {
         const Tensor x = Tensor::from(std::vector<float>{1, 2, -3, 4}, {2, 2});
         const autograd::Variable hidden =
@@ -315,7 +315,7 @@ TEST(DataParallel, AveragesAWeightThatIsUsedTwice) {
 TEST(DataParallel, TakesTheMemoryOfGradientsFromTheCommunicator) {
   test::FakeCommunicator comm(2);
   const auto model = test::make_mlp({2, 3, 2});
-  const DataParallel parallel(model->parameters(), comm, {.bucket_bytes = 64});
+  const GradAverager parallel(model->parameters(), comm, {.bucket_bytes = 64});
   ASSERT_GT(parallel.buckets().size(), 1U);
   ASSERT_EQ(comm.buffers.size(), parallel.buckets().size());
   for (std::size_t i = 0; i < comm.buffers.size(); ++i) {
@@ -327,8 +327,8 @@ TEST(DataParallel, TakesTheMemoryOfGradientsFromTheCommunicator) {
 TEST(DataParallel, RefusesToWrapAParameterTwice) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({2, 2});
-  const DataParallel first(model->parameters(), comm, {});
-  EXPECT_THAT([&] { DataParallel(model->parameters(), comm, {}); },
+  const GradAverager first(model->parameters(), comm, {});
+  EXPECT_THAT([&] { GradAverager(model->parameters(), comm, {}); },
               ThrowsMessage<Error>(HasSubstr("already wrapped")));
 }
 
@@ -337,7 +337,7 @@ TEST(DataParallel, LeavesTheModelAsItWas) {
     const auto model = test::make_mlp({2, 2});
     test::backward_once(*model, 2, 2);
     const std::vector<float> alone = model->parameters()[0].grad().to_vector<float>();
-    { const DataParallel wrapped(model->parameters(), comm, {}); }
+    { const GradAverager wrapped(model->parameters(), comm, {}); }
     model->parameters()[0].zero_grad();
     test::backward_once(*model, 2, 2);
     EXPECT_EQ(comm.collectives(), 0U);
