@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(
                     run.accum > 1 ? (run.no_sync ? "_no_sync" : "_accum") : "");
     });
 
-TEST(DataParallel, AllModesGiveTheSameBitsOnThreads) {
+TEST(GradAverager, AllModesGiveTheSameBitsOnThreads) {
   thread_world(3, [](Communicator& comm) {
     const std::vector<float> expected = train(comm, {.mode = SyncMode::naive});
     for (const SyncMode mode : {SyncMode::flat, SyncMode::per_param, SyncMode::overlap}) {
@@ -67,7 +67,7 @@ TEST(DataParallel, AllModesGiveTheSameBitsOnThreads) {
   });
 }
 
-TEST(DataParallel, NoSyncUsesAQuarterOfTheCollectivesAtFourMicroBatches) {
+TEST(GradAverager, NoSyncUsesAQuarterOfTheCollectivesAtFourMicroBatches) {
   constexpr std::size_t kCap = 600;  // 3 buckets, before and after they are rebuilt
   thread_world(2, [](Communicator& comm) {
     std::uint64_t without = 0;
@@ -84,7 +84,7 @@ TEST(DataParallel, NoSyncUsesAQuarterOfTheCollectivesAtFourMicroBatches) {
   });
 }
 
-TEST(DataParallel, ScopesNestAndTheOuterOneCounts) {
+TEST(GradAverager, ScopesNestAndTheOuterOneCounts) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});
     GradAverager parallel(model->parameters(), comm, {});
@@ -100,7 +100,7 @@ TEST(DataParallel, ScopesNestAndTheOuterOneCounts) {
   });
 }
 
-TEST(DataParallel, RefusesAnOptimizerStepOnGradientsThatNeverMet) {
+TEST(GradAverager, RefusesAnOptimizerStepOnGradientsThatNeverMet) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});
     GradAverager parallel(model->parameters(), comm, {});
@@ -112,7 +112,7 @@ TEST(DataParallel, RefusesAnOptimizerStepOnGradientsThatNeverMet) {
   });
 }
 
-TEST(DataParallel, NamesRankParameterAndDifferenceWhenInitialValuesDiffer) {
+TEST(GradAverager, NamesRankParameterAndDifferenceWhenInitialValuesDiffer) {
   thread_world(3, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});
     if (comm.rank() == 2) {
@@ -128,7 +128,7 @@ TEST(DataParallel, NamesRankParameterAndDifferenceWhenInitialValuesDiffer) {
   });
 }
 
-TEST(DataParallel, BroadcastMakesRankZeroWin) {
+TEST(GradAverager, BroadcastMakesRankZeroWin) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2}, /*seed=*/static_cast<std::uint64_t>(comm.rank() + 1));
     const GradAverager parallel(model->parameters(), comm, {.init_sync = InitSync::broadcast});
@@ -137,7 +137,7 @@ TEST(DataParallel, BroadcastMakesRankZeroWin) {
   });
 }
 
-TEST(DataParallel, RefusesRanksWithDifferentModes) {
+TEST(GradAverager, RefusesRanksWithDifferentModes) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});
     const SyncMode mode = comm.rank() == 0 ? SyncMode::naive : SyncMode::overlap;
@@ -146,7 +146,7 @@ TEST(DataParallel, RefusesRanksWithDifferentModes) {
   });
 }
 
-TEST(DataParallel, RefusesRanksWithDifferentBuckets) {
+TEST(GradAverager, RefusesRanksWithDifferentBuckets) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});
     const BucketPlan plan = comm.rank() == 0 ? BucketPlan{{1, 0}} : BucketPlan{{0, 1}};
@@ -160,7 +160,7 @@ TEST(DataParallel, RefusesRanksWithDifferentBuckets) {
   });
 }
 
-TEST(DataParallel, RefusesRanksWithDifferentPolicies) {
+TEST(GradAverager, RefusesRanksWithDifferentPolicies) {
   const auto complaint = [](const DataParallelOptions& zero, const DataParallelOptions& one,
                             const std::string& text) {
     thread_world(2, [&](Communicator& comm) {
@@ -179,7 +179,7 @@ TEST(DataParallel, RefusesRanksWithDifferentPolicies) {
   complaint({}, {.plan = {{0, 1}}}, "rank 1 has 'buckets never rebuilt'");
 }
 
-TEST(DataParallel, FollowsThePlanItIsGiven) {
+TEST(GradAverager, FollowsThePlanItIsGiven) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({2, 3, 2});
   const GradAverager parallel(model->parameters(), comm, {.plan = {{3}, {1, 2}, {0}}});
@@ -189,7 +189,7 @@ TEST(DataParallel, FollowsThePlanItIsGiven) {
   EXPECT_EQ(comm.collectives(), 3U);
 }
 
-TEST(DataParallel, KeepsDtypesApart) {
+TEST(GradAverager, KeepsDtypesApart) {
   thread_world(2, [](Communicator& comm) {
     const std::vector<autograd::Variable> parameters{
         autograd::Variable(Tensor::zeros({3}, DType::f32), true, "a"),
@@ -212,7 +212,7 @@ TEST(DataParallel, KeepsDtypesApart) {
   });
 }
 
-TEST(DataParallel, RefusesAPlanWithAParameterThatIsNotThere) {
+TEST(GradAverager, RefusesAPlanWithAParameterThatIsNotThere) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({2, 2});
   EXPECT_THAT(
@@ -222,7 +222,7 @@ TEST(DataParallel, RefusesAPlanWithAParameterThatIsNotThere) {
       ThrowsMessage<Error>(HasSubstr("bucket 0 has parameter number 2 of 2")));
 }
 
-TEST(DataParallel, RefusesRanksWithDifferentShapes) {
+TEST(GradAverager, RefusesRanksWithDifferentShapes) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, comm.rank() == 0 ? 2 : 3});
     EXPECT_THAT([&] { GradAverager(model->parameters(), comm, {}); },
@@ -231,7 +231,7 @@ TEST(DataParallel, RefusesRanksWithDifferentShapes) {
   });
 }
 
-TEST(DataParallel, NamesAParameterUnusedInBackwardInTheSameStep) {
+TEST(GradAverager, NamesAParameterUnusedInBackwardInTheSameStep) {
   thread_world(2, [](Communicator& comm) {
     const auto used = test::make_mlp({2, 2});
     const autograd::Variable unused(Tensor::zeros({3}), true, "never_used");
@@ -243,7 +243,7 @@ TEST(DataParallel, NamesAParameterUnusedInBackwardInTheSameStep) {
   });
 }
 
-TEST(DataParallel, EveryRankNamesWhatOneRankMissesInTheFirstBackward) {
+TEST(GradAverager, EveryRankNamesWhatOneRankMissesInTheFirstBackward) {
   for (const SyncMode mode : {SyncMode::naive, SyncMode::flat, SyncMode::overlap}) {
     thread_world(3, [mode](Communicator& comm) {
       const auto model = test::make_mlp({2, 2, 2});
@@ -260,7 +260,7 @@ TEST(DataParallel, EveryRankNamesWhatOneRankMissesInTheFirstBackward) {
   }
 }
 
-TEST(DataParallel, RefusesAnOptimizerStepAfterABackwardThatFailed) {
+TEST(GradAverager, RefusesAnOptimizerStepAfterABackwardThatFailed) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({2, 2});
   std::vector<autograd::Variable> parameters = model->parameters();
@@ -277,7 +277,7 @@ TEST(DataParallel, RefusesAnOptimizerStepAfterABackwardThatFailed) {
               ThrowsMessage<Error>(HasSubstr("never synchronised over the ranks")));
 }
 
-TEST(DataParallel, AveragesAWeightThatIsUsedTwice) {
+TEST(GradAverager, AveragesAWeightThatIsUsedTwice) {
   const auto gradient = [](int ranks, bool first_without_sync) {
     std::vector<float> result;
     std::mutex mutex;
@@ -312,7 +312,7 @@ TEST(DataParallel, AveragesAWeightThatIsUsedTwice) {
   }
 }
 
-TEST(DataParallel, TakesTheMemoryOfGradientsFromTheCommunicator) {
+TEST(GradAverager, TakesTheMemoryOfGradientsFromTheCommunicator) {
   test::FakeCommunicator comm(2);
   const auto model = test::make_mlp({2, 3, 2});
   const GradAverager parallel(model->parameters(), comm, {.bucket_bytes = 64});
@@ -324,7 +324,7 @@ TEST(DataParallel, TakesTheMemoryOfGradientsFromTheCommunicator) {
   }
 }
 
-TEST(DataParallel, RefusesToWrapAParameterTwice) {
+TEST(GradAverager, RefusesToWrapAParameterTwice) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({2, 2});
   const GradAverager first(model->parameters(), comm, {});
@@ -332,7 +332,7 @@ TEST(DataParallel, RefusesToWrapAParameterTwice) {
               ThrowsMessage<Error>(HasSubstr("already wrapped")));
 }
 
-TEST(DataParallel, LeavesTheModelAsItWas) {
+TEST(GradAverager, LeavesTheModelAsItWas) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});
     test::backward_once(*model, 2, 2);

@@ -111,7 +111,7 @@ TEST(FrozenParameters, ThawedAfterConstructionAreAnErrorOfTheNextBackward) {
                "make a new DataParallel");
 }
 
-TEST(DataParallel, RefusesWhatWasComputed) {
+TEST(GradAverager, RefusesWhatWasComputed) {
   SingleProcessCommunicator comm(kCpu);
   const autograd::Variable hidden = [] {
     const auto p = numbers(1);
