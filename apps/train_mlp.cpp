@@ -29,7 +29,7 @@ constexpr const char* kTrace = "trace.json.gz";
 constexpr const char* kTimeline = "timeline.html";
 
 /// Compares the ranks' weights and collects what only the ranks together know.
-void compare_ranks(RunResult& result, const dist::DataParallel& data_parallel) {
+void compare_ranks(RunResult& result, const dist::GradAverager& data_parallel) {
   dist::Communicator& comm = data_parallel.communicator();
   const std::vector<std::uint64_t> hashes =
       dist::all_gather_values(comm, dist::hash_parameters(data_parallel.parameters()));
@@ -143,7 +143,7 @@ int train(const Options& asked, const dist::RankInfo& ranks) {
     nn::load(*model, options.init);
   }
   const auto parameters = faults.parameters(model->parameters());
-  dist::DataParallel data_parallel(parameters, comm,
+  dist::GradAverager data_parallel(parameters, comm,
                                    faults.synchronisation(options.data_parallel(), parameters));
   const auto loss = make_loss(options.loss);
   const auto optimizer = make_optimizer(options, data_parallel.parameters());

@@ -26,7 +26,7 @@ struct FlatSpan {
 };
 
 /// Joins parameters whose data and gradients adjoin in memory, as they do in the buckets of
-/// dist/ddp/data_parallel.h. A parameter that has no gradient memory yet gets some. In the worst case
+/// dist/ddp/grad_averager.h. A parameter that has no gradient memory yet gets some. In the worst case
 /// one span per parameter.
 std::vector<FlatSpan> flat_spans(const std::vector<autograd::Variable>& parameters);
 
@@ -47,7 +47,7 @@ enum class LocalGradients : bool { refuse, allow };
 /// Updates parameters from their gradients. A weight that is in the list twice (two layers share
 /// it) is updated once; one that is frozen is left alone.
 ///
-/// Parameters may move in memory between steps (dist/ddp/data_parallel.h moves them into buckets, and
+/// Parameters may move in memory between steps (dist/ddp/grad_averager.h moves them into buckets, and
 /// once more when it rebuilds these): the next step finds the new spans and moves the state after
 /// them, bit by bit.
 class Optimizer {

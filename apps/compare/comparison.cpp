@@ -33,7 +33,7 @@ class Contestant {
       nn::load(*model_, options.init);
     }
     data_parallel_ =
-        std::make_unique<dist::DataParallel>(model_->parameters(), comm, options.data_parallel());
+        std::make_unique<dist::GradAverager>(model_->parameters(), comm, options.data_parallel());
     optimizer_ = make_optimizer(options, data_parallel_->parameters());
     const data::BatchGeometry geometry{
         .batch = options.batch, .accum = options.accum, .ranks = comm.size(), .rank = comm.rank()};
@@ -96,7 +96,7 @@ class Contestant {
   dist::Communicator& comm_;
   std::unique_ptr<nn::Sequential> model_;
   nn::Loss* loss_;
-  std::unique_ptr<dist::DataParallel> data_parallel_;
+  std::unique_ptr<dist::GradAverager> data_parallel_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<data::DistributedSampler> sampler_;
   std::unique_ptr<Trainer> trainer_;

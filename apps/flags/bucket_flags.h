@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string>
 
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 
 /// The flags that say what makes a bucket.
 namespace brigade::apps {

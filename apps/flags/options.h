@@ -8,7 +8,7 @@
 
 #include "apps/training/inject.h"
 #include "dist/comm/emulated_link.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "dist/gpu/nccl_communicator.h"
 
 namespace brigade::apps {
@@ -93,7 +93,7 @@ struct Options {
 
   std::string command_line;  // as typed, for summary.json
 
-  /// With --mode no_sync the first K-1 micro-batches run inside DataParallel::no_sync().
+  /// With --mode no_sync the first K-1 micro-batches run inside GradAverager::no_sync().
   bool deferred_sync() const { return mode == "no_sync"; }
   /// With --sync never all of them do, and the optimizer uses what each rank has by itself.
   bool never_syncs() const { return sync == "never"; }

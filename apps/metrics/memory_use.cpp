@@ -39,7 +39,7 @@ std::uint64_t ResidentPeak::growth() const {
   return known_ && peak > start_ ? peak - start_ : 0;
 }
 
-std::uint64_t shared_gradient_bytes(const dist::DataParallel& data_parallel) {
+std::uint64_t shared_gradient_bytes(const dist::GradAverager& data_parallel) {
   std::uint64_t bytes = 0;
   for (const dist::Bucket& bucket : data_parallel.buckets()) {
     bytes += bucket.grads.in_memory_stats() ? 0 : bucket.grads.nbytes();
@@ -47,7 +47,7 @@ std::uint64_t shared_gradient_bytes(const dist::DataParallel& data_parallel) {
   return bytes;
 }
 
-MemoryUse measure_memory(const dist::DataParallel& data_parallel, const optim::Optimizer& optimizer,
+MemoryUse measure_memory(const dist::GradAverager& data_parallel, const optim::Optimizer& optimizer,
                          const std::vector<autograd::Variable>& parameters,
                          const data::DataSplits& data, const ResidentPeak& resident,
                          const MemoryStats& tensors) {

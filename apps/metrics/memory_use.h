@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/runtime/allocator.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "nn/data/dataset.h"
 #include "optim/optimizer.h"
 
@@ -48,11 +48,11 @@ class ResidentPeak {
 };
 
 /// Bytes of gradients that a communicator has provided, of which the allocator knows nothing.
-std::uint64_t shared_gradient_bytes(const dist::DataParallel& data_parallel);
+std::uint64_t shared_gradient_bytes(const dist::GradAverager& data_parallel);
 
 /// This rank's, at the end of a run; `parameters`: also those that are frozen; `tensors`: the
 /// training device's.
-MemoryUse measure_memory(const dist::DataParallel& data_parallel, const optim::Optimizer& optimizer,
+MemoryUse measure_memory(const dist::GradAverager& data_parallel, const optim::Optimizer& optimizer,
                          const std::vector<autograd::Variable>& parameters,
                          const data::DataSplits& data, const ResidentPeak& resident,
                          const MemoryStats& tensors);

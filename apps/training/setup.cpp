@@ -177,7 +177,7 @@ std::unique_ptr<optim::Optimizer> make_optimizer(
   return std::make_unique<optim::Adam>(parameters, adam);
 }
 
-std::vector<BucketInfo> describe_buckets(const dist::DataParallel& data_parallel) {
+std::vector<BucketInfo> describe_buckets(const dist::GradAverager& data_parallel) {
   std::vector<BucketInfo> result;
   for (const dist::Bucket& bucket : data_parallel.buckets()) {
     BucketInfo info{.bytes = bucket.grads.nbytes(), .parameters = {}, .pieces = {}};
@@ -192,7 +192,7 @@ std::vector<BucketInfo> describe_buckets(const dist::DataParallel& data_parallel
   return result;
 }
 
-std::map<std::string, std::string> bucket_contents(const dist::DataParallel& data_parallel) {
+std::map<std::string, std::string> bucket_contents(const dist::GradAverager& data_parallel) {
   const std::vector<autograd::Variable>& parameters = data_parallel.parameters();
   std::map<std::string, std::string> contents;
   for (const dist::Bucket& bucket : data_parallel.buckets()) {
@@ -222,7 +222,7 @@ void set_threads(const Options& options, const dist::RankInfo& ranks) {
 }
 
 RunInfo describe_run(const Options& options, const dist::RankInfo& ranks,
-                     const data::DataSplits& data, const dist::DataParallel& data_parallel,
+                     const data::DataSplits& data, const dist::GradAverager& data_parallel,
                      const data::DistributedSampler& sampler, const Runtime& place) {
   constexpr std::int64_t kProgressLines = 20;
   constexpr std::int64_t kLongestSilence = 200;  // steps

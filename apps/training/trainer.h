@@ -8,7 +8,7 @@
 #include "apps/metrics/step_recorder.h"
 #include "apps/metrics/timing_summary.h"
 #include "autograd/replay.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "nn/data/batch_loader.h"
 #include "nn/data/dataset.h"
 #include "nn/data/sampler.h"
@@ -23,7 +23,7 @@ struct TrainerParts {
   nn::Module& model;
   nn::Loss& loss;
   optim::Optimizer& optimizer;
-  dist::DataParallel& data_parallel;
+  dist::GradAverager& data_parallel;
   data::DistributedSampler& sampler;
   const data::Dataset& data;
   Device device;
@@ -94,7 +94,7 @@ class Trainer {
   data::BatchLoader loader_;
   StepClock clock_;
   StepRecorder recorder_;
-  std::optional<dist::DataParallel::InFlightScope> in_flight_;
+  std::optional<dist::GradAverager::InFlightScope> in_flight_;
   std::optional<autograd::Replay> replay_;
   dist::Traffic recorded_traffic_;  // of a micro-batch that synchronises, in a CUDA graph
   TimingHistory history_;

@@ -48,7 +48,7 @@ struct DataParallelOptions {
 /// What makes a bucket with these options. With per_param: one parameter each.
 BucketPolicy bucket_policy(const DataParallelOptions& options);
 
-/// The plan that a DataParallel with these options starts with.
+/// The plan that a GradAverager with these options starts with.
 BucketPlan plan_buckets(std::span<const autograd::Variable> parameters,
                         const DataParallelOptions& options);
 

@@ -38,7 +38,7 @@ struct JoinStep {
 ///     }
 ///
 /// With n_r samples and mean gradient g_r on rank r of R, N = Σ n_r, the mean over all samples is
-/// Σ n_r g_r / N. DataParallel gives Σ seed_r g_r / R; so seed_r = n_r R / N.
+/// Σ n_r g_r / N. GradAverager gives Σ seed_r g_r / R; so seed_r = n_r R / N.
 class Join {
  public:
   enum class Weighting {

@@ -33,7 +33,7 @@ class Reducer final : public GradSync {
   void on_backward_end() override;
 
   /// Forgets a backward that failed. Buckets already launched stay in flight, because waiting for a
-  /// rank that failed as well would hang: DataParallel refuses every later backward then.
+  /// rank that failed as well would hang: GradAverager refuses every later backward then.
   void reset() noexcept override;
 
  private:

@@ -42,7 +42,7 @@ class UnusedParameters {
   UnusedParameters(const std::vector<autograd::Variable>& parameters, Communicator& comm,
                    UnusedPolicy policy);
 
-  /// A rank without samples mirrors the others' backward (DataParallel::shadow_backward): it uses
+  /// A rank without samples mirrors the others' backward (GradAverager::shadow_backward): it uses
   /// nothing, and that says nothing about the graph.
   enum class Pass : bool { backward, mirrored };
 

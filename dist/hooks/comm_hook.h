@@ -14,7 +14,7 @@ namespace brigade::dist {
 
 /// How the gradients of a bucket, or of a piece of it, are brought together: the seam for
 /// compression (PyTorch's DDP communication hooks, torch.distributed.algorithms.ddp_comm_hooks). A
-/// hook serves one DataParallel at a time, because it may remember something about each bucket.
+/// hook serves one GradAverager at a time, because it may remember something about each bucket.
 class CommHook {
  public:
   virtual ~CommHook() = default;
@@ -45,7 +45,7 @@ class CommHook {
   std::atomic<bool> used_ = false;  // ranks may be threads
 };
 
-/// A DataParallel's hold on its hook.
+/// A GradAverager's hold on its hook.
 class HookUse {
  public:
   explicit HookUse(CommHook& hook) : hook_(hook) {

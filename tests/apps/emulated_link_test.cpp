@@ -52,7 +52,7 @@ double hidden_fraction(dist::SyncMode mode) {
       model.append(std::make_unique<SlowBackward>());
     }
     const auto loss = make_loss("mse");
-    dist::DataParallel data_parallel(model.parameters(), comm,
+    dist::GradAverager data_parallel(model.parameters(), comm,
                                      {.mode = mode, .bucket_bytes = kLayerBytes});
     optim::SGD optimizer(data_parallel.parameters(), {.lr = 0.01});
     data::DistributedSampler sampler(64, {4, 1, comm.size(), comm.rank()}, 3, true);

@@ -10,7 +10,7 @@
 #include "autograd/variable.h"
 #include "dist/comm/communicator.h"
 #include "dist/ddp/bucket_plan.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "nn/sequential.h"
 #include "tests/support/idle_communicator.h"
 
@@ -59,19 +59,19 @@ class NarrowNetwork {
   autograd::Replay replay_;
 };
 
-/// `count` parameters of 64 bytes, wrapped in a DataParallel of mode overlap over a
+/// `count` parameters of 64 bytes, wrapped in a GradAverager of mode overlap over a
 /// test::IdleCommunicator.
 class WrappedParameters {
  public:
   explicit WrappedParameters(std::size_t count);
-  /// Tells the DataParallel what the engine would tell it in one backward.
+  /// Tells the GradAverager what the engine would tell it in one backward.
   void report_all();
   std::size_t buckets() const { return data_parallel_.buckets().size(); }
 
  private:
   std::vector<autograd::Variable> parameters_;
   test::IdleCommunicator comm_;
-  dist::DataParallel data_parallel_;
+  dist::GradAverager data_parallel_;
 };
 
 /// Of `count` parameters, in buckets of about 400: as many buckets as a model of that many tensors

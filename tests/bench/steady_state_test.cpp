@@ -17,7 +17,7 @@
 #include "core/error.h"
 #include "core/runtime/context.h"
 #include "dist/comm/single_process.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/support/small_model.h"
@@ -79,7 +79,7 @@ enum class Step {
   dynamic,          // the graph is built again in every step
   replayed,         // recorded, forward and backward
   wholly_replayed,  // recorded with the optimizer's step
-  fused_update      // backward makes the update; without DataParallel, as it is for one rank
+  fused_update      // backward makes the update; without GradAverager, as it is for one rank
 };
 
 struct Options {
@@ -104,7 +104,7 @@ class Training {
     const std::vector<autograd::Variable> parameters = model_->parameters();
     const bool fused = options.step == Step::fused_update;
     if (!fused) {
-      parallel_ = std::make_unique<dist::DataParallel>(
+      parallel_ = std::make_unique<dist::GradAverager>(
           parameters, options.comm,
           dist::DataParallelOptions{.bucket_bytes = options.bucket_bytes});
     }
@@ -163,7 +163,7 @@ class Training {
   Options options_;
   std::unique_ptr<nn::Sequential> model_;
   std::optional<autograd::Replay> replay_;
-  std::unique_ptr<dist::DataParallel> parallel_;
+  std::unique_ptr<dist::GradAverager> parallel_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   Tensor x_, target_, labels_;
 };

@@ -14,7 +14,7 @@
 #include "core/ops.h"
 #include "core/random.h"
 #include "dist/algorithms/ordered_all_reduce.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "dist/hooks/half_hook.h"
 #include "dist/hooks/power_sgd.h"
 #include "dist/hooks/top_k.h"
@@ -114,13 +114,13 @@ struct Together {
 std::vector<double> train_together(dist::Communicator& comm, Device device, const Together& how) {
   // The others begin with other weights and must get rank 0's.
   nn::Sequential model = make_mlp(device, static_cast<std::uint64_t>(3 + comm.rank()));
-  dist::DataParallel parallel(model.parameters(), comm,
+  dist::GradAverager parallel(model.parameters(), comm,
                               {.mode = how.mode,
                                .bucket_bytes = std::size_t{40} << 10U,
                                .init_sync = dist::InitSync::broadcast,
                                .hook = how.hook});
   optim::SGD optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
-  std::optional<dist::DataParallel::InFlightScope> in_flight;
+  std::optional<dist::GradAverager::InFlightScope> in_flight;
   if (how.in_flight) {
     in_flight.emplace(parallel.update_in_flight(
         {.begin_step = [&] { optimizer.begin_step(); },

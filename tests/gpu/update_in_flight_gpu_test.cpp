@@ -9,7 +9,7 @@
 #include "autograd/functions/mse_loss.h"
 #include "autograd/replay.h"
 #include "dist/comm/single_process.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "dist/overlap/bucket_optimizer.h"
 #include "nn/loss.h"
 #include "optim/adam.h"
@@ -32,9 +32,9 @@ class UpdateInFlightOnGpu : public GpuTest {
     constexpr std::int64_t kRows = 2048;
     const auto model = test::make_mlp({kWidth, kWidth, kWidth, kWidth}, 1, kGpu);
     SingleProcessCommunicator comm(kGpu);
-    DataParallel data_parallel(model->parameters(), comm, {.bucket_bytes = 1024});
+    GradAverager data_parallel(model->parameters(), comm, {.bucket_bytes = 1024});
     Optimizer optimizer(data_parallel.parameters(), options);
-    std::optional<DataParallel::InFlightScope> in_flight;
+    std::optional<GradAverager::InFlightScope> in_flight;
     if (deadline) {
       in_flight.emplace(data_parallel.update_in_flight(
           {.begin_step = [&] { optimizer.begin_step(); },
@@ -92,7 +92,7 @@ constexpr const char* kRefused =
 TEST_F(UpdateInFlightOnGpu, ABackwardThatFailsInsideACollectiveRefusesTheNextOne) {
   const auto model = test::make_mlp({4, 4}, 1, kGpu);
   SingleProcessCommunicator comm(kGpu);
-  const DataParallel data_parallel(model->parameters(), comm,
+  const GradAverager data_parallel(model->parameters(), comm,
                                    {.hook = std::make_shared<FailsHalfway>()});
   const auto backward = [&] {
     const autograd::Variable x(test::data_rows(0, 2, 4, 2, kGpu));
@@ -122,7 +122,7 @@ struct ReplayingRank {
   Tensor x = test::data_rows(0, 2, 4, 2, kGpu);
   Tensor target = test::data_rows(0, 2, 4, 3, kGpu);
   SingleProcessCommunicator comm{kGpu};
-  DataParallel data_parallel;
+  GradAverager data_parallel;
   autograd::Replay replay{model->parameters(), kGpu};
 };
 

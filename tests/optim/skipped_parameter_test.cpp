@@ -33,7 +33,7 @@ class SkippedParameter : public testing::Test {
     }
   }
 
-  /// As DataParallel leaves a parameter that no rank has used.
+  /// As GradAverager leaves a parameter that no rank has used.
   void leave_unused(std::size_t i) const {
     parameters[i].grad_state()->filled = false;
     parameters[i].grad_state()->unused = true;

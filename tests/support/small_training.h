@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 
 namespace brigade::test {
 
@@ -14,7 +14,7 @@ struct TrainingRun {
   std::size_t bucket_bytes = 256;
   int steps = 6;
   Device device = kCpu;
-  /// One per DataParallel: pass a new one to every call.
+  /// One per GradAverager: pass a new one to every call.
   std::shared_ptr<dist::CommHook> hook = std::make_shared<dist::PlainAllReduce>();
 };
 

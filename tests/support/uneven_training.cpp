@@ -72,7 +72,7 @@ std::int64_t steps_of_shard(int ranks, int rank) {
 
 std::vector<float> train_on_uneven_shards(dist::Communicator& comm, const UnevenRun& run) {
   const auto model = model_of_all();
-  dist::DataParallel parallel(model->parameters(), comm,
+  dist::GradAverager parallel(model->parameters(), comm,
                               {.mode = run.mode, .bucket_bytes = 256, .unused = run.unused});
   optim::SGD optimizer(parallel.parameters(), kSgd);
   dist::Join join(comm);

@@ -9,7 +9,7 @@
 #include "apps/labs/common.h"
 #include "autograd/engine.h"
 #include "autograd/hooks.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "optim/sgd.h"
 
 namespace brigade::labs {
@@ -105,7 +105,7 @@ void compare(dist::Communicator& comm, Recorder& trace) {
   check_weights(model->parameters(), comm, comm.size());
 
   const auto same_model = make_model();  // the library divides by N itself: grad_scale, variable.h
-  const dist::DataParallel parallel(same_model->parameters(), comm, {.bucket_bytes = kCapBytes});
+  const dist::GradAverager parallel(same_model->parameters(), comm, {.bucket_bytes = kCapBytes});
   const std::uint64_t theirs = train(*same_model, comm, 1.0, trace);
   say(comm, "collectives per step: {} here, {} in dist::DataParallel", ours, theirs);
   expect(ours == theirs, "expected as many collectives as dist::DataParallel");

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "core/ops.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "tests/support/small_model.h"
 #include "tests/support/thread_world.h"
 
@@ -74,7 +74,7 @@ TEST(EmulatedLink, IsPartOfTheDescription) {
 /// One backward of a model with six parameters over a link that is all latency: 10 ms a collective.
 double backward_ms(Communicator& comm, SyncMode mode) {
   const auto model = test::make_mlp({2, 3, 4, 2});
-  DataParallel parallel(model->parameters(), comm, {.mode = mode});
+  GradAverager parallel(model->parameters(), comm, {.mode = mode});
   comm.barrier();
   const auto begin = Clock::now();
   test::backward_once(*model, 2, 2);

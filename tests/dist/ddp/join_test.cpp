@@ -5,7 +5,7 @@
 #include <set>
 
 #include "dist/comm/single_process.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/slopes.h"
 #include "tests/support/small_training.h"
@@ -121,7 +121,7 @@ class MirrorTest : public testing::TestWithParam<std::tuple<SyncMode, UnusedPoli
 TEST_P(MirrorTest, ContributesZerosAndReceivesTheAverage) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(3);
-    DataParallel parallel(p, comm, options());
+    GradAverager parallel(p, comm, options());
     if (comm.rank() == 0) {
       backward_of({{p[0], 2}, {p[1], 4}, {p[2], 8}});
     } else {
@@ -139,7 +139,7 @@ TEST_P(MirrorTest, ContributesZerosAndReceivesTheAverage) {
 TEST_P(MirrorTest, ContributesWhatNoSyncHasAccumulated) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(1);
-    DataParallel parallel(p, comm, options());
+    GradAverager parallel(p, comm, options());
     {
       const auto scope = parallel.no_sync();
       backward_of({{p[0], comm.rank() == 0 ? 10.0 : 20.0}});
@@ -159,7 +159,7 @@ TEST_P(MirrorTest, ContributesWhatNoSyncHasAccumulated) {
 TEST_P(MirrorTest, KeepsAnAverageAccumulatedUpon) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(1);
-    DataParallel parallel(p, comm, options());
+    GradAverager parallel(p, comm, options());
     backward_of({{p[0], comm.rank() == 0 ? 2.0 : 10.0}});
     if (comm.rank() == 0) {
       backward_of({{p[0], 4}});

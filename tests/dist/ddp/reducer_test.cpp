@@ -4,8 +4,8 @@
 
 #include "core/ops.h"
 #include "dist/comm/single_process.h"
-#include "dist/ddp/data_parallel.h"
 #include "dist/ddp/flat_sync.h"
+#include "dist/ddp/grad_averager.h"
 #include "tests/support/fake_communicator.h"
 #include "tests/support/small_model.h"
 #include "tests/support/thread_world.h"
@@ -155,7 +155,7 @@ TEST(SplitBuckets, HavePiecesAsLargeAsDataParallelIsTold) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({16, 16});  // 1024 bytes of weight
   const auto pieces = [&](const DataParallelOptions& options) {
-    return DataParallel(model->parameters(), comm, options).buckets().back().pieces.size();
+    return GradAverager(model->parameters(), comm, options).buckets().back().pieces.size();
   };
   const BucketPlan plan{{1}, {0}};
   EXPECT_EQ(pieces({.bucket_bytes = 512, .plan = plan}), 1U);

@@ -7,7 +7,7 @@
 
 #include "autograd/functions/mse_loss.h"
 #include "dist/comm/single_process.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "optim/adam.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/small_model.h"
@@ -36,9 +36,9 @@ Outcome train(const Training& how, bool replays) {
   test::thread_world(3, [&](Communicator& comm) {
     const auto model = test::make_mlp({4, 16, 16, 3});
     const std::vector<autograd::Variable> parameters = model->parameters();
-    DataParallel data_parallel(parameters, comm, {.mode = how.mode, .bucket_bytes = 512});
+    GradAverager data_parallel(parameters, comm, {.mode = how.mode, .bucket_bytes = 512});
     optim::Adam optimizer(parameters, {});
-    std::optional<DataParallel::InFlightScope> in_flight;
+    std::optional<GradAverager::InFlightScope> in_flight;
     if (how.deadline) {
       in_flight.emplace(data_parallel.update_in_flight(
           {.begin_step = [&] { optimizer.begin_step(); },
@@ -130,7 +130,7 @@ TEST(ReplayOnThreeRanks, WaitsForUpdatesThatReachIntoTheNextForward) {
 TEST(Replay, DoesNotGoWithUnusedParametersThatAreToBeFound) {
   const auto model = test::make_mlp({4, 3});
   SingleProcessCommunicator comm(kCpu);
-  const DataParallel data_parallel(model->parameters(), comm, {.unused = UnusedPolicy::find});
+  const GradAverager data_parallel(model->parameters(), comm, {.unused = UnusedPolicy::find});
   autograd::Replay replay(model->parameters(), kCpu);
   const Tensor x = test::data_rows(0, 5, 4, 3);
   const auto step = [&] {
@@ -152,7 +152,7 @@ TEST(Replay, DoesNotGoWithUnusedParametersThatAreToBeFound) {
 TEST(Replay, RecordsAnewWhenUpdatesInFlightBeginAndEnd) {
   const auto model = test::make_mlp({4, 3});
   SingleProcessCommunicator comm(kCpu);
-  DataParallel data_parallel(model->parameters(), comm, {});
+  GradAverager data_parallel(model->parameters(), comm, {});
   autograd::Replay replay(model->parameters(), kCpu);
   const Tensor x = test::data_rows(0, 5, 4, 3);
   const Tensor target = test::data_rows(0, 5, 3, 9);

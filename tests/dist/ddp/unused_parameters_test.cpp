@@ -8,7 +8,7 @@
 #include "autograd/functions/linear.h"
 #include "autograd/functions/mse_loss.h"
 #include "dist/comm/single_process.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "optim/sgd.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/fake_communicator.h"
@@ -45,7 +45,7 @@ TEST(UnusedParameters, AreNamedInALaterBackwardToo) {
   for (const SyncMode mode : {SyncMode::naive, SyncMode::flat, SyncMode::overlap}) {
     SingleProcessCommunicator comm(kCpu);
     const auto p = numbers(2);
-    const DataParallel parallel(p, comm, {.mode = mode});
+    const GradAverager parallel(p, comm, {.mode = mode});
     backward_of({{p[0], 1}, {p[1], 1}});
     EXPECT_THAT([&] { backward_of({{p[0], 1}}); }, ThrowsMessage<Error>(HasSubstr("'b'")));
   }
@@ -56,7 +56,7 @@ TEST(UnusedParameters, LeaveAnOutputAloneThatLiesInTheirGradient) {
   const Tensor x = Tensor::from(std::vector<float>{1, 2, 3, 4}, {2, 2});
   const autograd::Variable used(x.clone(), true, "used");
   const autograd::Variable unused(x.clone(), true, "unused");
-  const DataParallel parallel({used, unused}, comm, finding(SyncMode::overlap));
+  const GradAverager parallel({used, unused}, comm, finding(SyncMode::overlap));
   const autograd::Variable y = autograd::linear(autograd::Variable(x), unused, {});
   EXPECT_EQ(y.data().bytes(), unused.grad_state()->grad.bytes());
   const autograd::Variable other = autograd::linear(autograd::Variable(x), used, {});
@@ -68,7 +68,7 @@ TEST(UnusedParameters, LeaveAnOutputAloneThatLiesInTheirGradient) {
 TEST_P(UnusedParametersTest, OneThatSomeRankUsesHasTheAverageOnAll) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(3);
-    const DataParallel parallel(p, comm, options());
+    const GradAverager parallel(p, comm, options());
     if (comm.rank() == 0) {
       backward_of({{p[0], 2}, {p[1], 8}, {p[2], 1}});
     } else {
@@ -83,7 +83,7 @@ TEST_P(UnusedParametersTest, OneThatSomeRankUsesHasTheAverageOnAll) {
 TEST_P(UnusedParametersTest, OneThatNoRankUsesHasNoGradientAndTheStepLeavesItAlone) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(3);
-    const DataParallel parallel(p, comm, options());
+    const GradAverager parallel(p, comm, options());
     optim::SGD optimizer(p, {.lr = 0.5, .momentum = 0.5, .weight_decay = 0.5});
     for (int step = 0; step < 2; ++step) {
       optimizer.zero_grad();
@@ -101,7 +101,7 @@ TEST_P(UnusedParametersTest, OneThatNoRankUsesKeepsAnEarlierGradientBitForBit) {
   // Three ranks: x · (1/3) summed three times is not x for every x.
   thread_world(3, [](Communicator& comm) {
     const auto p = numbers(20);
-    const DataParallel parallel(p, comm, options());
+    const GradAverager parallel(p, comm, options());
     const auto first = [&] {
       std::vector<test::Use> uses;
       for (std::size_t i = 0; i < p.size(); ++i) {
@@ -135,7 +135,7 @@ TEST_P(UnusedParametersTest, OneThatNoRankUsesKeepsAnEarlierGradientBitForBit) {
 TEST_P(UnusedParametersTest, AMicroBatchThatZeroGradHasThrownAwayDoesNot) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(3);
-    DataParallel parallel(p, comm, options());
+    GradAverager parallel(p, comm, options());
     optim::SGD optimizer(p, {.lr = 0.5});
     {
       const auto scope = parallel.no_sync();
@@ -153,7 +153,7 @@ TEST_P(UnusedParametersTest, AMicroBatchThatZeroGradHasThrownAwayDoesNot) {
 TEST_P(UnusedParametersTest, AMicroBatchInsideNoSyncCountsAsUse) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(3);
-    DataParallel parallel(p, comm, options());
+    GradAverager parallel(p, comm, options());
     {
       const auto scope = parallel.no_sync();
       if (comm.rank() == 0) {
@@ -181,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, UnusedParametersTest,
 TEST(UnusedParameters, MayChangeFromStepToStepWithFind) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(2);
-    const DataParallel parallel(p, comm, finding(SyncMode::overlap));
+    const GradAverager parallel(p, comm, finding(SyncMode::overlap));
     optim::SGD optimizer(p, {.lr = 1});
     for (std::size_t step = 0; step < 4; ++step) {
       optimizer.zero_grad();
@@ -196,7 +196,7 @@ TEST(UnusedParameters, MayChangeFromStepToStepWithFind) {
 TEST(UnusedParameters, OneUsedInALaterBackwardOfTheStepIsUpdated) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(2);
-    const DataParallel parallel(p, comm, finding(SyncMode::overlap));
+    const GradAverager parallel(p, comm, finding(SyncMode::overlap));
     optim::SGD optimizer(p, {.lr = 1});
     backward_of({{p[0], 2}});
     backward_of({{p[1], 2}});
@@ -210,7 +210,7 @@ TEST(UnusedParameters, OneUsedInALaterBackwardOfTheStepIsUpdated) {
 TEST(UnusedParameters, AnAverageThatOneRankAddsToStaysTheAverage) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(2);
-    const DataParallel parallel(p, comm, finding(SyncMode::overlap));
+    const GradAverager parallel(p, comm, finding(SyncMode::overlap));
     backward_of({{p[0], 1}, {p[1], comm.rank() == 0 ? 2.0 : 6.0}});
     if (comm.rank() == 0) {
       backward_of({{p[0], 1}, {p[1], 8}});
@@ -226,7 +226,7 @@ TEST(UnusedParameters, HoldUpNoBucket) {
   const auto p = numbers(3);
   DataParallelOptions options = finding(SyncMode::overlap);
   options.plan = {{2}, {1}, {0}};
-  const DataParallel parallel(p, comm, options);
+  const GradAverager parallel(p, comm, options);
   std::uint64_t seen = 0;
   const autograd::HookHandle hook = p[0].add_hook([&](const Tensor&) {
     seen = comm.collectives();
@@ -240,7 +240,7 @@ TEST(UnusedParameters, CostOneCollectiveAndWithAStaticGraphOnlyTheFirstTime) {
   const auto collectives = [](UnusedPolicy policy) {
     test::FakeCommunicator comm(2);
     const auto p = numbers(3);
-    const DataParallel parallel(p, comm, finding(SyncMode::per_param, policy));
+    const GradAverager parallel(p, comm, finding(SyncMode::per_param, policy));
     std::vector<std::uint64_t> counts;
     for (int step = 0; step < 3; ++step) {
       const std::uint64_t before = comm.collectives();
@@ -256,7 +256,7 @@ TEST(UnusedParameters, CostOneCollectiveAndWithAStaticGraphOnlyTheFirstTime) {
 TEST(UnusedParameters, OfAStaticGraphMustStayTheSame) {
   test::FakeCommunicator comm(2);
   const auto p = numbers(3);
-  const DataParallel parallel(p, comm, finding(SyncMode::overlap, UnusedPolicy::find_once));
+  const GradAverager parallel(p, comm, finding(SyncMode::overlap, UnusedPolicy::find_once));
   backward_of({{p[0], 1}, {p[1], 1}});
   EXPECT_ERROR(backward_of({{p[0], 1}, {p[2], 1}}),
                "data parallel: static graph: on rank 0 the first synchronised backward used other "
@@ -267,7 +267,7 @@ TEST(UnusedParameters, OfAStaticGraphMustStayTheSame) {
 TEST(UnusedParameters, OfAStaticGraphAreNotShownByARankWithoutSamples) {
   test::FakeCommunicator comm(2);
   const auto p = numbers(1);
-  DataParallel parallel(p, comm, finding(SyncMode::overlap, UnusedPolicy::find_once));
+  GradAverager parallel(p, comm, finding(SyncMode::overlap, UnusedPolicy::find_once));
   EXPECT_THAT([&] { parallel.shadow_backward(); },
               ThrowsMessage<Error>(HasSubstr("rank 0 has no samples for it")));
   backward_of({{p[0], 1}});
@@ -280,14 +280,14 @@ TEST(UnusedParameters, AreNoneWhereAllAreFrozen) {
   for (const autograd::Variable& parameter : p) {
     parameter.set_requires_grad(false);
   }
-  DataParallel parallel(p, comm, finding(SyncMode::overlap));
+  GradAverager parallel(p, comm, finding(SyncMode::overlap));
   EXPECT_NO_THROW(parallel.shadow_backward());
 }
 
 TEST(UnusedParameters, RefuseToGoOnWhenTheBitmapWasLeftInFlight) {
   test::FakeCommunicator comm(2);
   const auto p = numbers(1);
-  const DataParallel parallel(p, comm, finding(SyncMode::naive));
+  const GradAverager parallel(p, comm, finding(SyncMode::naive));
   {
     const autograd::HookHandle failing =
         p[0].add_hook([](const Tensor&) -> Tensor { throw Error("hook failed"); });
@@ -303,7 +303,7 @@ TEST(UnusedParameters, RefuseToGoOnWhenTheBitmapWasLeftInFlight) {
 TEST(UnusedParameters, AreTreatedAlikeOnAllRanks) {
   thread_world(2, [](Communicator& comm) {
     const UnusedPolicy policy = comm.rank() == 0 ? UnusedPolicy::find : UnusedPolicy::refuse;
-    EXPECT_THAT([&] { DataParallel(numbers(1), comm, finding(SyncMode::overlap, policy)); },
+    EXPECT_THAT([&] { GradAverager(numbers(1), comm, finding(SyncMode::overlap, policy)); },
                 ThrowsMessage<VerificationError>(HasSubstr(
                     "rank 0 has 'unused parameters: find', rank 1 has 'unused parameters: "
                     "refuse'")));

@@ -11,7 +11,7 @@
 #include "autograd/functions/linear.h"
 #include "autograd/functions/mse_loss.h"
 #include "core/ops.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "nn/loss.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
@@ -49,13 +49,13 @@ std::vector<float> trained(const Training& how) {
   test::thread_world(2, [&](Communicator& comm) {
     comm.emulate_link({.alpha_us = 200, .gbps = 0.01});  // slow enough to reach into the next step
     const auto model = test::make_mlp({8, 24, 24, 4});
-    DataParallel data_parallel(model->parameters(), comm,
+    GradAverager data_parallel(model->parameters(), comm,
                                {.mode = how.mode,
                                 .bucket_bytes = 1024,
                                 .split_tensors = true,
                                 .rebuild_buckets = how.rebuild});
     const auto optimizer = make_optimizer(how.adam, data_parallel.parameters());
-    std::optional<DataParallel::InFlightScope> in_flight;
+    std::optional<GradAverager::InFlightScope> in_flight;
     if (how.stepping != Stepping::after_backward) {
       in_flight.emplace(data_parallel.update_in_flight(
           {.begin_step = [&] { optimizer->begin_step(); },
@@ -74,7 +74,7 @@ std::vector<float> trained(const Training& how) {
         }
         const Tensor target = Tensor::zeros({6, 4});
         const auto scope = micro + 1 < how.accum ? std::optional(data_parallel.no_sync())
-                                                 : std::optional<DataParallel::NoSyncScope>();
+                                                 : std::optional<GradAverager::NoSyncScope>();
         const autograd::Variable value =
             nn::mse_loss(model->forward(autograd::Variable(x)), target);
         autograd::backward(value);
@@ -175,7 +175,7 @@ TEST(UpdateInFlight, GoesOnWhenBucketsAreRebuiltWhileTheirOrderIsWatched) {
       parameters.emplace_back(Tensor::zeros({width, 1}), true,
                               concat(parameters.size(), ".weight"));
     }
-    DataParallel data_parallel(parameters, comm, {.bucket_bytes = 256});
+    GradAverager data_parallel(parameters, comm, {.bucket_bytes = 256});
     const std::size_t buckets = data_parallel.buckets().size();
     optim::SGD optimizer(parameters, {.lr = 0.1});
     const auto scope = data_parallel.update_in_flight(
@@ -206,7 +206,7 @@ TEST(UpdateInFlight, GoesOnWhenBucketsAreRebuiltWhileTheirOrderIsWatched) {
 TEST(UpdateInFlight, IsRefusedWhereThereAreNoBuckets) {
   test::thread_world(1, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});
-    DataParallel data_parallel(model->parameters(), comm, {.mode = SyncMode::naive});
+    GradAverager data_parallel(model->parameters(), comm, {.mode = SyncMode::naive});
     EXPECT_ERROR(static_cast<void>(data_parallel.update_in_flight({}, UpdateDeadline::next_read)),
                  "data parallel: naive synchronisation has no buckets to update one by one; use "
                  "another mode");
@@ -216,7 +216,7 @@ TEST(UpdateInFlight, IsRefusedWhereThereAreNoBuckets) {
 TEST(UpdateInFlight, IsRefusedWithUnusedParameters) {
   test::thread_world(1, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});
-    DataParallel data_parallel(model->parameters(), comm, {.unused = UnusedPolicy::find});
+    GradAverager data_parallel(model->parameters(), comm, {.unused = UnusedPolicy::find});
     EXPECT_ERROR(static_cast<void>(data_parallel.update_in_flight({}, UpdateDeadline::next_read)),
                  "data parallel: which parameters are unused is known only when backward is over, "
                  "too late for updates in flight; use one or the other");
@@ -226,7 +226,7 @@ TEST(UpdateInFlight, IsRefusedWithUnusedParameters) {
 TEST(UpdateInBackward, IsForOneRank) {
   test::thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({3, 2});
-    DataParallel data_parallel(model->parameters(), comm, {});
+    GradAverager data_parallel(model->parameters(), comm, {});
     optim::SGD optimizer(model->parameters(), {.lr = 0.1});
     optimizer.update_in_backward();
     EXPECT_THAT([&] { test::backward_once(*model, 3, 2); },

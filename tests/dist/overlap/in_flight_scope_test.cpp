@@ -1,4 +1,4 @@
-// DataParallel::update_in_flight from its beginning to its end.
+// GradAverager::update_in_flight from its beginning to its end.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -6,7 +6,7 @@
 #include <memory>
 #include <thread>
 
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "optim/clip_grad.h"
 #include "optim/sgd.h"
 #include "tests/support/expect_error.h"
@@ -28,7 +28,7 @@ class SlowUpdates {
     comm.emulate_link({.alpha_us = 10'000, .gbps = 1});  // a collective takes 20 ms
   }
 
-  DataParallel::InFlightScope in_flight() {
+  GradAverager::InFlightScope in_flight() {
     return data_parallel.update_in_flight(
         {.begin_step = [] {}, .update = [this](const Bucket&) { return [this] { update(); }; }},
         UpdateDeadline::next_read);
@@ -47,7 +47,7 @@ class SlowUpdates {
   std::unique_ptr<nn::Sequential> model_ = test::make_mlp({6, 16, 16, 4});
 
  public:
-  DataParallel data_parallel;
+  GradAverager data_parallel;
   std::atomic<std::size_t> updates = 0;
   std::atomic<bool> fails = false;
 };
@@ -81,7 +81,7 @@ TEST(InFlightScope, HasNoStepAndNoClippingBesideIt) {
       "may have been used already";
   test::thread_world(2, [&](Communicator& comm) {
     const auto model = test::make_mlp({6, 4});
-    DataParallel data_parallel(model->parameters(), comm, {});
+    GradAverager data_parallel(model->parameters(), comm, {});
     optim::SGD optimizer(model->parameters(), {.lr = 0.1});
     {
       const auto scope = data_parallel.update_in_flight(

@@ -14,7 +14,7 @@ constexpr int kMicroBatches = 4;
 /// Called before every backward of a step but the first: `grad` holds the synchronised sum of the
 /// micro-batches so far, and backward is going to add to it. Shrunk to 1/N it comes out of the next
 /// sum over N ranks as it was. The factor is the beta of backward's GEMM, so it costs nothing;
-/// dist/ddp/data_parallel.cpp does the same.
+/// dist/ddp/grad_averager.cpp does the same.
 void prepare(const std::vector<Variable>& parameters, const dist::Communicator& comm) {
   for (const Variable& parameter : parameters) {
     parameter.grad_state()->carry = 1.0 / comm.size();

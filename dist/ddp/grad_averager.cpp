@@ -1,4 +1,4 @@
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 
 #include <algorithm>
 #include <array>
@@ -26,7 +26,7 @@ MakeBuffer memory_of(Communicator& comm) {
 
 }  // namespace
 
-DataParallel::DataParallel(std::vector<autograd::Variable> parameters, Communicator& comm,
+GradAverager::GradAverager(std::vector<autograd::Variable> parameters, Communicator& comm,
                            const DataParallelOptions& options)
     : parameters_(autograd::trainable(parameters)),
       comm_(comm),
@@ -60,14 +60,14 @@ DataParallel::DataParallel(std::vector<autograd::Variable> parameters, Communica
   }
 }
 
-DataParallel::~DataParallel() {
+GradAverager::~GradAverager() {
   for (const autograd::Variable& parameter : parameters_) {
     parameter.grad_state()->grad_scale = 1.0;
     parameter.grad_state()->carry = 1.0;
   }
 }
 
-void DataParallel::lay_out(const BucketPlan& plan) {
+void GradAverager::lay_out(const BucketPlan& plan) {
   refusal_ =
       "moving the parameters into new buckets has failed, and where they are now the ranks cannot "
       "know";
@@ -81,7 +81,7 @@ void DataParallel::lay_out(const BucketPlan& plan) {
   refusal_ = nullptr;
 }
 
-void DataParallel::send_in_bucket_order() {
+void GradAverager::send_in_bucket_order() {
   std::vector<std::size_t> pieces;
   for (const Bucket& bucket : buckets_) {
     pieces.push_back(bucket.pieces.size());
@@ -89,13 +89,13 @@ void DataParallel::send_in_bucket_order() {
   order_ = in_bucket_order(pieces);
 }
 
-void DataParallel::connect() {
+void GradAverager::connect() {
   ++connections_;
   sync_ =
       make_grad_sync(options_.mode, {parameters_, buckets_, comm_, *options_.hook, *sink_, order_});
 }
 
-DataParallel::InFlightScope DataParallel::update_in_flight(BucketOptimizer optimizer,
+GradAverager::InFlightScope GradAverager::update_in_flight(BucketOptimizer optimizer,
                                                            UpdateDeadline deadline) {
   BRIGADE_CHECK(options_.mode != SyncMode::naive,
                 "data parallel: naive synchronisation has no buckets to update one by one; use "
@@ -119,7 +119,7 @@ DataParallel::InFlightScope DataParallel::update_in_flight(BucketOptimizer optim
   return InFlightScope(*this);
 }
 
-void DataParallel::end_updates_in_flight() {
+void GradAverager::end_updates_in_flight() {
   if (updates_ == nullptr) {  // there are no parameters
     return;
   }
@@ -134,20 +134,20 @@ void DataParallel::end_updates_in_flight() {
   connect();
 }
 
-std::vector<UpdateRecord> DataParallel::take_updates() {
+std::vector<UpdateRecord> GradAverager::take_updates() {
   return updates_ != nullptr ? updates_->take_records() : std::vector<UpdateRecord>();
 }
 
-void DataParallel::verify_parameters_equal() const {
+void GradAverager::verify_parameters_equal() const {
   check_same_values(parameters_, comm_, Replicas::trained);
   check_same_values(frozen_, comm_, Replicas::trained);
 }
 
-void DataParallel::on_backward_begin() {
+void GradAverager::on_backward_begin() {
   begin(UnusedParameters::Pass::backward);
 }
 
-void DataParallel::note_lost_updates() noexcept {
+void GradAverager::note_lost_updates() noexcept {
   if (updates_ != nullptr && !updates_->all_made() && refusal_ == nullptr) {
     refuse(
         "updates in flight have failed or were dropped, so the ranks no longer hold the same "
@@ -156,18 +156,18 @@ void DataParallel::note_lost_updates() noexcept {
 }
 
 /// Collectives that nobody waits for may still write to the gradients.
-void DataParallel::refuse(const char* why) noexcept {
+void GradAverager::refuse(const char* why) noexcept {
   refusal_ = why;
   for (const autograd::Variable& parameter : parameters_) {
     parameter.grad_state()->loan.close();
   }
 }
 
-void DataParallel::check_not_refused() const {
+void GradAverager::check_not_refused() const {
   BRIGADE_CHECK(refusal_ == nullptr, "data parallel: ", refusal_, "; end the job");
 }
 
-void DataParallel::begin(UnusedParameters::Pass pass) {
+void GradAverager::begin(UnusedParameters::Pass pass) {
   note_lost_updates();
   check_not_refused();
   check_frozen();
@@ -202,7 +202,7 @@ void DataParallel::begin(UnusedParameters::Pass pass) {
 /// In the first backward that synchronises all ranks hear which rank misses which parameter, before
 /// any waits for it. Later ones do not stop for that: a rank whose model has changed since tells it
 /// alone, at the end of its backward (check_all_arrived), and the others end with the job.
-void DataParallel::check_all_reached(UnusedParameters::Pass pass) {
+void GradAverager::check_all_reached(UnusedParameters::Pass pass) {
   std::vector<bool> reached;
   for (const autograd::Variable& parameter : parameters_) {
     reached.push_back(parameter.grad_state()->reached);
@@ -224,7 +224,7 @@ void DataParallel::check_all_reached(UnusedParameters::Pass pass) {
 
 /// The slots were dealt at construction: a parameter frozen since would leave its bucket waiting,
 /// and one that trains since would train on each rank by itself.
-void DataParallel::check_frozen() const {
+void GradAverager::check_frozen() const {
   for (const autograd::Variable& parameter : parameters_) {
     BRIGADE_CHECK(parameter.requires_grad(), "data parallel: parameter '", parameter.name(),
                   "' was frozen after DataParallel was made; freeze it before, or make a new "
@@ -237,7 +237,7 @@ void DataParallel::check_frozen() const {
   }
 }
 
-void DataParallel::on_grad_ready(std::size_t index) {
+void GradAverager::on_grad_ready(std::size_t index) {
   if (syncing_) {
     rebuilder_.note(index);
   }
@@ -245,7 +245,7 @@ void DataParallel::on_grad_ready(std::size_t index) {
 }
 
 /// Also for what this backward does not reach: ready, but at no time that rebuilder_ should note.
-void DataParallel::report(std::size_t index) {
+void GradAverager::report(std::size_t index) {
   // True again only when the sum has been ordered before the optimizer, in on_backward_end: an
   // optimizer step after a backward that failed in between is refused.
   parameters_[index].grad_state()->synchronized = false;
@@ -254,13 +254,13 @@ void DataParallel::report(std::size_t index) {
   }
 }
 
-void DataParallel::on_node_end() {
+void GradAverager::on_node_end() {
   if (syncing_) {
     sync_->on_node_end();
   }
 }
 
-void DataParallel::on_backward_end() {
+void GradAverager::on_backward_end() {
   if (syncing_) {
     sync_->on_backward_end();
     collectives_before_.reset();
@@ -278,7 +278,7 @@ void DataParallel::on_backward_end() {
 
 // At the end of the backward that was watched, and not before the next one: whoever holds the plan
 // next (optimizer, time line, reader of buckets()) already sees the final one.
-void DataParallel::rebuild_buckets() {
+void GradAverager::rebuild_buckets() {
   if (parameters_.empty()) {
     return;
   }
@@ -301,7 +301,7 @@ void DataParallel::rebuild_buckets() {
 // With a collective in flight the ranks' collectives no longer match. A rank that had started none
 // cannot know whether others have: who goes on after an error must make sure that all have failed
 // alike.
-void DataParallel::on_backward_abort() noexcept {
+void GradAverager::on_backward_abort() noexcept {
   if (collectives_before_ && comm_.collectives() != collectives_before_) {
     refuse(
         "an earlier backward failed with an all-reduce in flight, so the ranks no longer execute "
@@ -317,7 +317,7 @@ void DataParallel::on_backward_abort() noexcept {
 
 // A backward without a graph. To the GradSync it looks like any other, so all modes can be
 // mirrored.
-void DataParallel::shadow_backward() {
+void GradAverager::shadow_backward() {
   if (no_sync_depth_ > 0) {
     return;
   }

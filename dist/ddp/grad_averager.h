@@ -33,15 +33,15 @@ namespace brigade::dist {
 /// The end of the first synchronised backward may move them once more (rebuild_buckets): while a
 /// new bucket is filled, the old ones whose parameters it takes exist as well. The optimizer may be
 /// made before or after; it follows parameters that move.
-class DataParallel final : public autograd::GradListener {
+class GradAverager final : public autograd::GradListener {
  public:
   /// `parameters` in registration order, the same on every rank. Collective over `comm`, which must
   /// outlive this.
-  DataParallel(std::vector<autograd::Variable> parameters, Communicator& comm,
+  GradAverager(std::vector<autograd::Variable> parameters, Communicator& comm,
                const DataParallelOptions& options);
-  ~DataParallel() override;
-  DataParallel(const DataParallel&) = delete;
-  DataParallel& operator=(const DataParallel&) = delete;
+  ~GradAverager() override;
+  GradAverager(const GradAverager&) = delete;
+  GradAverager& operator=(const GradAverager&) = delete;
 
   /// Backwards that start while the scope lives only accumulate locally; the first one after it
   /// reduces everything accumulated. Decided when backward starts, nestable, restored on
@@ -77,9 +77,9 @@ class DataParallel final : public autograd::GradListener {
     }
 
    private:
-    friend class DataParallel;
-    explicit InFlightScope(DataParallel& of) : of_(&of) {}
-    DataParallel* of_;
+    friend class GradAverager;
+    explicit InFlightScope(GradAverager& of) : of_(&of) {}
+    GradAverager* of_;
   };
 
   /// While the scope lives, `optimizer` updates each bucket as soon as its gradients are there, and

@@ -1,4 +1,4 @@
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 
 #include <gmock/gmock.h>
 
@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(
                     run.accum > 1 ? (run.no_sync ? "_no_sync" : "_accum") : "");
     });
 
-TEST(DataParallel, AllModesGiveTheSameBitsOnThreads) {
+TEST(GradAverager, AllModesGiveTheSameBitsOnThreads) {
   thread_world(3, [](Communicator& comm) {
     const std::vector<float> expected = train(comm, {.mode = SyncMode::naive});
     for (const SyncMode mode : {SyncMode::flat, SyncMode::per_param, SyncMode::overlap}) {
@@ -67,7 +67,7 @@ TEST(DataParallel, AllModesGiveTheSameBitsOnThreads) {
   });
 }
 
-TEST(DataParallel, NoSyncUsesAQuarterOfTheCollectivesAtFourMicroBatches) {
+TEST(GradAverager, NoSyncUsesAQuarterOfTheCollectivesAtFourMicroBatches) {
   constexpr std::size_t kCap = 600;  // 3 buckets, before and after they are rebuilt
   thread_world(2, [](Communicator& comm) {
     std::uint64_t without = 0;
@@ -84,10 +84,10 @@ TEST(DataParallel, NoSyncUsesAQuarterOfTheCollectivesAtFourMicroBatches) {
   });
 }
 
-TEST(DataParallel, ScopesNestAndTheOuterOneCounts) {
+TEST(GradAverager, ScopesNestAndTheOuterOneCounts) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});
-    DataParallel parallel(model->parameters(), comm, {});
+    GradAverager parallel(model->parameters(), comm, {});
     const auto run = [&] { test::backward_once(*model, 2, 2); };
     {
       const auto outer = parallel.no_sync();
@@ -100,10 +100,10 @@ TEST(DataParallel, ScopesNestAndTheOuterOneCounts) {
   });
 }
 
-TEST(DataParallel, RefusesAnOptimizerStepOnGradientsThatNeverMet) {
+TEST(GradAverager, RefusesAnOptimizerStepOnGradientsThatNeverMet) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});
-    DataParallel parallel(model->parameters(), comm, {});
+    GradAverager parallel(model->parameters(), comm, {});
     optim::SGD optimizer(model->parameters(), {.lr = 0.1});
     const auto local = parallel.no_sync();
     test::backward_once(*model, 2, 2);
@@ -112,7 +112,7 @@ TEST(DataParallel, RefusesAnOptimizerStepOnGradientsThatNeverMet) {
   });
 }
 
-TEST(DataParallel, NamesRankParameterAndDifferenceWhenInitialValuesDiffer) {
+TEST(GradAverager, NamesRankParameterAndDifferenceWhenInitialValuesDiffer) {
   thread_world(3, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});
     if (comm.rank() == 2) {
@@ -122,50 +122,50 @@ TEST(DataParallel, NamesRankParameterAndDifferenceWhenInitialValuesDiffer) {
       Tensor bias = model->parameters()[1].data();
       ops::fill(0.5, bias);
     }
-    EXPECT_THAT([&] { DataParallel(model->parameters(), comm, {}); },
+    EXPECT_THAT([&] { GradAverager(model->parameters(), comm, {}); },
                 ThrowsMessage<VerificationError>(HasSubstr(
                     "parameter '0.bias' of rank 2 differs from rank 0's: largest difference 0.5")));
   });
 }
 
-TEST(DataParallel, BroadcastMakesRankZeroWin) {
+TEST(GradAverager, BroadcastMakesRankZeroWin) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2}, /*seed=*/static_cast<std::uint64_t>(comm.rank() + 1));
-    const DataParallel parallel(model->parameters(), comm, {.init_sync = InitSync::broadcast});
+    const GradAverager parallel(model->parameters(), comm, {.init_sync = InitSync::broadcast});
     EXPECT_EQ(model->parameters()[0].data().to_vector<float>(),
               test::make_mlp({2, 2}, 1)->parameters()[0].data().to_vector<float>());
   });
 }
 
-TEST(DataParallel, RefusesRanksWithDifferentModes) {
+TEST(GradAverager, RefusesRanksWithDifferentModes) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});
     const SyncMode mode = comm.rank() == 0 ? SyncMode::naive : SyncMode::overlap;
-    EXPECT_THAT([&] { DataParallel(model->parameters(), comm, {.mode = mode}); },
+    EXPECT_THAT([&] { GradAverager(model->parameters(), comm, {.mode = mode}); },
                 ThrowsMessage<VerificationError>(HasSubstr("rank 0 has 'mode naive")));
   });
 }
 
-TEST(DataParallel, RefusesRanksWithDifferentBuckets) {
+TEST(GradAverager, RefusesRanksWithDifferentBuckets) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});
     const BucketPlan plan = comm.rank() == 0 ? BucketPlan{{1, 0}} : BucketPlan{{0, 1}};
-    EXPECT_THAT([&] { DataParallel(model->parameters(), comm, {.plan = plan}); },
+    EXPECT_THAT([&] { GradAverager(model->parameters(), comm, {.plan = plan}); },
                 ThrowsMessage<VerificationError>(
                     HasSubstr("rank 0 has 'bucket 0: 0.bias', rank 1 has 'bucket 0: 0.weight'")));
     const BucketPlan cut = comm.rank() == 0 ? BucketPlan{{1, 0}} : BucketPlan{{1}, {0}};
-    EXPECT_THAT([&] { DataParallel(model->parameters(), comm, {.plan = cut}); },
+    EXPECT_THAT([&] { GradAverager(model->parameters(), comm, {.plan = cut}); },
                 ThrowsMessage<VerificationError>(
                     HasSubstr("rank 0 has 'bucket 0: 0.weight', rank 1 has 'bucket 1: 0.weight'")));
   });
 }
 
-TEST(DataParallel, RefusesRanksWithDifferentPolicies) {
+TEST(GradAverager, RefusesRanksWithDifferentPolicies) {
   const auto complaint = [](const DataParallelOptions& zero, const DataParallelOptions& one,
                             const std::string& text) {
     thread_world(2, [&](Communicator& comm) {
       const auto model = test::make_mlp({2, 2});
-      EXPECT_THAT([&] { DataParallel(model->parameters(), comm, comm.rank() == 0 ? zero : one); },
+      EXPECT_THAT([&] { GradAverager(model->parameters(), comm, comm.rank() == 0 ? zero : one); },
                   ThrowsMessage<VerificationError>(HasSubstr(text)));
     });
   };
@@ -179,23 +179,23 @@ TEST(DataParallel, RefusesRanksWithDifferentPolicies) {
   complaint({}, {.plan = {{0, 1}}}, "rank 1 has 'buckets never rebuilt'");
 }
 
-TEST(DataParallel, FollowsThePlanItIsGiven) {
+TEST(GradAverager, FollowsThePlanItIsGiven) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({2, 3, 2});
-  const DataParallel parallel(model->parameters(), comm, {.plan = {{3}, {1, 2}, {0}}});
+  const GradAverager parallel(model->parameters(), comm, {.plan = {{3}, {1, 2}, {0}}});
   ASSERT_EQ(parallel.buckets().size(), 3U);
   EXPECT_EQ(parallel.buckets()[1].members, (std::vector<std::size_t>{1, 2}));
   test::backward_once(*model, 2, 2);
   EXPECT_EQ(comm.collectives(), 3U);
 }
 
-TEST(DataParallel, KeepsDtypesApart) {
+TEST(GradAverager, KeepsDtypesApart) {
   thread_world(2, [](Communicator& comm) {
     const std::vector<autograd::Variable> parameters{
         autograd::Variable(Tensor::zeros({3}, DType::f32), true, "a"),
         autograd::Variable(Tensor::zeros({3}, DType::f64), true, "b"),
         autograd::Variable(Tensor::zeros({3}, DType::f32), true, "c")};
-    DataParallel parallel(parameters, comm, {});
+    GradAverager parallel(parameters, comm, {});
     ASSERT_EQ(parallel.buckets().size(), 2U);
     EXPECT_EQ(parallel.buckets()[0].grads.dtype(), DType::f64);
     EXPECT_EQ(parallel.buckets()[1].members, (std::vector<std::size_t>{2, 0}));
@@ -212,38 +212,38 @@ TEST(DataParallel, KeepsDtypesApart) {
   });
 }
 
-TEST(DataParallel, RefusesAPlanWithAParameterThatIsNotThere) {
+TEST(GradAverager, RefusesAPlanWithAParameterThatIsNotThere) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({2, 2});
   EXPECT_THAT(
       [&] {
-        DataParallel(model->parameters(), comm, {.plan = {{0, 1, 2}}});
+        GradAverager(model->parameters(), comm, {.plan = {{0, 1, 2}}});
       },
       ThrowsMessage<Error>(HasSubstr("bucket 0 has parameter number 2 of 2")));
 }
 
-TEST(DataParallel, RefusesRanksWithDifferentShapes) {
+TEST(GradAverager, RefusesRanksWithDifferentShapes) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, comm.rank() == 0 ? 2 : 3});
-    EXPECT_THAT([&] { DataParallel(model->parameters(), comm, {}); },
+    EXPECT_THAT([&] { GradAverager(model->parameters(), comm, {}); },
                 ThrowsMessage<VerificationError>(HasSubstr(
                     "rank 0 has '0.weight f32 [2, 2]', rank 1 has '0.weight f32 [3, 2]'")));
   });
 }
 
-TEST(DataParallel, NamesAParameterUnusedInBackwardInTheSameStep) {
+TEST(GradAverager, NamesAParameterUnusedInBackwardInTheSameStep) {
   thread_world(2, [](Communicator& comm) {
     const auto used = test::make_mlp({2, 2});
     const autograd::Variable unused(Tensor::zeros({3}), true, "never_used");
     std::vector<autograd::Variable> parameters = used->parameters();
     parameters.push_back(unused);
-    const DataParallel parallel(parameters, comm, {});
+    const GradAverager parallel(parameters, comm, {});
     EXPECT_THAT([&] { test::backward_once(*used, 2, 2); },
                 ThrowsMessage<Error>(HasSubstr("'never_used'")));
   });
 }
 
-TEST(DataParallel, EveryRankNamesWhatOneRankMissesInTheFirstBackward) {
+TEST(GradAverager, EveryRankNamesWhatOneRankMissesInTheFirstBackward) {
   for (const SyncMode mode : {SyncMode::naive, SyncMode::flat, SyncMode::overlap}) {
     thread_world(3, [mode](Communicator& comm) {
       const auto model = test::make_mlp({2, 2, 2});
@@ -251,7 +251,7 @@ TEST(DataParallel, EveryRankNamesWhatOneRankMissesInTheFirstBackward) {
       if (comm.rank() == 1) {  // a copy that its model does not use
         parameters[2] = autograd::Variable(parameters[2].data().clone(), true, "2.weight");
       }
-      const DataParallel parallel(parameters, comm, {.mode = mode});
+      const GradAverager parallel(parameters, comm, {.mode = mode});
       EXPECT_THAT(
           [&] { test::backward_once(*model, 2, 2); },
           ThrowsMessage<Error>(HasSubstr("data parallel: 1 of 4 parameters got no gradient in this "
@@ -260,13 +260,13 @@ TEST(DataParallel, EveryRankNamesWhatOneRankMissesInTheFirstBackward) {
   }
 }
 
-TEST(DataParallel, RefusesAnOptimizerStepAfterABackwardThatFailed) {
+TEST(GradAverager, RefusesAnOptimizerStepAfterABackwardThatFailed) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({2, 2});
   std::vector<autograd::Variable> parameters = model->parameters();
   const autograd::Variable once(Tensor::zeros({}), true, "used_once");
   parameters.push_back(once);
-  const DataParallel parallel(parameters, comm, {});
+  const GradAverager parallel(parameters, comm, {});
   optim::SGD optimizer(model->parameters(), {.lr = 0.1});
   const autograd::Variable x(Tensor::zeros({4, 2}));
   autograd::backward(
@@ -277,14 +277,14 @@ TEST(DataParallel, RefusesAnOptimizerStepAfterABackwardThatFailed) {
               ThrowsMessage<Error>(HasSubstr("never synchronised over the ranks")));
 }
 
-TEST(DataParallel, AveragesAWeightThatIsUsedTwice) {
+TEST(GradAverager, AveragesAWeightThatIsUsedTwice) {
   const auto gradient = [](int ranks, bool first_without_sync) {
     std::vector<float> result;
     std::mutex mutex;
     test::thread_world(ranks, [&](Communicator& comm) {
       const autograd::Variable w(Tensor::from(std::vector<float>{0.5F, -1, 2, 0.25F}, {2, 2}), true,
                                  "w");
-      DataParallel parallel({w}, comm, {});
+      GradAverager parallel({w}, comm, {});
       const auto backward = [&] {
         const Tensor x = Tensor::from(std::vector<float>{1, 2, -3, 4}, {2, 2});
         const autograd::Variable hidden =
@@ -312,10 +312,10 @@ TEST(DataParallel, AveragesAWeightThatIsUsedTwice) {
   }
 }
 
-TEST(DataParallel, TakesTheMemoryOfGradientsFromTheCommunicator) {
+TEST(GradAverager, TakesTheMemoryOfGradientsFromTheCommunicator) {
   test::FakeCommunicator comm(2);
   const auto model = test::make_mlp({2, 3, 2});
-  const DataParallel parallel(model->parameters(), comm, {.bucket_bytes = 64});
+  const GradAverager parallel(model->parameters(), comm, {.bucket_bytes = 64});
   ASSERT_GT(parallel.buckets().size(), 1U);
   ASSERT_EQ(comm.buffers.size(), parallel.buckets().size());
   for (std::size_t i = 0; i < comm.buffers.size(); ++i) {
@@ -324,20 +324,20 @@ TEST(DataParallel, TakesTheMemoryOfGradientsFromTheCommunicator) {
   }
 }
 
-TEST(DataParallel, RefusesToWrapAParameterTwice) {
+TEST(GradAverager, RefusesToWrapAParameterTwice) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({2, 2});
-  const DataParallel first(model->parameters(), comm, {});
-  EXPECT_THAT([&] { DataParallel(model->parameters(), comm, {}); },
+  const GradAverager first(model->parameters(), comm, {});
+  EXPECT_THAT([&] { GradAverager(model->parameters(), comm, {}); },
               ThrowsMessage<Error>(HasSubstr("already wrapped")));
 }
 
-TEST(DataParallel, LeavesTheModelAsItWas) {
+TEST(GradAverager, LeavesTheModelAsItWas) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});
     test::backward_once(*model, 2, 2);
     const std::vector<float> alone = model->parameters()[0].grad().to_vector<float>();
-    { const DataParallel wrapped(model->parameters(), comm, {}); }
+    { const GradAverager wrapped(model->parameters(), comm, {}); }
     model->parameters()[0].zero_grad();
     test::backward_once(*model, 2, 2);
     EXPECT_EQ(comm.collectives(), 0U);
