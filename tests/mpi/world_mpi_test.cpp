@@ -1,5 +1,5 @@
-// run() on the ranks that mpirun has started: without an argument a body that returns a number, with
-// "void" one that returns nothing, with "throw" one that fails on every rank.
+// run() on the ranks that mpirun has started: without an argument the body returns a number, with
+// "void" nothing, with "throw" it fails on every rank.
 #include <cstdlib>
 #include <cstring>
 
