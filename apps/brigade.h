@@ -6,10 +6,12 @@
 /// CMake places this file at brigade/brigade.h, in the build folder and in an installation.
 
 #include "autograd/engine.h"
-#include "autograd/functions/add.h"
+#include "autograd/functions/binary.h"
 #include "autograd/functions/linear.h"
+#include "autograd/functions/reduce.h"
 #include "autograd/functions/relu.h"
-#include "autograd/functions/scale.h"
+#include "autograd/functions/softmax.h"
+#include "autograd/functions/unary.h"
 #include "autograd/grad_mode.h"
 #include "autograd/variable.h"
 #include "core/error.h"
@@ -39,8 +41,23 @@ using dist::run;
 using dist::World;
 
 using autograd::add;
+using autograd::div;
+using autograd::exp;
+using autograd::gelu;
 using autograd::linear;
+using autograd::log;
+using autograd::log_softmax;
+using autograd::max;
+using autograd::mean;
+using autograd::mul;
+using autograd::neg;
 using autograd::relu;
-using autograd::scale;
+using autograd::sigmoid;
+using autograd::softmax;
+using autograd::sqrt;
+using autograd::square;
+using autograd::sub;
+using autograd::sum;
+using autograd::tanh;
 
 }  // namespace brigade
