@@ -8,6 +8,7 @@
 #include "apps/compare/comparison_report.h"
 #include "apps/report/chrome_trace.h"
 #include "apps/report/console.h"
+#include "apps/training/link_choice.h"
 #include "apps/training/program.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"
@@ -84,7 +85,7 @@ void check_places(const Options& options, const std::filesystem::path& directory
   check_output_files(files);
 }
 
-int compare(const Options& options, const dist::RankInfo& ranks) {
+int compare(Options options, const dist::RankInfo& ranks) {
   const Console console(ranks.rank == 0, options.json ? Console::Target::err : Console::Target::out,
                         options.color);
   set_threads(options, ranks);
@@ -99,6 +100,7 @@ int compare(const Options& options, const dist::RankInfo& ranks) {
                global_batch, " (--batch x --accum x ranks), got ", data.train->size(),
                "; lower --batch or --accum"));
   }
+  choose_link(options, *data.train, place.device, comm, console);
   const ComparisonInfo info = describe(options, ranks, place, data);
   print_comparison_start(console, info);
   const std::filesystem::path directory = agree_on_directory(options, comm);
