@@ -1,59 +1,59 @@
-// bench_all_reduce: times and checks all-reduces, one way against the other, as nccl-tests does.
-#include "apps/bench/bench_contestants.h"
+// bench_all_reduce: times and checks all-reduces of growing size, like nccl-tests' all_reduce_perf.
+#include "apps/bench/all_reduce_case.h"
 #include "apps/bench/bench_options.h"
 #include "apps/bench/bench_table.h"
 #include "apps/report/console.h"
 #include "apps/training/program.h"
 #include "core/error.h"
 #include "dist/ddp/replica_check.h"
+#include "dist/launch/launch.h"
 
 namespace brigade::apps {
 
 namespace {
 
-/// Elements that came out wrong, anywhere.
-std::int64_t count_wrong(const std::vector<BenchResult>& results) {
-  std::int64_t wrong = 0;
-  for (const BenchResult& result : results) {
-    for (const BenchRow& row : result.rows) {
-      wrong += row.wrong_out_of_place.value_or(0) + row.wrong_in_place.value_or(0);
-    }
-  }
-  return wrong;
-}
-
 void print(const Console& console, const std::vector<BenchResult>& results,
            const BenchOptions& options, const dist::RankInfo& ranks) {
-  console.line(concat("# ", ranks.size, " ranks on ", ranks.hosts, " host(s); medians of ",
-                      options.iterations, ", the slowest rank's; out-of-place copies first; ",
-                      "comm thread: its processor time while its rank computes"));
-  for (const BenchResult& result : results) {
-    console.line("\n" + bench_table(result, options, ranks.size));
+  if (options.json) {
+    console.result(bench_json(results, options, ranks.size));
+    return;
   }
-  console.line(bench_ratios(results, options) + deterministic_cost(results, options));
+  console.line(concat("# ", ranks.size, " ranks on ", ranks.hosts, " host(s); time: median of ",
+                      options.iterations, " runs, slowest rank\n"));
+  for (const BenchResult& result : results) {
+    console.line(bench_table(result, options, ranks.size));
+  }
+}
+
+void check_sums(const std::vector<BenchResult>& results) {
+  for (const BenchResult& result : results) {
+    for (const BenchRow& row : result.rows) {
+      if (const std::int64_t wrong = row.out_of_place.wrong + row.in_place.wrong; wrong > 0) {
+        throw VerificationError(concat("bench_all_reduce: --comm ", result.name, ", ", row.bytes,
+                                       " bytes: expected exact sums, got ", wrong,
+                                       " wrong elements; see the columns #wrong"));
+      }
+    }
+  }
 }
 
 int bench(const BenchOptions& options, const dist::RankInfo& ranks) {
   const Console console(ranks.rank == 0, options.json ? Console::Target::err : Console::Target::out,
                         "never");
   const auto control = dist::make_communicator("mpi", kCpu);
-  dist::check_same_lines("flags", options.agreement(), *control);
+  dist::check_same_lines("flags", options.config, *control);
   std::string note;
   const Device device = dist::choose_device(options.device, ranks, *control, note);
   if (!note.empty()) {
     console.warn(note);
   }
-  const std::vector<BenchResult> results =
-      race(make_contestants(options, device, ranks, *control), options, *control);
-  if (options.json) {
-    console.result(bench_json(results, options, ranks.size));
-  } else {
-    print(console, results, options, ranks);
+  std::vector<AllReduceCase> cases;
+  for (const std::string& comm : options.comms) {
+    cases.emplace_back(comm, make_bench_communicator(comm, device), options, device);
   }
-  if (const std::int64_t wrong = count_wrong(results); wrong > 0) {
-    throw VerificationError(
-        concat("bench_all_reduce: ", wrong, " elements are wrong; see the columns #wrong"));
-  }
+  const std::vector<BenchResult> results = run_alternating(cases, options, *control);
+  print(console, results, options, ranks);
+  check_sums(results);
   return 0;
 }
 

@@ -13,27 +13,32 @@
 #include "core/cpu/threads.h"
 #include "core/error.h"
 #include "core/io/safetensors.h"
+#include "nn/weights.h"
 
 namespace brigade::apps {
 
 namespace {
 
-ComparisonInfo describe(const Options& options, const dist::RankInfo& ranks, const Runtime& place,
-                        const data::DataSplits& data) {
-  ComparisonInfo info;
+RunInfo describe(const Options& options, const dist::RankInfo& ranks, const Runtime& place,
+                 const data::DataSplits& data) {
+  RunInfo info;
   info.options = options;
   if (ranks.size == 1) {
     info.options.emulated_link.reset();  // nothing is sent
   }
   info.ranks = ranks;
   info.device = place.device;
+  info.device_name = place.device.is_cuda() ? gpu_identity(place.device.index).name : "cpu";
   info.comm = place.comm->description();
   info.libraries = libraries_of(options, place.device);
+  info.train_size = data.train->size();
+  info.test_size = data.test->size();
+  info.geometry = {.batch = options.batch, .accum = options.accum, .ranks = ranks.size, .rank = 0};
   info.shape = shape_of(options, *data.train);
   const auto model = make_mlp(info.shape, options.seed, kCpu);
   info.parameters = count_elements(model->parameters());
   if (!options.init.empty()) {
-    load_weights(options.init, model->parameters());  // refuses others before anything is written
+    nn::load(*model, options.init);  // refuses others before anything is written
   }
   info.threads = cpu_threads();
   return info;
@@ -44,7 +49,7 @@ std::string trace_file(const std::string& mode) {
 }
 
 /// Only rank 0 calls it.
-void write_results(const Console& console, const ComparisonInfo& info, const Comparison& result,
+void write_results(const Console& console, const RunInfo& info, const Comparison& result,
                    const std::filesystem::path& directory) {
   const std::string json = comparison_json(info, result);
   OutputFiles files;
@@ -89,19 +94,19 @@ int compare(Options options, const dist::RankInfo& ranks) {
   const Console console(ranks.rank == 0, options.json ? Console::Target::err : Console::Target::out,
                         options.color);
   set_threads(options, ranks);
-  const Runtime place = find_runtime(options, ranks, console);
-  dist::Communicator& comm = *place.comm;
-  const std::int64_t global_batch = options.batch * options.accum * comm.size();
+  Runtime place = find_runtime(options, ranks, console);
+  const std::int64_t global_batch = options.batch * options.accum * ranks.size;
   const data::DataSplits data = load_data(options, global_batch);
-  check_same_data(data, comm);
+  check_same_data(data, *place.comm);
   if (data.train->size() < global_batch) {  // "(none)" would have more of them in a step
     throw UsageError(
         concat("compare_modes: expected at least as many training samples as a global batch has, ",
                global_batch, " (--batch x --accum x ranks), got ", data.train->size(),
                "; lower --batch or --accum"));
   }
-  choose_link(options, *data.train, place.device, comm, console);
-  const ComparisonInfo info = describe(options, ranks, place, data);
+  emulate_chosen_link(options, *data.train, place, console);
+  dist::Communicator& comm = *place.comm;
+  const RunInfo info = describe(options, ranks, place, data);
   print_comparison_start(console, info);
   const std::filesystem::path directory = agree_on_directory(options, comm);
   if (comm.rank() == 0) {

@@ -18,6 +18,7 @@
 #include "core/runtime/context.h"
 #include "dist/algorithms/ring_trace.h"
 #include "dist/hooks/finite_check.h"
+#include "nn/weights.h"
 #include "optim/sgd.h"
 
 namespace brigade::apps {
@@ -30,7 +31,7 @@ constexpr const char* kTrace = "trace.json.gz";
 constexpr const char* kTimeline = "timeline.html";
 
 /// Compares the ranks' weights and collects what only the ranks together know.
-void compare_ranks(RunResult& result, const dist::DataParallel& data_parallel) {
+void compare_ranks(RunResult& result, const dist::GradAverager& data_parallel) {
   dist::Communicator& comm = data_parallel.communicator();
   const std::vector<std::uint64_t> hashes =
       dist::all_gather_values(comm, dist::hash_parameters(data_parallel.parameters()));
@@ -47,7 +48,7 @@ void write_results(const Console& console, const RunInfo& info, const RunResult&
   const std::string summary = summary_json(info, result);
   OutputFiles files;
   if (!options.save.empty() && result.params_equal) {  // else: whose weights would they be?
-    files.write(options.save, [&] { save_weights(options.save, parameters); });
+    files.write(options.save, [&] { nn::save_parameters(parameters, options.save); });
   }
   files.write(directory / kMetrics, [&] { metrics.check(); });
   files.write(directory / kSummary, [&] { write_file_atomically(directory / kSummary, summary); });
@@ -130,18 +131,18 @@ int train(Options options, const dist::RankInfo& ranks) {
                         options.color);
   set_threads(options, ranks);
   Runtime place = open_runtime(options, ranks, console);
-  dist::Communicator& comm = *place.comm;
-  FaultInjector faults(options.inject, comm);
+  FaultInjector faults(options.inject, *place.comm);
   const data::BatchGeometry geometry{
-      .batch = options.batch, .accum = options.accum, .ranks = comm.size(), .rank = comm.rank()};
+      .batch = options.batch, .accum = options.accum, .ranks = ranks.size, .rank = ranks.rank};
   const data::DataSplits data = load_data(options, geometry.global_batch());
-  check_same_data(data, comm);
-  choose_link(options, *data.train, place.device, comm, console);
+  check_same_data(data, *place.comm);
+  emulate_chosen_link(options, *data.train, place, console);
+  dist::Communicator& comm = *place.comm;
   const ResidentPeak resident = count_memory(place.device);
   const auto model =
       make_mlp(shape_of(options, *data.train), faults.weight_seed(options.seed), place.device);
   if (!options.init.empty()) {
-    load_weights(options.init, model->parameters());
+    nn::load(*model, options.init);
   }
   const auto parameters = faults.parameters(model->parameters());
   dist::DataParallelOptions sync = faults.synchronisation(options.data_parallel(), parameters);
@@ -150,7 +151,7 @@ int train(Options options, const dist::RankInfo& ranks) {
   if (finite_check) {
     sync.hook = finite_check;
   }
-  dist::DataParallel data_parallel(parameters, comm, sync);
+  dist::GradAverager data_parallel(parameters, comm, sync);
   if (finite_check && options.mode == "naive") {
     finite_check->watch_naive(data_parallel.parameters());
   }

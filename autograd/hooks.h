@@ -8,11 +8,11 @@
 
 namespace brigade::autograd {
 
-struct GradState;
+class GradState;
 
 /// Told by the engine about the backward passes that reach the variables it is attached to
-/// (attach_listener). All calls come on the thread of backward(). The dist layer hangs on these
-/// calls; where gradients go and by which factor it says in the fields of GradState (variable.h).
+/// (Variable::attach_listener). All calls come on the thread of backward(). The dist layer is built
+/// on them.
 class GradListener {
  public:
   virtual ~GradListener() = default;
@@ -20,25 +20,20 @@ class GradListener {
   /// A backward has found at least one attached variable in its graph; no node has run yet.
   virtual void on_backward_begin() {}
 
-  /// Variable `index` has received its last contribution of this backward: its gradient is final
-  /// and lies in grad(). Called at once, before any other node runs.
+  /// Variable `index` has received its last contribution of this backward: grad() is final. Called
+  /// at once, before any other node runs.
   virtual void on_grad_ready(std::size_t index) = 0;
 
-  /// A node has run. Parameters whose gradients are final by now are not read again in this
-  /// backward: every node that uses them has computed its dx.
+  /// A node has run. Every parameter whose gradient is final by now has been read for the last time
+  /// in this backward: the nodes that use it have computed their dx.
   virtual void on_node_end() {}
 
   /// All nodes have run.
   virtual void on_backward_end() {}
 
-  /// The backward, or an update or replay with it, ended with an exception, which is rethrown after
-  /// this. May come without a begin, when another listener's begin threw.
+  /// The backward ended with an exception, which is rethrown after this. May come without
+  /// on_backward_begin() if another listener's threw.
   virtual void on_backward_abort() noexcept {}
-
-  /// Grows each time this listener begins to do something else in a backward than before: what was
-  /// recorded of an earlier one (replay.h) is then forgotten. Never falls, as a Replay adds up
-  /// those of all listeners.
-  virtual std::size_t generation() const { return 0; }
 };
 
 /// Sees the gradient of a tensor and may replace it: returns the replacement, or an undefined

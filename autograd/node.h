@@ -4,76 +4,48 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "autograd/grad_mode.h"
 #include "autograd/variable.h"
-#include "core/kernels.h"
-#include "core/runtime/recycle.h"
 
 namespace brigade::autograd {
 
 class Engine;
 
-/// What tells which elements of the gradient of a ReLU's output y reach its input: y > 0.
-struct ReluMask {
-  Tensor y;
-  Tensor bits;  ///< the same, one each (ops::empty_relu_mask)
-};
-
-/// Where a node's backward writes its gradients, one per input.
+/// Hands a node's backward the places for its gradients, one per input.
 class GradWriter {
  public:
-  GradWriter(Engine& engine, Node& node, bool dy_is_masked, bool graph_is_kept)
-      : engine_(engine), node_(node), dy_is_masked_(dy_is_masked), graph_is_kept_(graph_is_kept) {}
+  GradWriter(Engine& engine, Node& node) : engine_(engine), node_(node) {}
 
-  /// Whether input `i` wants a gradient at all.
+  /// Whether input `i` needs a gradient at all.
   bool wanted(std::size_t i) const;
 
-  /// Whether write(i) changes the values of input `i` (Variable::update_in_backward): what reads
-  /// them must be enqueued before.
-  bool updates(std::size_t i) const;
-
-  /// Calls fn(dst, scale), which must compute dst = scale.alpha * gradient + scale.beta * dst, and
-  /// reports the gradient as delivered. `dst` is the gradient's final place (for a parameter its
-  /// slice of a bucket), hence no temporary and no add kernel. Skipped when not wanted. A parameter
-  /// whose last contribution this was tells its listeners before write() returns: write parameters
-  /// first, they are what the network waits for.
+  /// Calls fn(place, scale), which must compute place = scale.alpha * gradient + scale.beta * place,
+  /// and reports the gradient as written. `place` is the gradient's final memory (for a parameter
+  /// its slice of a bucket), so there is no temporary and no add kernel. Skipped when not wanted.
+  /// If this was the last contribution to a parameter, its listeners hear of it before write()
+  /// returns. So write parameters first: the network waits for them.
   template <std::invocable<Tensor&, Scale> Fn>
   void write(std::size_t i, const Fn& fn) {
     if (wanted(i)) {
-      const Place place = place_of(i);
-      fn(place.dst, place.scale);
-      delivered(i);
+      const GradSlot slot = slot_of(i);
+      fn(slot.place, slot.scale);
+      report(i);
     }
   }
-
-  /// Input `i` is the output of a ReLU, and its gradient may be written as that of the ReLU's own
-  /// input, masked. Who takes the mask must do so, in the coming write(i), which overwrites. Null
-  /// where its maker masks it: on the CPU, and where others see the gradient or add to it.
-  const ReluMask* take_mask(std::size_t i);
-  /// Whether dy came masked, because the node that computed it took this one's mask.
-  bool dy_is_masked() const { return dy_is_masked_; }
-
-  /// Whether another backward may run through this graph: saved tensors must stay until release().
-  bool graph_is_kept() const { return graph_is_kept_; }
 
   /// How many gradients have been written.
   std::size_t written() const { return written_; }
 
  private:
-  struct Place {
-    Tensor& dst;
-    Scale scale;
-  };
-  Place place_of(std::size_t i);
-  void delivered(std::size_t i);
+  GradSlot slot_of(std::size_t i);
+  void report(std::size_t i);
 
   Engine& engine_;
   Node& node_;
-  bool dy_is_masked_;
-  bool graph_is_kept_;
   std::size_t written_ = 0;
 };
 
@@ -88,17 +60,14 @@ class Node {
   virtual const char* name() const = 0;
 
   /// Given dy, the gradient of the output, writes the gradients of all wanted inputs, each exactly
-  /// once. May overwrite dy if it holds it alone (Tensor::holds_alone).
+  /// once. May overwrite dy if no other tensor shares its memory (Tensor::holds_alone).
   virtual void backward(const Tensor& dy, GradWriter& grads) = 0;
-
-  /// Null unless the output is a ReLU's and backward asks dy_is_masked().
-  virtual const ReluMask* relu_mask() const { return nullptr; }
 
   /// Drops the saved tensors; backward is impossible afterwards.
   virtual void release() = 0;
 
   /// Null where an input requires no gradient.
-  RecyclingVector<std::shared_ptr<GradState>> inputs;
+  std::vector<std::shared_ptr<GradState>> inputs;
   std::uint64_t sequence = 0;  ///< creation order on this thread: backward runs latest first
   bool released = false;
 };
@@ -107,9 +76,9 @@ class Node {
 Variable make_output(Tensor data, std::shared_ptr<Node> producer);
 
 /// Ends a function's forward: wraps `output` and, when gradients are on and some input wants one,
-/// records a NodeT made from `saved`.
+/// records a NodeT made from `saved`. An undefined Variable among the inputs counts as a constant.
 template <std::derived_from<Node> NodeT, class... Saved>
-Variable record(Tensor output, std::initializer_list<Variable> inputs, Saved&&... saved) {
+Variable record(Tensor output, std::span<const Variable> inputs, Saved&&... saved) {
   bool wanted = false;
   for (const Variable& input : inputs) {
     wanted = wanted || input.requires_grad();
@@ -117,12 +86,17 @@ Variable record(Tensor output, std::initializer_list<Variable> inputs, Saved&&..
   if (!wanted || !grad_enabled()) {
     return make_output(std::move(output), nullptr);
   }
-  auto node = make_recycled<NodeT>(std::forward<Saved>(saved)...);
+  auto node = std::make_shared<NodeT>(std::forward<Saved>(saved)...);
   node->inputs.reserve(inputs.size());
   for (const Variable& input : inputs) {
     node->inputs.push_back(input.requires_grad() ? input.grad_state() : nullptr);
   }
   return make_output(std::move(output), std::move(node));
+}
+template <std::derived_from<Node> NodeT, class... Saved>
+Variable record(Tensor output, std::initializer_list<Variable> inputs, Saved&&... saved) {
+  return record<NodeT>(std::move(output), std::span(inputs.begin(), inputs.size()),
+                       std::forward<Saved>(saved)...);
 }
 
 }  // namespace brigade::autograd

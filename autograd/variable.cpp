@@ -4,40 +4,28 @@
 #include <unordered_set>
 #include <utility>
 
+#include "autograd/engine.h"
 #include "autograd/node.h"
 #include "core/error.h"
-#include "core/runtime/recycle.h"
 
 namespace brigade::autograd {
-namespace {
-
-std::shared_ptr<GradState> make_grad_state(const Tensor& data) {
-  BRIGADE_CHECK(data.dtype() == DType::f32 || data.dtype() == DType::f64,
-                "variable: only f32 and f64 can require a gradient, got ", data.dtype());
-  auto state = make_recycled<GradState>();
-  state->shape = data.shape();
-  state->dtype = data.dtype();
-  state->device = data.device();
-  return state;
-}
-
-}  // namespace
-
 Variable::Variable(Tensor data, bool requires_grad, std::string name)
-    : state_(make_recycled<State>()) {
+    : state_(std::make_shared<State>()) {
   BRIGADE_CHECK(data.defined(), "variable: the tensor is undefined");
   if (requires_grad) {
-    state_->grad_state = make_grad_state(data);
+    state_->grad_state = std::make_shared<GradState>(data, nullptr);
   }
   state_->data = std::move(data);
   set_name(std::move(name));
 }
 
 Variable make_output(Tensor data, std::shared_ptr<Node> producer) {
-  Variable output(std::move(data), producer != nullptr);
+  std::shared_ptr<GradState> grad_state;
   if (producer) {
-    output.grad_state()->producer = std::move(producer);
+    grad_state = std::make_shared<GradState>(data, std::move(producer));
   }
+  Variable output(std::move(data));
+  output.state_->grad_state = std::move(grad_state);
   return output;
 }
 
@@ -48,7 +36,7 @@ const std::string& Variable::name() const {
 void Variable::set_name(std::string name) const {
   // Twice, because engine and listeners see only the GradState, which may outlive the Variable.
   if (state_->grad_state) {
-    state_->grad_state->name = name;
+    state_->grad_state->set_name(name);
   }
   state_->name = std::move(name);
 }
@@ -59,71 +47,66 @@ void Variable::set_requires_grad(bool required) const {
   // The state of a frozen leaf lives on: a DataParallel that listens to it notices the change, and
   // still hears of the leaf when it trains again.
   if (state_->grad_state) {
-    state_->grad_state->frozen = !required;
+    state_->grad_state->set_frozen(!required);
   } else if (required) {
-    state_->grad_state = make_grad_state(state_->data);
-    state_->grad_state->name = state_->name;
+    state_->grad_state = std::make_shared<GradState>(state_->data, nullptr);
+    state_->grad_state->set_name(state_->name);
   }
 }
 
 Tensor Variable::grad() const {
-  if (!requires_grad() || !grad_state()->filled) {
+  if (!requires_grad() || !grad_state()->has_grad()) {
     return {};
   }
-  wait_until_readable();
-  return grad_state()->grad;
+  wait_for_pending_write();
+  return grad_state()->grad();
 }
 
-// Nothing is written. The first contribution of the next backward overwrites (beta = 0) instead of
-// adding to zeros: one pass over every gradient less.
+void Variable::backward(double grad_scale) const {
+  autograd::backward(*this, {.grad_scale = grad_scale});
+}
+
+void Variable::set_grad(const Tensor& values) const {
+  BRIGADE_CHECK(requires_grad(), "variable '", name(),
+                "': requires no gradient, so none can be set");
+  grad_state()->set_grad(values);
+}
+
 void Variable::zero_grad() const {
-  if (GradState* state = grad_state().get()) {
-    state->filled = false;
-    state->synchronized = true;
-    state->unused = false;
-    state->updated = false;
+  if (grad_state()) {
+    grad_state()->zero_grad();
   }
 }
 
 void Variable::move_data_to(const Tensor& place) const {
   place.copy_from(data());
   state_->data = place;
-  if (GradState* state = grad_state().get()) {
-    ++state->moves;
-    if (state->in_place) {
-      state->in_place->values = place;
-    }
+  if (grad_state()) {
+    grad_state()->note_moved();
   }
 }
 
 void Variable::move_grad_to(const Tensor& place) const {
   BRIGADE_CHECK(requires_grad(), "variable '", name(), "': has no gradient to move");
-  GradState& state = *grad_state();
-  BRIGADE_CHECK(place.shape() == state.shape && place.dtype() == state.dtype &&
-                    place.device() == state.device,
-                "variable '", name(), "': expected a gradient place ", state.dtype, " ",
-                state.shape, " on ", state.device, ", got ", place.dtype(), " ", place.shape(),
-                " on ", place.device());
-  if (state.filled) {  // accumulated so far; it must not be lost when buckets are made in between
-    wait_until_readable();
-    place.copy_from(state.grad);
+  if (grad_state()->has_grad()) {
+    wait_for_pending_write();
   }
-  state.loan.call_in();  // or an output would keep the old memory, perhaps a whole bucket
-  state.grad = place;
-  ++state.moves;
+  grad_state()->move_grad_to(place);
 }
 
-void Variable::update_in_backward(Scale scale) const {
-  BRIGADE_CHECK(grad_state() != nullptr && is_leaf(), "variable '", name(),
-                "': only a leaf that has required a gradient can be updated in backward");
-  GradState& state = *grad_state();
-  state.in_place = std::make_unique<GradState::InPlace>(GradState::InPlace{data(), scale});
-  ++state.moves;  // its gradient goes elsewhere from now on
-}
-
-void Variable::stop_updates_in_backward() const {
-  if (grad_state() && std::exchange(grad_state()->in_place, nullptr)) {
-    ++grad_state()->moves;
+void Variable::move_to(Device device) const {
+  if (device == this->device()) {
+    return;
+  }
+  BRIGADE_CHECK(is_leaf(), "variable '", name(),
+                "': only a leaf can move to another device; move the parameters it was computed "
+                "from");
+  BRIGADE_CHECK(!grad_state() || !grad_state()->has_listeners(), "variable '", name(),
+                "': expected to move to ", device,
+                " before a DataParallel wraps it, but one does; call to(device) first");
+  state_->data = data().to(device);
+  if (grad_state()) {
+    grad_state()->move_to(device);
   }
 }
 
@@ -131,11 +114,8 @@ HookHandle Variable::add_hook(TensorHook hook) const {
   BRIGADE_CHECK(requires_grad(), "variable '", name(),
                 "': a hook needs a variable that requires a gradient");
   GradState& state = *grad_state();
-  const std::size_t id = state.next_hook_id++;
-  if (!state.hooks) {
-    state.hooks = std::make_unique<GradState::Hooks>();
-  }
-  state.hooks->list.push_back({id, std::move(hook)});
+  const std::size_t id = state.next_id_++;
+  state.hooks_.push_back({id, std::move(hook)});
   return {grad_state(), id};
 }
 
@@ -143,8 +123,8 @@ HookHandle Variable::attach_listener(GradListener& listener, std::size_t index) 
   BRIGADE_CHECK(requires_grad() && is_leaf(), "variable '", name(),
                 "': only a leaf that requires a gradient reports it");
   GradState& state = *grad_state();
-  const std::size_t id = state.next_hook_id++;
-  state.listeners.push_back({id, &listener, index});
+  const std::size_t id = state.next_id_++;
+  state.listeners_.push_back({id, &listener, index});
   return {grad_state(), id};
 }
 
@@ -160,10 +140,8 @@ HookHandle& HookHandle::operator=(HookHandle&& other) noexcept {
 // The handle does not keep the variable alive: if that is gone, there is nothing to detach from.
 void HookHandle::detach() noexcept {
   if (const std::shared_ptr<GradState> state = state_.lock()) {
-    if (state->hooks) {
-      std::erase_if(state->hooks->list, [this](const auto& hook) { return hook.id == id_; });
-    }
-    std::erase_if(state->listeners, [this](const auto& listener) { return listener.id == id_; });
+    std::erase_if(state->hooks_, [this](const auto& hook) { return hook.id == id_; });
+    std::erase_if(state->listeners_, [this](const auto& entry) { return entry.id == id_; });
   }
   state_.reset();
 }

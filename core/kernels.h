@@ -4,142 +4,11 @@
 #include <cstdint>
 
 #include "core/half.h"
+#include "core/kernel_args.h"
 #include "core/runtime/stream.h"
+#include "core/tensor_kernel_args.h"
 
 namespace brigade {
-
-/// How a result is stored: dst = alpha * result + beta * dst. With beta = 0 the
-/// destination is never read, so it may hold anything (NaN included) and needs no zero-fill.
-struct Scale {
-  double alpha = 1.0;
-  double beta = 0.0;
-};
-
-/// C = alpha op(A) op(B) + beta C, row-major and contiguous.
-///   op(A): [m, k]   op(B): [k, n]   C: [m, n]
-/// Factors are F, sums T: the same type, or bf16 and f32.
-template <class T, class F = T>
-struct GemmArgs {
-  bool transpose_a = false;  ///< A is stored [k, m]
-  bool transpose_b = false;  ///< B is stored [n, k]
-  std::int64_t m = 0, n = 0, k = 0;
-  const F* a = nullptr;
-  const F* b = nullptr;
-  T* c = nullptr;
-  Scale scale;
-};
-
-/// What linear does to its sums behind the bias. relu: max(y, 0), NaN stays NaN.
-enum class Activation { none, relu };
-
-/// One bit per element of a ReLU's output, 1 where it is positive, the first in a byte's lowest
-/// bit. Rows begin at multiples of 16 bytes, because cuBLASLt reads them so.
-constexpr std::int64_t mask_bytes(std::int64_t columns) {
-  return (columns + 127) / 128 * 16;
-}
-
-/// y = activation(x Wᵀ + b).   x: [batch, in]   w: [out, in]   b: [out] or null   y: [batch, out]
-/// Factors are F, sums T: the same type, or bf16 and f32.
-template <class T, class F = T>
-struct LinearArgs {
-  std::int64_t batch = 0, in = 0, out = 0;
-  const F* x = nullptr;
-  const F* w = nullptr;
-  const T* b = nullptr;
-  Activation activation = Activation::none;
-  T* y = nullptr;
-  std::uint8_t* mask = nullptr;  ///< null, or with relu y's: [batch, mask_bytes(out)]
-
-  /// y = x Wᵀ
-  GemmArgs<T, F> product() const {
-    return {.transpose_a = false,
-            .transpose_b = true,
-            .m = batch,
-            .n = out,
-            .k = in,
-            .a = x,
-            .b = w,
-            .c = y,
-            .scale = {}};
-  }
-};
-
-/// The gradient of a linear layer's input, if that is the output x of a ReLU, before the ReLU:
-///   dx[r, c] = x[r, c] > 0 ? (dz W)[r, c] : 0
-///   dz: [batch, out]   w: [out, in]   x, dx: [batch, in]
-template <class T, class F = T>
-struct InputBackwardArgs {
-  std::int64_t batch = 0, in = 0, out = 0;
-  const F* dz = nullptr;
-  const F* w = nullptr;
-  const T* x = nullptr;
-  const std::uint8_t* mask = nullptr;  ///< null, or x's: [batch, mask_bytes(in)]
-  T* dx = nullptr;
-
-  /// dx = dz W
-  GemmArgs<T, F> product() const {
-    return {.transpose_a = false,
-            .transpose_b = false,
-            .m = batch,
-            .n = in,
-            .k = out,
-            .a = dz,
-            .b = w,
-            .c = dx,
-            .scale = {}};
-  }
-};
-
-/// The gradients of a linear layer's parameters, from that of its sums. The weight's is a product
-/// over the batch, the bias's a sum over it, of the same dz:
-///   dw = dzᵀ x, stored as dw_scale says   db[c] = Σ_r dz[r, c], as db_scale says
-///   dz: [batch, out]   x: [batch, in]   dw: [out, in]   db: [out]
-template <class T>
-struct WeightBackwardArgs {
-  std::int64_t batch = 0, in = 0, out = 0;
-  const T* dz = nullptr;
-  const T* x = nullptr;
-  Scale dw_scale;
-  T* dw = nullptr;
-  Scale db_scale;
-  T* db = nullptr;
-
-  /// dw = dzᵀ x
-  GemmArgs<T> product() const {
-    return {.transpose_a = true,
-            .transpose_b = false,
-            .m = out,
-            .n = in,
-            .k = batch,
-            .a = dz,
-            .b = x,
-            .c = dw,
-            .scale = dw_scale};
-  }
-};
-
-/// One step of torch.optim.SGD: g += weight_decay w; v = momentum v + g (v = g the first time);
-/// w -= lr (nesterov ? g + momentum v : v).
-struct SgdArgs {
-  double lr = 0.0, momentum = 0.0, weight_decay = 0.0;
-  bool nesterov = false;
-  bool first_step = false;
-};
-
-/// One step of torch.optim.Adam (decoupled = false) or AdamW (true). Its number, which counts from
-/// 1, is `step` plus, where the kernel is given a counter, what that holds when the kernel runs.
-struct AdamArgs {
-  double lr = 0.0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.0;
-  bool decoupled = false;
-  std::int64_t step = 1;
-};
-
-/// A stretch of the counter-based random sequence (core/random.h): element i gets the i-th number.
-struct UniformArgs {
-  std::uint64_t seed = 0;
-  std::uint32_t sequence = 0;
-  double low = 0.0, high = 1.0;
-};
 
 /// The CPU's kernel set. Plain loops over raw, contiguous, already checked memory; core/ops.h is
 /// the checked front. Every kernel runs on `s`, which for this set is the calling thread. T is
@@ -163,9 +32,17 @@ struct CpuKernels {
   /// y = alpha x + beta y
   template <class T>
   static void axpby(Stream& s, std::int64_t n, const T* x, Scale scale, T* y);
-  /// y = a + b
+  /// y = alpha (a op b) + beta y. y may be a or b if that is not broadcast.
   template <class T>
-  static void add(Stream& s, std::int64_t n, const T* a, const T* b, T* y);
+  static void binary(Stream& s, BinaryOp op, const Broadcast& dims, const T* a, const T* b,
+                     Scale scale, T* y);
+  /// y = op(x)
+  template <class T>
+  static void unary(Stream& s, UnaryOp op, std::int64_t n, const T* x, T* y);
+  /// dx = dy op'(x); `kept` is x or y (keeps_output in core/arithmetic.h).
+  template <class T>
+  static void unary_backward(Stream& s, UnaryOp op, std::int64_t n, const T* dy, const T* kept,
+                             Scale scale, T* dx);
   template <class T>
   static void uniform(Stream& s, std::int64_t n, UniformArgs args, T* x);
 
@@ -178,24 +55,22 @@ struct CpuKernels {
 
   template <class T, class F = T>
   static void gemm(Stream& s, const GemmArgs<T, F>& args);
-  /// This set writes no mask.
   template <class T, class F = T>
   static void linear(Stream& s, const LinearArgs<T, F>& args);
-  /// Whether a gradient is masked for less in the product that computes it. On the CPU in the pass
-  /// that sums db (relu_bias_backward).
-  static constexpr bool kMasksInputGradient = false;
-  template <class T, class F = T>
-  static void linear_input_backward(Stream& s, const InputBackwardArgs<T, F>& args);
-  /// Whether a bias's gradient costs least beside its weight's, whose product reads dz anyway. On
-  /// the CPU it does in the pass that masks dz (relu_bias_backward): the product is a library's.
-  static constexpr bool kSumsBiasWithWeight = false;
-  /// Both gradients of WeightBackwardArgs.
-  template <class T>
-  static void linear_weight_backward(Stream& s, const WeightBackwardArgs<T>& args);
   /// sums[c] = Σ_r x[r, c], stored as `scale` says.   x: [rows, cols]
   template <class T>
   static void column_sum(Stream& s, std::int64_t rows, std::int64_t cols, const T* x, Scale scale,
                          T* sums);
+  /// y[o, i] = Σ_j x[o, j, i], stored as `scale` says; 0 for n = 0.   x: [outer, n, inner]
+  template <class T>
+  static void reduce_sum(Stream& s, ReduceShape shape, const T* x, Scale scale, T* y);
+  /// y[o, i] = max_j x[o, j, i], NaN if one is NaN; index[o, i]: the first such j. n > 0.
+  template <class T>
+  static void reduce_max(Stream& s, ReduceShape shape, const T* x, T* y, std::int64_t* index);
+  /// dx[o, j, i] = dy[o, i], with `index` (of reduce_max, or null) 0 for j other than index[o, i].
+  template <class T>
+  static void reduce_backward(Stream& s, ReduceShape shape, const T* dy, const std::int64_t* index,
+                              Scale scale, T* dx);
   /// Makes the rows of x orthonormal, in place, by modified Gram-Schmidt; rows <= cols. A row that
   /// lies in the span of those before it is replaced by the first basis vector that does not. NaN
   /// passes.   x: [rows, cols]
@@ -245,10 +120,8 @@ struct CpuKernels {
   /// `velocity` is null when momentum is 0.
   template <class T>
   static void sgd(Stream& s, std::int64_t n, SgdArgs args, const T* g, T* w, T* velocity);
-  /// `counter` may be null.
   template <class T>
-  static void adam(Stream& s, std::int64_t n, AdamArgs args, const double* counter, const T* g,
-                   T* w, T* m, T* v);
+  static void adam(Stream& s, std::int64_t n, AdamArgs args, const T* g, T* w, T* m, T* v);
 
   /// sum += Σ x²
   template <class T>
@@ -257,11 +130,37 @@ struct CpuKernels {
   /// the sum over all gradients. If that is NaN, so is x.
   template <class T>
   static void clip(Stream& s, std::int64_t n, const double* squares, double max_norm, T* x);
+
+  /// dst[...] = alpha src[...] + beta dst[...] for each index of `copy`
+  template <class T>
+  static void copy_strided(Stream& s, const StridedCopy& copy, const T* src, Scale scale, T* dst);
+  /// y[i] = w[indices[i]], row by row. An index outside [0, vocabulary) is an Error.
+  template <class T>
+  static void embedding(Stream& s, EmbeddingSize size, const std::int64_t* indices, const T* w,
+                        T* y);
+  /// dw[indices[i]] += alpha dy[i]. Each row is added to in the order of i: always the same bits.
+  template <class T>
+  static void embedding_backward(Stream& s, EmbeddingSize size, const std::int64_t* indices,
+                                 const T* dy, T alpha, T* dw);
+  template <class T>
+  static void layer_norm(Stream& s, const LayerNormArgs<T>& args);
+  /// dw[c] = Σ_r dy[r, c] x̂[r, c],  x̂ = (x - mean) rstd
+  template <class T>
+  static void layer_norm_weight_backward(Stream& s, const LayerNormBackwardArgs<T>& args,
+                                         Scale scale, T* dw);
+  /// dx = rstd (g - mean_c(g) - x̂ mean_c(g x̂)),  g = dy weight
+  template <class T>
+  static void layer_norm_input_backward(Stream& s, const LayerNormBackwardArgs<T>& args,
+                                        Scale scale, T* dx);
+  /// y = 0 where dropped, else x / (1 - p). Its own backward: dx from dy with the same `args`.
+  template <class T>
+  static void dropout(Stream& s, std::int64_t n, DropoutArgs args, const T* x, Scale scale, T* y);
 };
 
 /// The GPU's kernel set: the same names and arguments as CpuKernels, pointers to device memory,
 /// enqueued on the CUDA stream `s`. Free of CUDA includes, so that a laptop checks every call
-/// against it (core/dispatch.h).
+/// against it (core/dispatch.h). A kernel cannot throw: an index that the CPU refuses becomes a row
+/// of NaN.
 struct CudaKernels {
   static void* allocate(int device, std::size_t bytes, std::size_t alignment);
   static void deallocate(int device, void* block, std::size_t bytes);
@@ -276,7 +175,13 @@ struct CudaKernels {
   template <class T>
   static void axpby(Stream& s, std::int64_t n, const T* x, Scale scale, T* y);
   template <class T>
-  static void add(Stream& s, std::int64_t n, const T* a, const T* b, T* y);
+  static void binary(Stream& s, BinaryOp op, const Broadcast& dims, const T* a, const T* b,
+                     Scale scale, T* y);
+  template <class T>
+  static void unary(Stream& s, UnaryOp op, std::int64_t n, const T* x, T* y);
+  template <class T>
+  static void unary_backward(Stream& s, UnaryOp op, std::int64_t n, const T* dy, const T* kept,
+                             Scale scale, T* dx);
   template <class T>
   static void uniform(Stream& s, std::int64_t n, UniformArgs args, T* x);
 
@@ -289,15 +194,16 @@ struct CudaKernels {
   static void gemm(Stream& s, const GemmArgs<T, F>& args);
   template <class T, class F = T>
   static void linear(Stream& s, const LinearArgs<T, F>& args);
-  static constexpr bool kMasksInputGradient = true;
-  template <class T, class F = T>
-  static void linear_input_backward(Stream& s, const InputBackwardArgs<T, F>& args);
-  static constexpr bool kSumsBiasWithWeight = true;
-  template <class T>
-  static void linear_weight_backward(Stream& s, const WeightBackwardArgs<T>& args);
   template <class T>
   static void column_sum(Stream& s, std::int64_t rows, std::int64_t cols, const T* x, Scale scale,
                          T* sums);
+  template <class T>
+  static void reduce_sum(Stream& s, ReduceShape shape, const T* x, Scale scale, T* y);
+  template <class T>
+  static void reduce_max(Stream& s, ReduceShape shape, const T* x, T* y, std::int64_t* index);
+  template <class T>
+  static void reduce_backward(Stream& s, ReduceShape shape, const T* dy, const std::int64_t* index,
+                              Scale scale, T* dx);
   template <class T>
   static void orthonormalize(Stream& s, std::int64_t rows, std::int64_t cols, T* x);
 
@@ -332,13 +238,31 @@ struct CudaKernels {
   template <class T>
   static void sgd(Stream& s, std::int64_t n, SgdArgs args, const T* g, T* w, T* velocity);
   template <class T>
-  static void adam(Stream& s, std::int64_t n, AdamArgs args, const double* counter, const T* g,
-                   T* w, T* m, T* v);
+  static void adam(Stream& s, std::int64_t n, AdamArgs args, const T* g, T* w, T* m, T* v);
 
   template <class T>
   static void add_squares(Stream& s, std::int64_t n, const T* x, double* sum);
   template <class T>
   static void clip(Stream& s, std::int64_t n, const double* squares, double max_norm, T* x);
+
+  template <class T>
+  static void copy_strided(Stream& s, const StridedCopy& copy, const T* src, Scale scale, T* dst);
+  template <class T>
+  static void embedding(Stream& s, EmbeddingSize size, const std::int64_t* indices, const T* w,
+                        T* y);
+  template <class T>
+  static void embedding_backward(Stream& s, EmbeddingSize size, const std::int64_t* indices,
+                                 const T* dy, T alpha, T* dw);
+  template <class T>
+  static void layer_norm(Stream& s, const LayerNormArgs<T>& args);
+  template <class T>
+  static void layer_norm_weight_backward(Stream& s, const LayerNormBackwardArgs<T>& args,
+                                         Scale scale, T* dw);
+  template <class T>
+  static void layer_norm_input_backward(Stream& s, const LayerNormBackwardArgs<T>& args,
+                                        Scale scale, T* dx);
+  template <class T>
+  static void dropout(Stream& s, std::int64_t n, DropoutArgs args, const T* x, Scale scale, T* y);
 };
 
 }  // namespace brigade

@@ -29,27 +29,20 @@ void check_conversion(const char* op, const Tensor& x, const Tensor& y) {
 
 void fill(double value, Tensor& x) {
   launch(x, [&]<class K, class T>(Stream& s) {
-    call(s, K::template fill<T>, x.numel(), static_cast<T>(value), x.data<T>());
+    K::template fill<T>(s, x.numel(), static_cast<T>(value), x.data<T>());
   });
 }
 
 void axpby(const Tensor& x, Scale scale, Tensor& y) {
   check_same("axpby", {{"x", x}, {"y", y}});
   launch(x, [&]<class K, class T>(Stream& s) {
-    call(s, K::template axpby<T>, x.numel(), x.data<T>(), scale, y.data<T>());
-  });
-}
-
-void add(const Tensor& a, const Tensor& b, Tensor& y) {
-  check_same("add", {{"a", a}, {"b", b}, {"y", y}});
-  launch(a, [&]<class K, class T>(Stream& s) {
-    call(s, K::template add<T>, a.numel(), a.data<T>(), b.data<T>(), y.data<T>());
+    K::template axpby<T>(s, x.numel(), x.data<T>(), scale, y.data<T>());
   });
 }
 
 void uniform(UniformArgs args, Tensor& x) {
   launch(x, [&]<class K, class T>(Stream& s) {
-    call(s, K::template uniform<T>, x.numel(), args, x.data<T>());
+    K::template uniform<T>(s, x.numel(), args, x.data<T>());
   });
 }
 
@@ -57,8 +50,8 @@ void narrow(const Tensor& x, Tensor& y) {
   check_conversion("narrow", x, y);
   dispatch_half(y.dtype(), [&]<class Narrow>() {
     dispatch(x.device(), [&]<class K>(K) {
-      call(compute_stream(x.device()), K::template narrow<Narrow>, x.numel(), x.data<float>(),
-           y.data<Narrow>());
+      K::template narrow<Narrow>(compute_stream(x.device()), x.numel(), x.data<float>(),
+                                 y.data<Narrow>());
     });
   });
 }
@@ -67,8 +60,8 @@ void widen(const Tensor& x, Scale scale, Tensor& y) {
   check_conversion("widen", x, y);
   dispatch_half(x.dtype(), [&]<class Narrow>() {
     dispatch(x.device(), [&]<class K>(K) {
-      call(compute_stream(x.device()), K::template widen<Narrow>, x.numel(), x.data<Narrow>(),
-           scale, y.data<float>());
+      K::template widen<Narrow>(compute_stream(x.device()), x.numel(), x.data<Narrow>(), scale,
+                                y.data<float>());
     });
   });
 }
@@ -78,7 +71,7 @@ void mse(const Tensor& x, const Tensor& target, Tensor& loss) {
   check_shape("mse_loss", "target", target, x.shape());
   check_shape("mse_loss", "loss", loss, {});
   launch(x, [&]<class K, class T>(Stream& s) {
-    call(s, K::template mse<T>, x.numel(), x.data<T>(), target.data<T>(), loss.data<T>());
+    K::template mse<T>(s, x.numel(), x.data<T>(), target.data<T>(), loss.data<T>());
   });
 }
 
@@ -89,8 +82,8 @@ void mse_backward(const Tensor& x, const Tensor& target, const Tensor& dloss, Sc
   check_shape("mse_loss", "dloss", dloss, {});
   check_shape("mse_loss", "dx", dx, x.shape());
   launch(x, [&]<class K, class T>(Stream& s) {
-    call(s, K::template mse_backward<T>, x.numel(), x.data<T>(), target.data<T>(), dloss.data<T>(),
-         scale, dx.data<T>());
+    K::template mse_backward<T>(s, x.numel(), x.data<T>(), target.data<T>(), dloss.data<T>(), scale,
+                                dx.data<T>());
   });
 }
 
@@ -101,8 +94,8 @@ void cross_entropy(const Tensor& x, const Tensor& labels, Tensor& softmax, Tenso
   check_shape("cross_entropy", "softmax", softmax, x.shape());
   check_shape("cross_entropy", "loss", loss, {});
   launch(x, [&]<class K, class T>(Stream& s) {
-    call(s, K::template cross_entropy<T>, x.shape()[0], x.shape()[1], x.data<T>(),
-         labels.data<std::int64_t>(), softmax.data<T>(), loss.data<T>());
+    K::template cross_entropy<T>(s, x.shape()[0], x.shape()[1], x.data<T>(),
+                                 labels.data<std::int64_t>(), softmax.data<T>(), loss.data<T>());
   });
 }
 
@@ -114,8 +107,9 @@ void cross_entropy_backward(const Tensor& softmax, const Tensor& labels, const T
   check_shape("cross_entropy", "dloss", dloss, {});
   check_shape("cross_entropy", "dx", dx, softmax.shape());
   launch(softmax, [&]<class K, class T>(Stream& s) {
-    call(s, K::template cross_entropy_backward<T>, softmax.shape()[0], softmax.shape()[1],
-         softmax.data<T>(), labels.data<std::int64_t>(), dloss.data<T>(), scale, dx.data<T>());
+    K::template cross_entropy_backward<T>(s, softmax.shape()[0], softmax.shape()[1],
+                                          softmax.data<T>(), labels.data<std::int64_t>(),
+                                          dloss.data<T>(), scale, dx.data<T>());
   });
 }
 
@@ -123,8 +117,7 @@ void one_hot(const Tensor& labels, Tensor& y) {
   check_matrix("one_hot", "y", y);
   check_labels("one_hot", y, labels);
   launch(y, [&]<class K, class T>(Stream& s) {
-    call(s, K::template one_hot<T>, y.shape()[0], y.shape()[1], labels.data<std::int64_t>(),
-         y.data<T>());
+    K::template one_hot<T>(s, y.shape()[0], y.shape()[1], labels.data<std::int64_t>(), y.data<T>());
   });
 }
 
@@ -134,8 +127,8 @@ void count_correct(const Tensor& x, const Tensor& labels, Tensor& correct) {
   check_alike("count_correct", {{"labels", labels}, {"correct", correct}});
   check_shape("count_correct", "correct", correct, {});
   launch(x, [&]<class K, class T>(Stream& s) {
-    call(s, K::template count_correct<T>, x.shape()[0], x.shape()[1], x.data<T>(),
-         labels.data<std::int64_t>(), correct.data<std::int64_t>());
+    K::template count_correct<T>(s, x.shape()[0], x.shape()[1], x.data<T>(),
+                                 labels.data<std::int64_t>(), correct.data<std::int64_t>());
   });
 }
 
@@ -145,35 +138,29 @@ void sgd(SgdArgs args, const Tensor& g, Tensor& w, Tensor& velocity) {
     check_same("sgd", {{"w", w}, {"velocity", velocity}});
   }
   launch(w, [&]<class K, class T>(Stream& s) {
-    call(s, K::template sgd<T>, w.numel(), args, g.data<T>(), w.data<T>(),
-         velocity.defined() ? velocity.data<T>() : nullptr);
+    K::template sgd<T>(s, w.numel(), args, g.data<T>(), w.data<T>(),
+                       velocity.defined() ? velocity.data<T>() : nullptr);
   });
 }
 
-void adam(AdamArgs args, const Tensor& counter, const Tensor& g, Tensor& w, Tensor& m, Tensor& v) {
+void adam(AdamArgs args, const Tensor& g, Tensor& w, Tensor& m, Tensor& v) {
   check_same("adam", {{"w", w}, {"g", g}, {"m", m}, {"v", v}});
-  const double* count = nullptr;
-  if (counter.defined()) {
-    check_scalar_f64("adam", "counter", counter, w.device());
-    count = counter.data<double>();
-  }
   launch(w, [&]<class K, class T>(Stream& s) {
-    call(s, K::template adam<T>, w.numel(), args, count, g.data<T>(), w.data<T>(), m.data<T>(),
-         v.data<T>());
+    K::template adam<T>(s, w.numel(), args, g.data<T>(), w.data<T>(), m.data<T>(), v.data<T>());
   });
 }
 
 void add_squares(const Tensor& x, Tensor& sum) {
   check_scalar_f64("add_squares", "sum", sum, x.device());
   launch(x, [&]<class K, class T>(Stream& s) {
-    call(s, K::template add_squares<T>, x.numel(), x.data<T>(), sum.data<double>());
+    K::template add_squares<T>(s, x.numel(), x.data<T>(), sum.data<double>());
   });
 }
 
 void clip(const Tensor& squares, double max_norm, Tensor& x) {
   check_scalar_f64("clip", "squares", squares, x.device());
   launch(x, [&]<class K, class T>(Stream& s) {
-    call(s, K::template clip<T>, x.numel(), squares.data<double>(), max_norm, x.data<T>());
+    K::template clip<T>(s, x.numel(), squares.data<double>(), max_norm, x.data<T>());
   });
 }
 

@@ -16,7 +16,6 @@ enum class Trans : bool { no, yes };
 void fill(double value, Tensor& x);
 /// y = alpha x + beta y
 void axpby(const Tensor& x, Scale scale, Tensor& y);
-void add(const Tensor& a, const Tensor& b, Tensor& y);
 /// Uniform numbers in [low, high): element i of stream (seed, sequence), the same on every device
 /// (core/random.h).
 void uniform(UniformArgs args, Tensor& x);
@@ -30,27 +29,9 @@ void widen(const Tensor& x, Scale scale, Tensor& y);
 /// up in f32.
 void gemm(const Tensor& a, Trans trans_a, const Tensor& b, Trans trans_b, Scale scale, Tensor& c);
 /// y = activation(x wᵀ + b).   x: [N, in]   w: [out, in]   b: [out] or undefined   y: [N, out]
-/// All of one dtype, or x and w bf16, b and y f32. `mask`: undefined, or with relu what
-/// empty_relu_mask(y) has made, and is filled with y's.
+/// All of one dtype, or x and w bf16, b and y f32.
 void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y,
-            Activation activation = Activation::none, const Tensor& mask = {});
-/// Memory for the mask of a ReLU's output y [N, out] (mask_bytes), u8. Undefined where it is of no
-/// use: y is not f32, or its device does not mask a gradient in the product that computes it.
-Tensor empty_relu_mask(const Tensor& y);
-/// The gradient of linear's input, where that is the output of a ReLU: dx = dz w where x > 0, else
-/// 0. What gemm and relu_backward compute, on a GPU in one kernel where cuBLASLt has it, which
-/// wants to read `mask` for x (or undefined).
-///   dz: [N, out]   w: [out, in]   x, dx: [N, in]
-/// All of one dtype, or dz and w bf16, x and dx f32.
-void linear_input_backward(const Tensor& dz, const Tensor& w, const Tensor& x, const Tensor& mask,
-                           Tensor& dx);
-/// The gradients of linear's parameters: dw = dzᵀ x, and db = the column sums of dz. What gemm and
-/// column_sum compute: on the CPU with their bits, on a GPU in one kernel where cuBLASLt has it.
-///   dz: [N, out]   x: [N, in]   dw: [out, in]   db: [out]   all f32 or all f64
-void linear_weight_backward(const Tensor& dz, const Tensor& x, Scale dw_scale, Tensor& dw,
-                            Scale db_scale, Tensor& db);
-/// Whether that is how the device of `dz` sums db fastest, not relu_bias_backward or column_sum.
-bool sums_bias_with_weight(const Tensor& dz);
+            Activation activation = Activation::none);
 /// sums = column sums of x [rows, cols].   sums: [cols]
 void column_sum(const Tensor& x, Scale scale, Tensor& sums);
 /// Makes the rows of x orthonormal, in place (see CpuKernels).   x: [rows, cols], rows <= cols
@@ -79,10 +60,9 @@ void one_hot(const Tensor& labels, Tensor& y);
 void count_correct(const Tensor& x, const Tensor& labels, Tensor& correct);
 
 /// One optimizer step on flat, equally shaped tensors (see SgdArgs, AdamArgs). `velocity`
-/// undefined: no momentum. `counter`: f64 [], the steps that AdamArgs::step has not counted;
-/// undefined: none.
+/// undefined: no momentum.
 void sgd(SgdArgs args, const Tensor& g, Tensor& w, Tensor& velocity);
-void adam(AdamArgs args, const Tensor& counter, const Tensor& g, Tensor& w, Tensor& m, Tensor& v);
+void adam(AdamArgs args, const Tensor& g, Tensor& w, Tensor& m, Tensor& v);
 
 /// Clipping by the global norm, in two passes over the gradients: sum += Σ x² for each, then
 /// x *= min(1, max_norm / (√squares + 1e-6)) for each.   sum, squares: f64 []

@@ -6,7 +6,6 @@
 
 #include "core/dispatch.h"
 #include "core/runtime/context.h"
-#include "core/runtime/recording.h"
 #include "core/tensor.h"
 
 /// What the functions of ops.h share: how they check tensors, and how they find the kernel.

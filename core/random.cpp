@@ -17,14 +17,23 @@ constexpr std::uint32_t high_word(std::uint64_t value) {
   return static_cast<std::uint32_t>(value >> 32U);
 }
 
+/// Per thread and not per process, because ranks can be threads: each must count its own
+/// parameters, or the ranks' weights would depend on how their threads interleave.
+thread_local RandomStream next_stream{.seed = 0, .sequence = sequences::kParameters};
+
 }  // namespace
 
-std::uint32_t random_bits(std::uint64_t seed, std::uint32_t sequence, std::uint64_t position) {
+std::array<std::uint32_t, 4> random_block(std::uint64_t seed, std::uint32_t sequence,
+                                          std::uint64_t block) {
   using Philox = r123::Philox4x32_R<10>;
-  const std::uint64_t block = position / 4;
   const Philox::ctr_type counter = {{low_word(block), high_word(block), sequence, 0}};
   const Philox::key_type key = {{low_word(seed), high_word(seed)}};
-  return Philox()(counter, key)[position % 4];
+  const Philox::ctr_type words = Philox()(counter, key);
+  return {words[0], words[1], words[2], words[3]};
+}
+
+std::uint32_t random_bits(std::uint64_t seed, std::uint32_t sequence, std::uint64_t position) {
+  return random_block(seed, sequence, position / 4)[position % 4];
 }
 
 std::vector<std::int64_t> random_permutation(std::int64_t n, std::uint64_t seed,
@@ -42,6 +51,20 @@ std::vector<std::int64_t> random_permutation(std::int64_t n, std::uint64_t seed,
     std::swap(order[left - 1], order[chosen]);
   }
   return order;
+}
+
+void manual_seed(std::uint64_t seed) {
+  next_stream = {.seed = seed, .sequence = sequences::kParameters};
+}
+
+std::uint64_t initial_seed() {
+  return next_stream.seed;
+}
+
+RandomStream next_parameter_stream() {
+  RandomStream stream = next_stream;
+  ++next_stream.sequence;
+  return stream;
 }
 
 }  // namespace brigade

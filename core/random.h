@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -14,6 +15,15 @@ namespace brigade {
 /// Word `position` of the stream: block position / 4 of the counter {block low, block high,
 /// sequence, 0} under the key {seed low, seed high}, element position % 4.
 std::uint32_t random_bits(std::uint64_t seed, std::uint32_t sequence, std::uint64_t position);
+/// The four words of one block: those at positions 4 block to 4 block + 3.
+std::array<std::uint32_t, 4> random_block(std::uint64_t seed, std::uint32_t sequence,
+                                          std::uint64_t block);
+
+/// Names a stream of random words.
+struct RandomStream {
+  std::uint64_t seed = 0;
+  std::uint32_t sequence = 0;
+};
 
 /// The upper 24 bits as a number in [0, 1), exact in float.
 constexpr float unit_float(std::uint32_t bits) {
@@ -29,6 +39,25 @@ namespace sequences {
 inline constexpr std::uint32_t kShuffle = 0x1000'0000;     ///< + epoch
 inline constexpr std::uint32_t kSynthetic = 0x2000'0000;   ///< + part of the synthetic data set
 inline constexpr std::uint32_t kParameters = 0x3000'0000;  ///< + index of the parameter
+inline constexpr std::uint32_t kDropout = 0x4000'0000;     ///< + number of the call
 }  // namespace sequences
+
+/// Seeds this thread's parameter streams, as torch.manual_seed does: the next parameter gets stream
+/// number 0. Ranks that call it with one seed and construct the same layers in the same order start
+/// with the same weights. A thread that never calls it has seed 0.
+void manual_seed(std::uint64_t seed);
+
+/// The seed that this thread's last manual_seed set.
+std::uint64_t initial_seed();
+
+/// Where the initial values of one parameter come from: random_bits(seed, sequence, position).
+struct RandomStream {
+  std::uint64_t seed = 0;
+  std::uint32_t sequence = 0;
+};
+
+/// The next parameter stream of this thread: sequences kParameters + 0, + 1, … since manual_seed.
+/// No two parameters share one, so two layers of equal shape start different.
+RandomStream next_parameter_stream();
 
 }  // namespace brigade

@@ -46,6 +46,13 @@ Shape Shape::with_rows(std::int64_t rows) const {
   return result;
 }
 
+Shape Shape::with_extent(std::size_t dim, std::int64_t extent) const {
+  std::array<std::int64_t, kMaxRank> extents = extents_;
+  BRIGADE_CHECK(dim < rank_, "shape: dimension ", dim, " asked of ", *this);
+  extents[dim] = extent;
+  return Shape(std::span(extents).first(rank_));
+}
+
 std::ostream& operator<<(std::ostream& out, const Shape& shape) {
   out << '[';
   const char* separator = "";

@@ -25,6 +25,8 @@ class Shape {
 
   /// The same shape with the first extent replaced: a slice of rows.
   Shape with_rows(std::int64_t rows) const;
+  /// The same shape with extent `dim` replaced.
+  Shape with_extent(std::size_t dim, std::int64_t extent) const;
 
   friend bool operator==(const Shape&, const Shape&) = default;
 

@@ -16,11 +16,9 @@ class Storage {
       : allocator_(std::move(allocator)), data_(allocator_->allocate(bytes)), bytes_(bytes) {}
 
   /// Memory of another owner, such as a mapping that several processes share. `data` must stay
-  /// valid for as long as `owner` is held. Not part of any MemoryStats. `lent`: another Storage's,
-  /// who may need it back (core/runtime/loan.h).
-  Storage(std::shared_ptr<const void> owner, std::byte* data, std::size_t bytes, Device device,
-          bool lent = false)
-      : owner_(std::move(owner)), device_(device), lent_(lent), data_(data), bytes_(bytes) {}
+  /// valid for as long as `owner` is held. Not part of any MemoryStats.
+  Storage(std::shared_ptr<const void> owner, std::byte* data, std::size_t bytes, Device device)
+      : owner_(std::move(owner)), device_(device), data_(data), bytes_(bytes) {}
 
   ~Storage() {
     if (allocator_) {
@@ -30,19 +28,8 @@ class Storage {
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
 
-  /// Exchanges the memory: tensors over either find themselves in the other's from now on.
-  void swap(Storage& other) noexcept {
-    std::swap(allocator_, other.allocator_);
-    std::swap(owner_, other.owner_);
-    std::swap(device_, other.device_);
-    std::swap(lent_, other.lent_);
-    std::swap(data_, other.data_);
-    std::swap(bytes_, other.bytes_);
-  }
-
   std::byte* data() const { return static_cast<std::byte*>(data_); }
   std::size_t bytes() const { return bytes_; }
-  bool lent() const { return lent_; }
   bool in_memory_stats() const { return allocator_ != nullptr; }
   Device device() const { return allocator_ ? allocator_->device() : device_; }
 
@@ -50,7 +37,6 @@ class Storage {
   std::shared_ptr<CachingAllocator> allocator_;  // one of these two is null
   std::shared_ptr<const void> owner_;
   Device device_ = kCpu;  // of the owner's memory
-  bool lent_ = false;     // likewise
   void* data_;
   std::size_t bytes_;
 };

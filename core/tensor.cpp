@@ -2,8 +2,6 @@
 
 #include "core/dispatch.h"
 #include "core/runtime/context.h"
-#include "core/runtime/recording.h"
-#include "core/runtime/recycle.h"
 
 namespace brigade {
 
@@ -12,7 +10,8 @@ Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {
   tensor.shape_ = shape;
   tensor.numel_ = shape.numel();
   tensor.dtype_ = dtype;
-  tensor.storage_ = make_recycled<Storage>(Context::current().allocator(device), tensor.nbytes());
+  tensor.storage_ =
+      std::make_shared<Storage>(Context::current().allocator(device), tensor.nbytes());
   return tensor;
 }
 
@@ -85,13 +84,6 @@ Tensor Tensor::spanning(std::int64_t numel) const {
   return view;
 }
 
-Tensor Tensor::lent(const Shape& shape) const {
-  Tensor view = flat_view(0, shape);
-  view.storage_ = make_recycled<Storage>(storage_, bytes(), view.nbytes(), device(), /*lent=*/true);
-  view.byte_offset_ = 0;
-  return view;
-}
-
 Tensor Tensor::to(Device device) const {
   if (device == this->device()) {
     return *this;
@@ -124,15 +116,14 @@ void Tensor::copy_from(const Tensor& source) const {
     } else if (to_host) {
       K::send_to_host(stream, bytes(), source.bytes(), nbytes());
     } else {
-      call(stream, K::copy, bytes(), source.bytes(), nbytes());
+      K::copy(stream, bytes(), source.bytes(), nbytes());
     }
   });
 }
 
 void Tensor::zero() const {
   Context::current().allocator(device())->note_zero_fill();
-  dispatch(device(),
-           [&]<class K>(K) { call(compute_stream(device()), K::zero, bytes(), nbytes()); });
+  dispatch(device(), [&]<class K>(K) { K::zero(compute_stream(device()), bytes(), nbytes()); });
 }
 
 // Waits for the device: the values must be there when it returns.

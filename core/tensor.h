@@ -71,10 +71,6 @@ class Tensor {
   /// need be.
   Tensor spanning(std::int64_t numel) const;
 
-  /// The first elements of the same memory under a Storage of their own, which keeps this tensor's
-  /// and can be moved away without it (core/runtime/loan.h).
-  Tensor lent(const Shape& shape) const;
-
   /// A copy on `device`; this tensor itself when it is there already.
   Tensor to(Device device) const;
   Tensor clone() const;

@@ -4,12 +4,20 @@
 
 namespace brigade::nn {
 
-/// A training objective for `prediction` [N, out]: a scalar to call autograd::backward on.
-class Loss {
- public:
-  virtual ~Loss() = default;
-  virtual autograd::Variable operator()(const autograd::Variable& prediction,
-                                        const Tensor& target) const = 0;
-};
+/// A training objective: a scalar to call backward() on. `prediction` has one row per sample.
+using Loss = autograd::Variable(const autograd::Variable& prediction, const Tensor& target);
+
+/// Mean over samples of -log softmax(x)[label], as torch.nn.functional.cross_entropy.
+///
+///   x: [N, classes]   labels: i64 [N]   result: scalar
+autograd::Variable cross_entropy(const autograd::Variable& x, const Tensor& labels);
+
+/// Mean of (x - target)² over all elements. `target` has the shape of x, or it holds class labels,
+/// i64 [N], which stand for their one-hot rows.
+autograd::Variable mse_loss(const autograd::Variable& x, const Tensor& target);
+
+/// The same with a target in a Variable, which is a constant: an Error if it requires a gradient.
+autograd::Variable cross_entropy(const autograd::Variable& x, const autograd::Variable& labels);
+autograd::Variable mse_loss(const autograd::Variable& x, const autograd::Variable& target);
 
 }  // namespace brigade::nn

@@ -8,7 +8,4 @@ Variable ReLU::forward(const Variable& x) {
   return autograd::relu(x);
 }
 
-void ReLU::collect_parameters(const std::string& /*prefix*/,
-                              std::vector<Variable>& /*parameters*/) const {}
-
 }  // namespace brigade::nn

@@ -8,8 +8,6 @@ namespace brigade::nn {
 class ReLU final : public Module {
  public:
   Variable forward(const Variable& x) override;
-  void collect_parameters(const std::string& prefix,
-                          std::vector<Variable>& parameters) const override;
   std::string description() const override { return "ReLU()"; }
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,20 +11,33 @@ namespace brigade::nn {
 
 /// Modules applied one after the other. Parameters are named by position, "0.weight", as in
 /// torch.nn.Sequential. A ReLU behind a Linear is computed by the Linear (forward_relu).
+///
+///   nn::Sequential model(nn::Linear(784, 512), nn::ReLU(), nn::Linear(512, 10));
 class Sequential final : public Module {
  public:
-  Sequential() = default;
-  explicit Sequential(std::vector<std::unique_ptr<Module>> modules);
+  /// Of copies of `modules`, which share the parameters of the originals. A single Sequential is
+  /// copied instead of nested; append() nests it.
+  template <std::derived_from<Module>... Modules>
+  explicit Sequential(const Modules&... modules) {
+    (append(modules), ...);
+  }
 
+  /// Also to the copies of this Sequential.
+  template <std::derived_from<Module> M>
+  void append(const M& module) {
+    append(std::make_unique<M>(module));
+  }
   void append(std::unique_ptr<Module> module);
+
   Variable forward(const Variable& x) override;
-  void collect_parameters(const std::string& prefix,
-                          std::vector<Variable>& parameters) const override;
   std::string description() const override;
 
  private:
-  std::vector<std::unique_ptr<Module>> modules_;
-  std::vector<std::string> labels_;  // "0 Linear(512, 256)": what a time line calls the modules
+  struct Layer {
+    std::unique_ptr<Module> module;
+    std::string label;  // "0 Linear(512, 256)": what a time line calls it
+  };
+  std::shared_ptr<std::vector<Layer>> layers_ = std::make_shared<std::vector<Layer>>();
 };
 
 }  // namespace brigade::nn

@@ -11,7 +11,7 @@ constexpr std::size_t kMoments = 2;
 
 }  // namespace
 
-Adam::Adam(const std::vector<autograd::Variable>& parameters, Options options)
+Adam::Adam(const std::vector<autograd::Variable>& parameters, const Options& options)
     : Optimizer(parameters, kMoments), options_(options) {
   BRIGADE_CHECK(options.lr >= 0.0 && options.eps >= 0.0 && options.weight_decay >= 0.0,
                 "adam: expected lr, eps and weight_decay >= 0, got ", options.lr, ", ", options.eps,
@@ -19,24 +19,9 @@ Adam::Adam(const std::vector<autograd::Variable>& parameters, Options options)
   BRIGADE_CHECK(
       options.beta1 >= 0.0 && options.beta1 < 1.0 && options.beta2 >= 0.0 && options.beta2 < 1.0,
       "adam: expected betas in [0, 1), got ", options.beta1, " and ", options.beta2);
-  if (!parameters.empty()) {
-    const Device device = parameters.front().device();
-    one_ = Tensor::from(std::vector<double>{1.0}, {}, device);
-    counter_ = Tensor::zeros({}, DType::f64, device);
-  }
-}
-
-/// The bias corrections depend on the number of the step. A repeated step has the numbers it was
-/// recorded with, so this one is counted where the weights are, by a kernel that is repeated too.
-void Adam::on_begin_step() {
-  if (counter_.defined()) {
-    ops::axpby(one_, {.beta = 1.0}, counter_);
-  }
 }
 
 void Adam::update(const ParamRange& part) {
-  // In flight it may run when the counter has gone on; what is behind others is not repeated.
-  const bool counts = !part.in_flight && part.step == steps_done();
   Tensor weights = part.data;
   Tensor first_moment = state(0, part);
   Tensor second_moment = state(1, part);
@@ -46,8 +31,8 @@ void Adam::update(const ParamRange& part) {
              .eps = options_.eps,
              .weight_decay = options_.weight_decay,
              .decoupled = options_.decoupled,
-             .step = counts ? 0 : part.step},
-            counts ? counter_ : Tensor(), part.grad, weights, first_moment, second_moment);
+             .step = part.step},
+            part.grad, weights, first_moment, second_moment);
 }
 
 }  // namespace brigade::optim

@@ -4,25 +4,28 @@
 
 namespace brigade::optim {
 
+struct AdamOptions {
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.0;
+  bool decoupled = false;
+};
+
 /// torch.optim.Adam (weight decay added to the gradient) and, with `decoupled`, AdamW (weights
 /// shrunk by lr times weight_decay; Loshchilov & Hutter, arXiv:1711.05101). Adam: Kingma & Ba,
 /// arXiv:1412.6980, algorithm 1.
 class Adam final : public Optimizer {
  public:
-  struct Options {
-    double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.0;
-    bool decoupled = false;
-  };
-  Adam(const std::vector<autograd::Variable>& parameters, Options options);
+  using Options = AdamOptions;
+  /// Error: negative values, betas outside [0, 1).
+  explicit Adam(const std::vector<autograd::Variable>& parameters, const Options& options = {});
+  template <HasParameters Model>
+  explicit Adam(const Model& model, const Options& options = {})
+      : Adam(model.parameters(), options) {}
 
  protected:
-  void on_begin_step() override;
   void update(const ParamRange& part) override;
-  bool keeps_numbers() const override { return true; }
 
  private:
   Options options_;
-  Tensor one_, counter_;  // f64 []; counter_: steps_done(), as far as the device has come
 };
 
 }  // namespace brigade::optim

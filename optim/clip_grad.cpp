@@ -13,9 +13,6 @@ double GradNorm::value() const {
 
 GradNorm clip_grad_norm(Optimizer& optimizer, double max_norm) {
   BRIGADE_CHECK(max_norm > 0.0, "clip_grad_norm: expected max_norm > 0, got ", max_norm);
-  BRIGADE_CHECK(!optimizer.updates_in_backward(),
-                "clip_grad_norm: expected gradients, but backward has made them updates of the "
-                "weights already");
   const std::vector<ParamRange> parts = optimizer.parts();
   Tensor squares =
       Tensor::zeros({}, DType::f64, parts.empty() ? kCpu : parts.front().grad.device());

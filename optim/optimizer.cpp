@@ -74,19 +74,16 @@ std::vector<Tensor> slices(const std::vector<FlatSpan>& spans, const std::vector
 std::vector<FlatSpan> flat_spans(const std::vector<autograd::Variable>& parameters) {
   std::vector<FlatSpan> spans;
   for (const std::size_t i : memory_order(parameters)) {
-    autograd::GradState& state = *parameters[i].grad_state();
-    if (!state.grad.defined()) {
-      state.grad = Tensor::zeros(state.shape, state.dtype, state.device);
-    }
     const Tensor& data = parameters[i].data();
-    if (!spans.empty() && continues(spans.back(), data, state.grad)) {
+    const Tensor& grad = parameters[i].grad_state()->allocate_grad();
+    if (!spans.empty() && continues(spans.back(), data, grad)) {
       FlatSpan& last = spans.back();
       last.offsets.push_back(data.byte_offset() - last.data.byte_offset());
       last.data = joined(last.data, data);
-      last.grad = joined(last.grad, state.grad);
+      last.grad = joined(last.grad, grad);
       last.members.push_back(i);
     } else {
-      spans.push_back({data.reshape({data.numel()}), state.grad.reshape({data.numel()}), {i}, {0}});
+      spans.push_back({data.reshape({data.numel()}), grad.reshape({data.numel()}), {i}, {0}});
     }
   }
   return spans;
@@ -101,10 +98,6 @@ Optimizer::Optimizer(const std::vector<autograd::Variable>& parameters, std::siz
 
 /// The spans as parameters lie now, and state of zeros for them.
 void Optimizer::find_spans(std::size_t state_tensors) {
-  std::optional<UseLastingMemory> outlives_the_step;  // which may be one that is being recorded
-  if (!parameters_.empty()) {
-    outlives_the_step.emplace(parameters_.front().device());
-  }
   spans_ = flat_spans(parameters_);
   state_.clear();
   for (std::size_t slot = 0; slot < state_tensors; ++slot) {
@@ -114,16 +107,16 @@ void Optimizer::find_spans(std::size_t state_tensors) {
     span.data = Tensor();
     span.grad = Tensor();
   }
-  moves_.clear();
+  storage_versions_.clear();
   for (const autograd::Variable& parameter : parameters_) {
-    moves_.push_back(parameter.grad_state()->moves);
+    storage_versions_.push_back(parameter.grad_state()->storage_version());
   }
 }
 
 bool Optimizer::parameters_moved() const {
-  return !std::equal(parameters_.begin(), parameters_.end(), moves_.begin(),
-                     [](const autograd::Variable& parameter, std::size_t moves) {
-                       return parameter.grad_state()->moves == moves;
+  return !std::equal(parameters_.begin(), parameters_.end(), storage_versions_.begin(),
+                     [](const autograd::Variable& parameter, std::size_t version) {
+                       return parameter.grad_state()->storage_version() == version;
                      });
 }
 
@@ -149,7 +142,6 @@ void Optimizer::step(LocalGradients local) {
   check_gradients(local);
   follow_moved_parameters();
   ++steps_done_;
-  on_begin_step();
   parts_of_step_.clear();  // also of a step that has failed
   for (std::size_t s = 0; s < spans_.size(); ++s) {
     append_parts(s, parts_of_step_);
@@ -158,39 +150,19 @@ void Optimizer::step(LocalGradients local) {
     update(part);
   }
   parts_of_step_.clear();
-  count_updates();
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    count_update(i);
+  }
 }
 
 void Optimizer::count_update(std::size_t index) {
   updates_[index] += takes_part(index) ? 1 : 0;
 }
 
-void Optimizer::count_updates() {
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    count_update(i);
-  }
-}
-
-bool Optimizer::repeats() const {
-  bool alike = keeps_numbers() && steps_done_ > 0;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    alike = alike && (parameters_[i].grad_state()->frozen || updates_[i] == steps_done_);
-  }
-  return alike;
-}
-
-void Optimizer::count_step() {
-  ++steps_done_;
-  count_updates();
-}
-
 void Optimizer::check_not_in_flight() const {
-  const bool in_flight = std::ranges::any_of(parameters_, [](const autograd::Variable& parameter) {
-    return parameter.grad_state()->updated_in_flight;
-  });
-  BRIGADE_CHECK(!in_flight,
-                "optimizer: expected neither step() nor clipping where updates are in flight: the "
-                "gradients may have been used already");
+  BRIGADE_CHECK(!in_flight_,
+                "optimizer: expected neither step() nor clipping while buckets are updated in "
+                "flight: the gradients may have been used already");
 }
 
 void Optimizer::check_gradients(LocalGradients local) const {
@@ -203,12 +175,12 @@ void Optimizer::check_gradients(LocalGradients local) const {
   }
   for (const autograd::Variable& parameter : parameters_) {
     const autograd::GradState& state = *parameter.grad_state();
-    const bool used = state.filled || (state.updated && updates_in_backward_);
-    BRIGADE_CHECK(used || state.unused || state.frozen, "optimizer: parameter '", state.name,
+    BRIGADE_CHECK(state.has_grad() || state.unused() || state.frozen(), "optimizer: parameter '",
+                  state.name(),
                   "' has no gradient: call backward first, on a loss "
                   "that depends on it");
-    BRIGADE_CHECK(state.synchronized || local == LocalGradients::allow,
-                  "optimizer: the gradient of '", state.name,
+    BRIGADE_CHECK(state.synchronized() || local == LocalGradients::allow,
+                  "optimizer: the gradient of '", state.name(),
                   "' was never synchronised over the "
                   "ranks: every backward since zero_grad ran inside no_sync()");
   }
@@ -216,7 +188,7 @@ void Optimizer::check_gradients(LocalGradients local) const {
 
 bool Optimizer::takes_part(std::size_t index) const {
   const autograd::GradState& state = *parameters_[index].grad_state();
-  return state.filled && !state.frozen;
+  return state.has_grad() && !state.frozen();
 }
 
 // Nearly always one part per span. A span breaks into several around a parameter that is left alone
@@ -233,7 +205,7 @@ void Optimizer::append_parts(std::size_t span_index, std::vector<ParamRange>& re
       continue;
     }
     const Tensor& data = parameters_[i].data();
-    const Tensor& grad = parameters_[i].grad_state()->grad;
+    const Tensor& grad = parameters_[i].grad_state()->grad();
     if (open && result.back().step == step) {
       result.back().data = joined(result.back().data, data);
       result.back().grad = joined(result.back().grad, grad);
@@ -264,31 +236,10 @@ std::vector<ParamRange> Optimizer::parts() {
   return result;
 }
 
-void Optimizer::update_in_backward() {
-  const std::optional<Scale> scale = linear_step();
-  BRIGADE_CHECK(scale.has_value(),
-                "optimizer: expected SGD without momentum for updates in backward: only its step "
-                "is linear in the gradient");
-  updates_in_backward_ = true;
-  for (const autograd::Variable& parameter : parameters_) {
-    parameter.update_in_backward(*scale);
-  }
-}
-
-Optimizer::~Optimizer() {
-  if (updates_in_backward_) {
-    for (const autograd::Variable& parameter : parameters_) {
-      parameter.stop_updates_in_backward();
-    }
-  }
-}
-
 void Optimizer::begin_step() {
-  BRIGADE_CHECK(!updates_in_backward_,
-                "optimizer: asked to update buckets in flight, but backward makes the updates");
+  in_flight_ = true;
   follow_moved_parameters();
   ++steps_done_;
-  on_begin_step();
 }
 
 std::function<void()> Optimizer::update_of(const Tensor& memory) {
@@ -309,9 +260,6 @@ std::function<void()> Optimizer::update_of(const Tensor& memory) {
   }
   BRIGADE_CHECK(!parts.empty(),
                 "optimizer: asked to update memory that is none of its parameters'");
-  for (ParamRange& part : parts) {
-    part.in_flight = true;
-  }
   return [this, parts = std::move(parts)] {
     for (const ParamRange& part : parts) {
       update(part);

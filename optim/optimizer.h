@@ -1,13 +1,19 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <vector>
 
 #include "autograd/variable.h"
 
 namespace brigade::optim {
+
+/// What has parameters to train: an nn::Module, a dist::DataParallel.
+template <class Model>
+concept HasParameters = requires(const Model& model) {
+  { model.parameters() } -> std::convertible_to<std::vector<autograd::Variable>>;
+};
 
 /// A stretch of memory in which parameters and gradients lie in the same order: one kernel updates
 /// all of it.
@@ -19,7 +25,7 @@ struct FlatSpan {
 };
 
 /// Joins parameters whose data and gradients adjoin in memory, as they do in the buckets of
-/// dist/ddp/data_parallel.h. A parameter that has no gradient memory yet gets some. In the worst case
+/// dist/ddp/grad_averager.h. A parameter that has no gradient memory yet gets some. In the worst case
 /// one span per parameter.
 std::vector<FlatSpan> flat_spans(const std::vector<autograd::Variable>& parameters);
 
@@ -29,7 +35,6 @@ struct ParamRange {
   std::size_t span = 0;
   std::int64_t offset = 0;  ///< elements from the start of the span
   std::int64_t step = 0;    ///< how often its parameters have been updated, this time included
-  bool in_flight = false;   ///< updated by itself (update_of), while other steps may begin
   Tensor data;
   Tensor grad;
 };
@@ -40,26 +45,27 @@ enum class LocalGradients : bool { refuse, allow };
 /// Updates parameters from their gradients. A weight that is in the list twice (two layers share
 /// it) is updated once; one that is frozen is left alone.
 ///
-/// Parameters may move in memory between steps (dist/ddp/data_parallel.h moves them into buckets, and
+/// Parameters may move in memory between steps (dist/ddp/grad_averager.h moves them into buckets, and
 /// once more when it rebuilds these): the next step finds the new spans and moves the state after
 /// them, bit by bit.
 class Optimizer {
  public:
-  virtual ~Optimizer();
+  virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
   /// One update; one kernel per flat span. A parameter that all ranks agree is unused
-  /// (GradState::unused) keeps its weights and its state as they are, and so does a frozen one.
+  /// (GradState::unused()) keeps its weights and its state as they are, and so does a frozen one.
   /// Errors: a parameter has no gradient (backward was not called, or does not reach it), or one
   /// that was never synchronised over the ranks (only backwards inside no_sync() since zero_grad),
   /// unless `local` allows that: the ranks' weights then drift apart. A parameter that was frozen
-  /// when this was made trains now. Updates are in flight (dist::DataParallel::update_in_flight).
+  /// when this was made trains now. Updates are in flight .
   void step(LocalGradients local = LocalGradients::refuse);
 
   /// @name step() in parts, each as soon as its gradients are there (dist/overlap/bucket_optimizer.h)
   /// @{
-  /// Begins a step: the parts to come belong to it. Error where backward makes the updates.
+  /// Begins a step: the parts to come belong to it. From now until end_bucket_updates(), step() and
+  /// clip_grad_norm() are refused: gradients may have been used already.
   void begin_step();
   /// What updates the parameters that lie in `memory`, the flat weights of a bucket, whose
   /// gradients are complete; counted as an update now. To be executed once, on any thread, when the
@@ -67,24 +73,8 @@ class Optimizer {
   /// executed this must live, and neither step() nor begin_step() may be called. Error: no
   /// parameter that learns lies in `memory`.
   std::function<void()> update_of(const Tensor& memory);
-  /// @}
-
-  /// As long as this lives, backward itself makes the step: the kernel that computes a gradient
-  /// adds it to the weights (Variable::update_in_backward): gradients take no pass and, in buckets
-  /// on a CPU, no memory. To be called between two steps, for one rank without accumulation. step()
-  /// is still to be called: it updates what backward could not. The sums are the same, rounded in
-  /// another order. Error unless a step is linear in the gradient: SGD without momentum.
-  void update_in_backward();
-  bool updates_in_backward() const { return updates_in_backward_; }
-
-  /// @name For who repeats the kernels of a step (autograd/replay.h)
-  /// @{
-  /// Whether every step from now on has the kernels and the numbers of the next one, as long as the
-  /// same parameters are frozen and all others have gradients. Not before the first step, and not
-  /// with a parameter, now not frozen, that has been left out of one.
-  bool repeats() const;
-  /// A step has been repeated without step().
-  void count_step();
+  /// No parts are in flight any more; step() works again.
+  void end_bucket_updates() noexcept { in_flight_ = false; }
   /// @}
 
   /// Forgets all gradients without touching their memory.
@@ -102,17 +92,7 @@ class Optimizer {
   /// They begin as 0.
   Optimizer(const std::vector<autograd::Variable>& parameters, std::size_t state_tensors);
 
-  /// Another step begins, steps_done() counts it already. Nothing of it has been updated.
-  virtual void on_begin_step() {}
-
   virtual void update(const ParamRange& part) = 0;
-
-  /// Whether all parameters' updates have the kernels and the numbers of those before, the first
-  /// step's excepted.
-  virtual bool keeps_numbers() const { return false; }
-
-  /// What makes the new weight alpha · gradient + beta · weight; empty if a step is not as simple.
-  virtual std::optional<Scale> linear_step() const { return {}; }
 
   /// State number `slot` of the weights in `part`, in their layout; padding stays 0. Never shares
   /// memory with a gradient. Valid until the next step().
@@ -125,7 +105,6 @@ class Optimizer {
   void check_gradients(LocalGradients local) const;
   bool takes_part(std::size_t index) const;
   void count_update(std::size_t index);
-  void count_updates();
   bool parameters_moved() const;
   void find_spans(std::size_t state_tensors);
   void follow_moved_parameters();
@@ -133,13 +112,13 @@ class Optimizer {
 
   std::vector<autograd::Variable> parameters_;
   std::vector<autograd::Variable> frozen_;  // of those given, for a complaint
-  std::vector<FlatSpan> spans_;     // tensors undefined: they would keep memory that was left
-  std::vector<std::size_t> moves_;  // of each parameter (GradState) when the spans were found
-  std::vector<std::vector<Tensor>> state_;  // [slot][span]
-  std::vector<ParamRange> parts_of_step_;   // empty between steps: only its memory is kept
-  std::vector<std::int64_t> updates_;       // per parameter: one that was left alone is behind
+  std::vector<FlatSpan> spans_;  // tensors undefined: they would keep memory that was left
+  std::vector<std::size_t> storage_versions_;  // of each parameter when the spans were found
+  std::vector<std::vector<Tensor>> state_;     // [slot][span]
+  std::vector<ParamRange> parts_of_step_;      // empty between steps: only its memory is kept
+  std::vector<std::int64_t> updates_;          // per parameter: one that was left alone is behind
   std::int64_t steps_done_ = 0;
-  bool updates_in_backward_ = false;
+  bool in_flight_ = false;
 };
 
 }  // namespace brigade::optim

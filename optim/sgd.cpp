@@ -5,7 +5,7 @@
 
 namespace brigade::optim {
 
-SGD::SGD(const std::vector<autograd::Variable>& parameters, Options options)
+SGD::SGD(const std::vector<autograd::Variable>& parameters, const Options& options)
     : Optimizer(parameters, options.momentum > 0.0 ? 1 : 0), options_(options) {
   BRIGADE_CHECK(options.lr >= 0.0 && options.momentum >= 0.0 && options.weight_decay >= 0.0,
                 "sgd: expected lr, momentum and weight_decay >= 0, got ", options.lr, ", ",
@@ -22,14 +22,6 @@ void SGD::update(const ParamRange& part) {
             .nesterov = options_.nesterov,
             .first_step = part.step == 1},
            part.grad, weights, velocity);
-}
-
-// w - lr (g + weight_decay w)
-std::optional<Scale> SGD::linear_step() const {
-  if (options_.momentum > 0.0) {
-    return {};
-  }
-  return Scale{.alpha = -options_.lr, .beta = 1.0 - options_.lr * options_.weight_decay};
 }
 
 }  // namespace brigade::optim

@@ -4,20 +4,23 @@
 
 namespace brigade::optim {
 
+struct SGDOptions {
+  double lr = 0.01, momentum = 0.0, weight_decay = 0.0;
+  bool nesterov = false;
+};
+
 /// torch.optim.SGD: coupled weight decay, velocity = gradient in the first step.
 class SGD final : public Optimizer {
  public:
-  struct Options {
-    double lr = 0.01, momentum = 0.0, weight_decay = 0.0;
-    bool nesterov = false;
-  };
+  using Options = SGDOptions;
   /// Error: Nesterov without momentum, negative values.
-  SGD(const std::vector<autograd::Variable>& parameters, Options options);
+  explicit SGD(const std::vector<autograd::Variable>& parameters, const Options& options = {});
+  template <HasParameters Model>
+  explicit SGD(const Model& model, const Options& options = {})
+      : SGD(model.parameters(), options) {}
 
  protected:
   void update(const ParamRange& part) override;
-  bool keeps_numbers() const override { return true; }
-  std::optional<Scale> linear_step() const override;
 
  private:
   Options options_;

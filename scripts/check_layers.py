@@ -8,7 +8,7 @@
   one switch          no preprocessor conditional; core/config.h.in is where a build differs
   headers             no `using namespace`
   sizes               a line has at most 100 characters (clang-format leaves comments alone), a file has
-                      at most 350 lines, a folder's README.md at most 40, and each folder has one
+                      at most 350 lines, a folder's README.md at most 40; each folder with sources has one
 
 Prints file:line: message for each violation and exits with 1 if there is any.
 """
@@ -127,12 +127,14 @@ def check_text(source):
         yield MAX_FILE_LINES + 1, f"{len(source.lines)} lines; a file has at most {MAX_FILE_LINES}"
 
 
-def check_readmes(root):
-    rooms = [*MAY_INCLUDE, "scripts"]
-    for room in rooms:
-        if (root / room).is_dir() and not (root / room / "README.md").is_file():
-            yield f"{room}/README.md:1: missing; each folder explains itself"
-    for room in rooms:
+def check_readmes(root, sources):
+    """The README of a lab also explains its exercise/ and solution/."""
+    folders = {Path(name).parent for name in sources} | {Path(room) for room in [*MAY_INCLUDE, "scripts"]}
+    folders = {folder.parent if folder.name in ("exercise", "solution") else folder for folder in folders}
+    for folder in sorted(folders):
+        if (root / folder).is_dir() and not (root / folder / "README.md").is_file():
+            yield f"{folder.as_posix()}/README.md:1: missing; each folder with sources explains itself"
+    for room in [*MAY_INCLUDE, "scripts"]:
         for path in sorted((root / room).rglob("README.md")):
             count = len(path.read_text(encoding="utf-8").splitlines())
             if count > MAX_README_LINES:
@@ -153,7 +155,7 @@ def main():
         found = [*check_direction(source), *check_libraries(source), *check_text(source)]
         found += check_reach(source, sources)
         violations += [f"{source.name}:{number}: {message}" for number, message in sorted(found)]
-    violations += check_readmes(root)
+    violations += check_readmes(root, sources)
     for violation in violations:
         print(violation)
     print(f"layers: {len(sources)} files, {len(violations)} violations")

@@ -277,7 +277,7 @@ def memory_floor(bench):
     reads both and writes the weight. At the rate measured on this GPU, weights alone."""
     profile = (parts.get(f"bench-{bench}-limits", {}).get("result") or {}).get("profile")
     depth, width = (int(n) for n in bench.split("-")[0].split("x")[:2])
-    return 6 * 4 * depth * width**2 / (1e6 * profile["memory_gbps"]) if profile else None
+    return 6 * 4 * depth * width**2 / (1e6 * profile["memory_gigabytes_per_s"]) if profile else None
 
 
 speed = {}

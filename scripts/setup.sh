@@ -10,7 +10,7 @@ set -euo pipefail
 
 # reason: packages
 groups=(
-  "compiler and build: g++ cmake ninja-build ccache pkg-config git"
+  "compiler and build: g++ cmake ninja-build ccache pkg-config git patch"
   "ranks and collectives: openmpi-bin libopenmpi-dev"
   "matrix products: libopenblas-pthread-dev libdnnl-dev"
   "flags, text, files, random numbers, hashes: libcli11-dev libfmt-dev nlohmann-json3-dev zlib1g-dev librandom123-dev libxxhash-dev"

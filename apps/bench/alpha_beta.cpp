@@ -7,24 +7,6 @@
 
 namespace brigade::apps {
 
-namespace {
-
-/// The normal equations of minimising Σ (a x + b y - 1)², where each measured time T has been
-/// divided into its own row: x = messages / T, y = bytes / T.
-struct NormalEquations {
-  double xx = 0.0, xy = 0.0, yy = 0.0, x = 0.0, y = 0.0;
-
-  void add(double row_x, double row_y) {
-    xx += row_x * row_x;
-    xy += row_x * row_y;
-    yy += row_y * row_y;
-    x += row_x;
-    y += row_y;
-  }
-};
-
-}  // namespace
-
 Cost cost_of(std::string_view algorithm, double bytes, int ranks) {
   const double n = ranks;
   if (algorithm == "halving") {
@@ -44,39 +26,42 @@ Cost cost_of(std::string_view algorithm, double bytes, int ranks) {
 
 std::optional<AlphaBeta> fit_alpha_beta(std::span<const MeasuredTime> times, int ranks,
                                         std::string_view algorithm) {
-  const bool sizes_differ = std::ranges::any_of(
-      times, [&](const MeasuredTime& time) { return time.bytes != times.front().bytes; });
-  if (ranks < 2 || !sizes_differ) {
+  if (ranks < 2) {
     return std::nullopt;
   }
-  NormalEquations sums;
+  // Minimise Σ (a x + b y - 1)², each row divided by its measured time T: x = messages / T,
+  // y = bytes / T. These are the sums of the normal equations.
+  double xx = 0.0, xy = 0.0, yy = 0.0, sum_x = 0.0, sum_y = 0.0;
   for (const MeasuredTime& time : times) {
     const Cost cost = cost_of(algorithm, time.bytes, ranks);
-    sums.add(cost.messages / time.us, cost.bytes / time.us);
+    const double x = cost.messages / time.us;
+    const double y = cost.bytes / time.us;
+    xx += x * x;
+    xy += x * y;
+    yy += y * y;
+    sum_x += x;
+    sum_y += y;
   }
-  const double determinant = sums.xx * sums.yy - sums.xy * sums.xy;
-  if (determinant <= 1e-12 * sums.xx * sums.yy) {
-    return std::nullopt;
+  const double determinant = xx * yy - xy * xy;
+  if (determinant <= 1e-12 * xx * yy) {
+    return std::nullopt;  // x and y are proportional
   }
-  double alpha = (sums.x * sums.yy - sums.y * sums.xy) / determinant;
-  double beta = (sums.y * sums.xx - sums.x * sums.xy) / determinant;  // us per byte
+  double alpha = (sum_x * yy - sum_y * xy) / determinant;
+  double beta = (sum_y * xx - sum_x * xy) / determinant;  // us per byte
   if (alpha < 0.0) {
     alpha = 0.0;
-    beta = sums.y / sums.yy;
+    beta = sum_y / yy;
   } else if (beta < 0.0) {
     beta = 0.0;
-    alpha = sums.x / sums.xx;
+    alpha = sum_x / xx;
   }
-  double squares = 0.0;
-  for (const MeasuredTime& time : times) {
-    const Cost cost = cost_of(algorithm, time.bytes, ranks);
-    const double model = cost.messages * alpha + cost.bytes * beta;
-    squares += std::pow(model / time.us - 1.0, 2);
-  }
+  // At the minimum, Σ (a x + b y - 1)² = n - a Σx - b Σy, n rows.
+  const double mean_square =
+      1.0 - (alpha * sum_x + beta * sum_y) / static_cast<double>(times.size());
   constexpr double kNsPerUs = 1e3;
   return AlphaBeta{.alpha_us = alpha,
                    .ns_per_byte = beta * kNsPerUs,
-                   .residual = std::sqrt(squares / static_cast<double>(times.size()))};
+                   .residual = std::sqrt(std::max(0.0, mean_square))};
 }
 
 }  // namespace brigade::apps

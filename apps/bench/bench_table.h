@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,40 +9,35 @@
 
 namespace brigade::apps {
 
-/// One way to all-reduce, one size: medians over the iterations of the slowest rank's time.
-struct BenchRow {
-  std::size_t bytes = 0;
-  double out_of_place_us = 0.0;  ///< copy into the bucket, then all-reduce there
-  double in_place_us = 0.0;
-  std::optional<std::int64_t> wrong_out_of_place;  ///< elements, on all ranks; empty: not checked
-  std::optional<std::int64_t> wrong_in_place;
-  std::optional<double> cpu_ms;    ///< of the communication thread while nobody waits for it
-  std::optional<double> cpu_core;  ///< the same as a part of one core, 0 ... 1
+struct BenchTime {
+  double us = 0.0;         ///< median over the iterations of the slowest rank's time
+  std::int64_t wrong = 0;  ///< wrong elements on all ranks
 };
 
+/// One size.
+struct BenchRow {
+  std::size_t bytes = 0;
+  BenchTime out_of_place;  ///< copy into the bucket, then all-reduce the bucket
+  BenchTime in_place;      ///< all-reduce the bucket
+};
+
+/// One value of --comm.
 struct BenchResult {
-  std::string name;         ///< "ring", "ring deterministic"
-  std::string description;  ///< of the communicator
+  std::string name;         ///< the value: "ring"
+  std::string description;  ///< the communicator's
   std::vector<BenchRow> rows;
 };
 
-/// Algorithm bandwidth, bytes / time, in GB/s (10⁹), and bus bandwidth, that times 2 (N-1)/N: what
-/// each link must have carried, comparable between numbers of ranks (nccl-tests, PERFORMANCE.md).
+/// Algorithm bandwidth in GB/s (10⁹ bytes): bytes / time.
 double algbw(std::size_t bytes, double us);
+/// Bus bandwidth in GB/s: algbw · 2 (N-1)/N, the traffic of each link. It is comparable between
+/// numbers of ranks (nccl-tests, doc/PERFORMANCE.md).
 double busbw(std::size_t bytes, double us, int ranks);
 
-/// One table as nccl-tests prints it, with the fit below.
+/// A table with the columns of nccl-tests, and the fit of alpha_beta.h to the in-place times.
 std::string bench_table(const BenchResult& result, const BenchOptions& options, int ranks);
 
-/// In-place times as multiples of the first result's: one line per size. Empty for one result.
-std::string bench_ratios(const std::vector<BenchResult>& results, const BenchOptions& options);
-
-/// What rank-order sums cost: one line per --comm that ran both ways, the geometric mean over the
-/// sizes of deterministic / fast. Empty if none did.
-std::string deterministic_cost(const std::vector<BenchResult>& results,
-                               const BenchOptions& options);
-
-/// Everything, for programs.
+/// The same results as JSON.
 std::string bench_json(const std::vector<BenchResult>& results, const BenchOptions& options,
                        int ranks);
 

@@ -4,11 +4,12 @@
 
 #include "dist/algorithms/all_reduce.h"
 
-namespace brigade::dist {
+namespace brigade::apps {
 
-/// MPI_Allreduce as everybody calls it: what the others are measured against. It waits by spinning,
-/// on the very core that is to compute meanwhile, so it is no use for training (MpiCommunicator).
-/// Over all ranks of MPI_COMM_WORLD; f32 or f64 on the CPU. Collective.
-std::unique_ptr<AllReduce> make_blocking_mpi_all_reduce();
+/// MPI_Allreduce on MPI_COMM_WORLD, for comparison: f32 or f64 in CPU memory.
+///
+/// Do not train with it. While it waits it spins on the core that should compute; MpiCommunicator
+/// uses the nonblocking call and sleeps instead.
+std::unique_ptr<dist::AllReduce> make_blocking_mpi_all_reduce();
 
-}  // namespace brigade::dist
+}  // namespace brigade::apps

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/runtime/context.h"
 #include "dist/comm/single_process.h"
+#include "nn/weights.h"
 
 namespace brigade::apps {
 
@@ -20,19 +21,18 @@ namespace {
 constexpr const char* kIdeal = "no communication";
 
 /// One mode with everything that trains in it.
-class Contestant {
+class ModeRun {
  public:
-  Contestant(const Options& options, const data::DataSplits& data, Device device,
-             dist::Communicator& comm)
-      : options_(options),
-        comm_(comm),
+  ModeRun(const Options& options, const data::DataSplits& data, Device device,
+          dist::Communicator& comm)
+      : comm_(comm),
         model_(make_mlp(shape_of(options, *data.train), options.seed, device)),
         loss_(make_loss(options.loss)) {
     if (!options.init.empty()) {
-      load_weights(options.init, model_->parameters());
+      nn::load(*model_, options.init);
     }
     data_parallel_ =
-        std::make_unique<dist::DataParallel>(model_->parameters(), comm, options.data_parallel());
+        std::make_unique<dist::GradAverager>(model_->parameters(), comm, options.data_parallel());
     optimizer_ = make_optimizer(options, data_parallel_->parameters());
     const data::BatchGeometry geometry{
         .batch = options.batch, .accum = options.accum, .ranks = comm.size(), .rank = comm.rank()};
@@ -55,54 +55,51 @@ class Contestant {
   }
 
   /// The next steps. The first of a turn is not timed: it finds another mode's data in the caches.
+  /// Its traffic does not count either: the very first step may have other buckets
+  /// (dist/ddp/bucket_rebuilder.h).
   void take_turn(std::int64_t steps) {
     trainer_->step(done_++, Trainer::Timed::no);
-    // Not counted either: the very first one may still have other buckets (dist/ddp/bucket_rebuilder.h).
     const dist::Traffic before = comm_.traffic();
     for (std::int64_t i = 1; i < steps; ++i) {
       trainer_->step(done_++, Trainer::Timed::yes);
     }
     const auto counted = static_cast<double>(steps - 1);
     const dist::Traffic traffic = comm_.traffic() - before;
-    collectives_per_step_ = static_cast<double>(traffic.collectives) / counted;
-    bytes_per_step_ = static_cast<double>(traffic.bytes_reduced) / counted;
-    bytes_sent_per_step_ = static_cast<double>(traffic.bytes_sent) / counted;
+    result_.collectives_per_step = static_cast<double>(traffic.collectives) / counted;
+    result_.bytes_per_step = static_cast<double>(traffic.bytes_reduced) / counted;
+    result_.bytes_sent_per_step = static_cast<double>(traffic.bytes_sent) / counted;
     trainer_->take_losses();
   }
 
   std::vector<float> weights() const { return autograd::values_of(model_->parameters()); }
-
-  std::uint64_t shared_bytes() const { return shared_gradient_bytes(*data_parallel_); }
   std::uint64_t hash() const { return dist::hash_parameters(model_->parameters()); }
+  std::uint64_t shared_bytes() const { return shared_gradient_bytes(*data_parallel_); }
 
-  /// `world`: all ranks, also for a contestant that trains alone.
-  ModeResult result(const std::string& name, dist::Communicator& world) const {
-    ModeResult result;
-    result.mode = name;
-    result.timing = summarize(trainer_->history(), 0, world);
-    result.collectives_per_step = collectives_per_step_;
-    result.bytes_per_step = bytes_per_step_;
-    result.bytes_sent_per_step = bytes_sent_per_step_;
-    return result;
+  /// What is known so far.
+  ModeResult& result() { return result_; }
+
+  /// The times and the last steps. `world`: all ranks, also for a run that trains alone. `trace`:
+  /// what all modes' traces have in common. Collective.
+  ModeResult finish(const std::string& mode, dist::Communicator& world, RunTrace trace,
+                    const std::string& host) {
+    result_.mode = mode;
+    result_.timing = summarize(trainer_->history(), 0, world);
+    trace.contents = bucket_contents(*data_parallel_);
+    trace.ranks = trainer_->recorder().gather(host);
+    result_.trace = std::move(trace);
+    return std::move(result_);
   }
 
-  const Trainer& trainer() const { return *trainer_; }
-  std::map<std::string, std::string> contents() const { return bucket_contents(*data_parallel_); }
-  const Options& options() const { return options_; }
-
  private:
-  Options options_;
   dist::Communicator& comm_;
   std::unique_ptr<nn::Sequential> model_;
-  std::unique_ptr<nn::Loss> loss_;
-  std::unique_ptr<dist::DataParallel> data_parallel_;
+  nn::Loss* loss_;
+  std::unique_ptr<dist::GradAverager> data_parallel_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<data::DistributedSampler> sampler_;
   std::unique_ptr<Trainer> trainer_;
   std::int64_t done_ = 0;
-  double collectives_per_step_ = 0.0;
-  double bytes_per_step_ = 0.0;
-  double bytes_sent_per_step_ = 0.0;
+  ModeResult result_;
 };
 
 double relative_difference(const std::vector<float>& a, const std::vector<float>& b) {
@@ -137,12 +134,11 @@ class Race {
       : options_(options), ranks_(ranks), place_(place), data_(data), alone_(place.device) {}
 
   Comparison run() {
-    make_contestants();
+    make_runs();
     for (std::int64_t round = 0; round < options_.rounds; ++round) {
-      for (std::size_t turn = 0; turn <= contestants_.size(); ++turn) {
-        const std::size_t who =
-            (turn + static_cast<std::size_t>(round)) % (contestants_.size() + 1);
-        Contestant& next = who < contestants_.size() ? *contestants_[who] : *ideal_;
+      for (std::size_t turn = 0; turn <= runs_.size(); ++turn) {
+        const std::size_t who = (turn + static_cast<std::size_t>(round)) % (runs_.size() + 1);
+        ModeRun& next = who < runs_.size() ? *runs_[who] : *ideal_;
         world().barrier();
         next.take_turn(options_.steps);
       }
@@ -170,38 +166,34 @@ class Race {
     return options;
   }
 
-  void make_contestants() {
+  void make_runs() {
     for (const std::string& mode : options_.modes) {
-      contestants_.push_back(
-          std::make_unique<Contestant>(options_of(mode), data_, place_.device, world()));
+      runs_.push_back(std::make_unique<ModeRun>(options_of(mode), data_, place_.device, world()));
     }
     // Every rank by itself on batches as large: its buckets become ready, and no bytes travel.
-    ideal_ = std::make_unique<Contestant>(options_alone("overlap"), data_, place_.device, alone_);
+    ideal_ = std::make_unique<ModeRun>(options_alone("overlap"), data_, place_.device, alone_);
     if (world().rank() == 0) {
-      one_ = std::make_unique<Contestant>(options_alone("overlap"), data_, place_.device, alone_);
+      one_ = std::make_unique<ModeRun>(options_alone("overlap"), data_, place_.device, alone_);
     }
   }
 
-  /// Compares the ranks with each other, the modes with the first, and the first with one rank that
-  /// has trained on the joined batches.
+  /// Compares the ranks with each other, the modes with the first, and each with one rank that has
+  /// trained on the joined batches.
   void check_weights() {
     comparison_.checked_steps = options_.steps;
-    const std::vector<float> first = contestants_.front()->weights();
+    const std::vector<float> first = runs_.front()->weights();
     const std::vector<float> one_rank = train_as_one_rank();
-    for (const std::unique_ptr<Contestant>& contestant : contestants_) {
-      const std::vector<std::uint64_t> hashes =
-          dist::all_gather_values(world(), contestant->hash());
-      ModeResult checked;
-      checked.hash = hashes.front();
-      checked.ranks_equal =
+    for (const std::unique_ptr<ModeRun>& run : runs_) {
+      const std::vector<std::uint64_t> hashes = dist::all_gather_values(world(), run->hash());
+      ModeResult& result = run->result();
+      result.hash = hashes.front();
+      result.ranks_equal =
           std::count(hashes.begin(), hashes.end(), hashes.front()) == world().size();
-      const std::vector<float> weights = contestant->weights();
-      checked.against_first = relative_difference(weights, first);
-      checked.against_one_rank = relative_difference(weights, one_rank);
-      const bool good = passes(checked, rounding_tolerance(options_));
-      const std::vector<int> all_good = dist::all_gather_values(world(), good ? 1 : 0);
+      result.against_first = relative_difference(run->weights(), first);
+      result.against_one_rank = relative_difference(run->weights(), one_rank);
+      const int good = passes(result, rounding_tolerance(options_)) ? 1 : 0;
+      const std::vector<int> all_good = dist::all_gather_values(world(), good);
       comparison_.equal = comparison_.equal && std::count(all_good.begin(), all_good.end(), 0) == 0;
-      comparison_.modes.push_back(checked);
     }
   }
 
@@ -209,7 +201,7 @@ class Race {
     Options options = options_alone("flat");
     options.batch *= world().size();
     dist::SingleProcessCommunicator single(place_.device);
-    Contestant reference(options, data_, place_.device, single);
+    ModeRun reference(options, data_, place_.device, single);
     reference.take_turn(options_.steps);
     return reference.weights();
   }
@@ -223,57 +215,36 @@ class Race {
   }
 
   Comparison collect() {
-    for (std::size_t i = 0; i < contestants_.size(); ++i) {
-      ModeResult checked = std::move(comparison_.modes[i]);
-      ModeResult& result = comparison_.modes[i] =
-          contestants_[i]->result(options_.modes[i], world());
-      result.hash = checked.hash;
-      result.ranks_equal = checked.ranks_equal;
-      result.against_first = checked.against_first;
-      result.against_one_rank = checked.against_one_rank;
-      result.beside = beside_comm_of(*contestants_[i], result.timing.slowest_rank);
-      result.trace =
-          trace_of(*contestants_[i], concat(options_.modes[i], ", ", world().size(), " ranks"));
+    const bool cuda = place_.device.is_cuda();
+    RunTrace trace{.title = {},
+                   .device = cuda ? gpu_identity(place_.device.index).name : "cpu",
+                   .comm = world().description(),
+                   .caption = concat(shape_of(options_, *data_.train).description(), ", batch ",
+                                     options_.batch, " per rank, ", options_.accum,
+                                     options_.accum == 1 ? " micro-batch" : " micro-batches"),
+                   .ranks = {}};
+    comparison_.peak_memory_bytes = Context::current().memory_stats(place_.device).peak_in_use;
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+      const std::string& mode = options_.modes[i];
+      trace.title = concat(mode, ", ", world().size(), " ranks");
+      comparison_.peak_memory_bytes += runs_[i]->shared_bytes();
+      comparison_.modes.push_back(runs_[i]->finish(mode, world(), trace, ranks_.host));
     }
-    comparison_.ideal = ideal_->result(kIdeal, world());
-    comparison_.ideal.trace = trace_of(*ideal_, concat(kIdeal, ", rank 0 by itself"));
+    trace.title = concat(kIdeal, ", rank 0 by itself");
+    ModeResult& ideal = comparison_.ideal = ideal_->finish(kIdeal, world(), trace, ranks_.host);
     // One rank's all-reduces only hand a tensor to another thread and back: nothing to show.
-    for (RankTrace& rank : comparison_.ideal.trace.ranks) {
+    for (RankTrace& rank : ideal.trace.ranks) {
       for (StepTrace& step : rank.steps) {
         step.spans.collectives.clear();
         step.spans.labels.clear();
         step.spans.waits.clear();
       }
     }
-    // It counts its own samples only.
-    comparison_.ideal.timing.samples_per_second *= world().size();
-    comparison_.timed_steps = static_cast<std::int64_t>(comparison_.ideal.timing.measured_steps);
-    comparison_.peak_memory_bytes = Context::current().memory_stats(place_.device).peak_in_use;
-    for (const auto& contestant : contestants_) {
-      comparison_.peak_memory_bytes += contestant->shared_bytes();
-    }
+    ideal.timing.samples_per_second *= world().size();  // it counts its own samples only
+    comparison_.timed_steps = static_cast<std::int64_t>(ideal.timing.measured_steps);
     comparison_.alone_samples_per_second =
-        one_ ? one_->result("alone", alone_).timing.samples_per_second : 0.0;
+        one_ ? one_->finish("alone", alone_, {}, ranks_.host).timing.samples_per_second : 0.0;
     return std::move(comparison_);
-  }
-
-  /// Each rank compares its own steps: with those of another one it would compare machines.
-  BesideComm beside_comm_of(const Contestant& contestant, int rank) const {
-    const BesideComm mine =
-        beside_comm(contestant.trainer().recorder().steps(), ideal_->trainer().recorder().steps());
-    return dist::all_gather_values(world(), mine)[static_cast<std::size_t>(rank)];
-  }
-
-  RunTrace trace_of(const Contestant& contestant, const std::string& title) const {
-    return {
-        .title = title,
-        .device = place_.device.is_cuda() ? gpu_identity(place_.device.index).name : "cpu",
-        .comm = world().description(),
-        .caption = concat(shape_of(options_, *data_.train).description(), ", batch ",
-                          options_.batch, " per rank",
-                          options_.accum > 1 ? concat(", ", options_.accum, " micro-batches") : ""),
-        .contents = contestant.contents(),
-        .ranks = contestant.trainer().recorder().gather(ranks_.host)};
   }
 
   const Options& options_;
@@ -281,9 +252,9 @@ class Race {
   const Runtime& place_;
   const data::DataSplits& data_;
   dist::SingleProcessCommunicator alone_;
-  std::vector<std::unique_ptr<Contestant>> contestants_;
-  std::unique_ptr<Contestant> ideal_;
-  std::unique_ptr<Contestant> one_;  // on rank 0
+  std::vector<std::unique_ptr<ModeRun>> runs_;
+  std::unique_ptr<ModeRun> ideal_;
+  std::unique_ptr<ModeRun> one_;  // on rank 0
   Comparison comparison_;
 };
 

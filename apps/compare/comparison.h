@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "apps/metrics/beside_comm.h"
 #include "apps/training/run_info.h"
 #include "apps/training/setup.h"
 #include "nn/data/dataset.h"
@@ -23,7 +22,6 @@ struct ModeResult {
   bool ranks_equal = true;           ///< bit by bit
   double against_first = 0.0;     ///< |w - w_first| / |w_first|, 0 when bit-equal to the first mode
   double against_one_rank = 0.0;  ///< likewise, to one rank on the joined batches
-  BesideComm beside;              ///< of timing.slowest_rank, in the recorded steps
   RunTrace trace;                 ///< of the last steps of the last turn; on rank 0
 };
 

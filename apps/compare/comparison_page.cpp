@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
+#include <numeric>
 #include <string_view>
-#include <utility>
 
 #include "apps/report/html_page.h"
+#include "apps/report/summary.h"
 #include "apps/report/timeline.h"
 #include "apps/report/timeline_canvas.h"
 
@@ -16,168 +16,93 @@ namespace brigade::apps {
 
 namespace {
 
-std::string table_row(const ModeRow& row) {
-  std::string html = fmt::format("<tr><th scope=\"row\">{}</th>", escaped(row.name));
-  for (const std::string& text : row.cells) {
-    html += fmt::format("<td>{}</td>", escaped(text));
-  }
-  return html + "</tr>\n";
-}
+using Json = nlohmann::ordered_json;
 
-std::string table(const ComparisonInfo& info, const Comparison& result) {
-  std::string html = fmt::format("<table>\n<tr><th scope=\"col\">mode{}</th>", emulated_text(info));
-  for (const char* title : kColumns) {
-    html += fmt::format("<th scope=\"col\">{}</th>", title);
-  }
-  html += "</tr>\n";
-  for (const ModeRow& row : comparison_rows(result)) {
-    html += table_row(row);
-  }
-  return html + "</table>\n";
-}
-
-/// A stretch of a bar. `style` is a class of page_css().
-struct Part {
+/// A stretch of a bar: which figure, in which class of page.html.
+struct BarPart {
+  const char* key;
   const char* style;
-  std::string name;  ///< shown in the bar where it fits, and while the mouse rests on it
-  double value = 0.0;
+  const char* format;
 };
 
-/// Horizontal bars below each other, on one scale.
-class BarChart {
- public:
-  /// A bar as long as `longest` fills the width.
-  explicit BarChart(double longest) : longest_(longest) {}
-
-  /// `number` is written behind the bar, which consists of `parts` side by side.
-  void bar(const std::string& name, const std::vector<Part>& parts, const std::string& number) {
-    const double text_y = y_ + 18;
-    body_ += fmt::format("<text class=\"end\" x=\"{}\" y=\"{}\">{}</text>", kNames - 8, text_y,
-                         escaped(name));
-    double x = kNames;
-    for (const Part& part : parts) {
-      draw(part, x, text_y);
-      x += length(part.value);
-    }
-    body_ +=
-        fmt::format("<rect class=\"outline\" x=\"{}\" y=\"{}\" width=\"{:.2f}\" height=\"{}\"/>",
-                    kNames, y_ + 4, x - kNames, kBar);
-    body_ += fmt::format("<text class=\"strong\" x=\"{:.2f}\" y=\"{}\">{}</text>", x + 8, text_y,
-                         number);
-    y_ += kRow;
-  }
-
-  std::string svg(const std::string& title, const std::string& explanation) const {
-    return fmt::format(
-        "<section><h2>{}</h2>\n<div class=\"scroll\"><svg class=\"timeline\" role=\"img\" "
-        "aria-label=\"{}\" viewBox=\"0 0 {} {}\">{}</svg></div>\n<p "
-        "class=\"muted\">{}</p></section>\n",
-        title, title, kWidth, y_, body_, explanation);
-  }
-
- private:
-  static constexpr double kWidth = 1000;
-  static constexpr double kNames = 90;
-  static constexpr double kNumbers = 130;
-  static constexpr double kRow = 30;
-  static constexpr double kBar = 21;
-
-  double length(double value) const {
-    return longest_ > 0.0 ? value / longest_ * (kWidth - kNames - kNumbers) : 0.0;
-  }
-
-  void draw(const Part& part, double x, double text_y) {
-    const double width = length(part.value);
-    const std::string_view style(part.style);
-    body_ += fmt::format(
-        "<rect class=\"{}\" x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" height=\"{}\"><title>{}"
-        "</title></rect>",
-        style == "exposed" ? "transfer" : style, x, y_ + 4, width, kBar, part.name);
-    body_ += style == "idle" ? dots("idle", x, y_ + 4, width, kBar) : "";
-    body_ += style == "exposed" ? hatching(x, y_ + 4, width, kBar) : "";
-    constexpr double kPerLetter = 6.5;
-    if (width > kPerLetter * static_cast<double>(part.name.size())) {
-      body_ += fmt::format("<text class=\"middle on-{}\" x=\"{:.2f}\" y=\"{}\">{}</text>",
-                           style == "exposed" ? "comm" : style, x + width / 2, text_y, part.name);
-    }
-  }
-
-  double longest_;
-  double y_ = 0.0;
-  std::string body_;
+/// Horizontal bars below each other, on one scale: one per row of the table.
+struct Chart {
+  const char* title;
+  const char* explanation;
+  std::vector<BarPart> parts;
+  const char* number;         ///< behind the bar: the figure with this key ...
+  const char* number_format;  ///< ... in this format
 };
 
-Part time_part(const char* style, const char* name, double ms) {
-  return {style, fmt::format("{} {:.1f} ms", name, ms), ms};
+const std::array<Chart, 3> kCharts{{
+    {"Step",
+     "Medians of forward, backward, idle (waiting for gradients) and optimizer. The number is the "
+     "median of the whole step",
+     {{"forward_ms", "forward", "forward {:.1f} ms"},
+      {"backward_ms", "backward", "backward {:.1f} ms"},
+      {"wait_ms", "idle", "idle {:.1f} ms"},
+      {"optimizer_ms", "optimizer", "optimizer {:.1f} ms"}},
+     "step_ms",
+     "{:.2f} ms"},
+    {"Communication",
+     "Plain: hidden behind computation. Hatched: exposed. The number is comm of the table",
+     {{"hidden_ms", "transfer", "hidden {:.1f} ms"},
+      {"exposed_ms", "exposed", "exposed {:.1f} ms"}},
+     "comm_ms",
+     "{:.2f} ms"},
+    {"Throughput",
+     "All ranks together in each mode, and (none) without communication. The number is the "
+     "multiple of one rank alone",
+     {{"samples_per_second", "forward", "{:.0f} samples/s"}},
+     "times_one_rank",
+     "{:.2f} times"},
+}};
+
+double value_of(const FigureRow& row, const std::string& key) {
+  const Json value = json_of(row.figures).value(key, Json(nullptr));
+  return value.is_number() ? value.get<double>() : 0.0;
 }
 
-/// The modes and, last, the ideal.
-std::vector<std::pair<std::string, const ModeResult*>> contestants(const Comparison& result) {
-  std::vector<std::pair<std::string, const ModeResult*>> all;
-  for (const ModeResult& mode : result.modes) {
-    all.emplace_back(mode.mode, &mode);
-  }
-  all.emplace_back("(none)", &result.ideal);
-  return all;
+double length_of(const FigureRow& row, const Chart& chart) {
+  return std::accumulate(
+      chart.parts.begin(), chart.parts.end(), 0.0,
+      [&row](double sum, const BarPart& part) { return sum + value_of(row, part.key); });
 }
 
-double largest(const Comparison& result, double (*figure)(const TimingSummary&)) {
-  double most = 0.0;
-  for (const auto& [name, mode] : contestants(result)) {
-    most = std::max(most, figure(mode->timing));
+std::string chart_html(const Chart& chart, const std::vector<FigureRow>& rows, const char* label) {
+  constexpr double kRow = 30.0;
+  constexpr double kRoomForNumbers = 1.15;
+  double longest = 0.0;
+  for (const FigureRow& row : rows) {
+    longest = std::max(longest, length_of(row, chart));
   }
-  return most;
-}
-
-std::string step_chart(const Comparison& result, const char* label) {
-  BarChart chart(largest(result, [](const TimingSummary& timing) { return timing.step; }));
-  for (const auto& [name, mode] : contestants(result)) {
-    const StepTimes& t = mode->timing.median;
-    chart.bar(
-        name,
-        {time_part("forward", "forward", t.forward), time_part("backward", "backward", t.backward),
-         time_part("idle", "idle", t.wait), time_part("optimizer", "optimizer", t.optimizer)},
-        fmt::format("{:.2f} ms", mode->timing.step));
+  TimelineCanvas canvas(0.0, kRoomForNumbers * longest);
+  double top = 0.0;
+  for (const FigureRow& row : rows) {
+    const Row bar{top + 4.0, 21.0};
+    const double baseline = top + 18.0;
+    canvas.text("end", TimelineCanvas::kPlotLeft - 8.0, baseline, row.name);
+    double begin = 0.0;
+    for (const BarPart& part : chart.parts) {
+      const double value = value_of(row, part.key);
+      const std::string text = fmt::format(fmt::runtime(part.format), value);
+      const Interval stretch{begin, begin + value};
+      if (part.style == std::string_view("exposed")) {
+        canvas.block("transfer", stretch, bar);  // below the hatching
+      }
+      canvas.block(part.style, stretch, bar, text);
+      canvas.block_label(fmt::format("on-{}", part.style), stretch, bar, {text});
+      begin = stretch.end;
+    }
+    canvas.block("outline", {0.0, begin}, bar);
+    canvas.text("strong", canvas.x(begin) + 8.0, baseline,
+                fmt::format(fmt::runtime(chart.number_format), value_of(row, chart.number)));
+    top += kRow;
   }
-  return chart.svg("Step", fmt::format("From the left: forward, backward, idle (waiting for "
-                                       "gradients), optimizer: medians, each by itself. The number "
-                                       "behind a bar is the median of the whole step{}.",
-                                       label));
-}
-
-std::string communication_chart(const Comparison& result, const char* label) {
-  BarChart chart(largest(result, [](const TimingSummary& timing) { return timing.median.comm; }));
-  for (const ModeResult& mode : result.modes) {
-    const TimingSummary& t = mode.timing;
-    chart.bar(mode.mode,
-              {time_part("transfer", "hidden", t.median.comm - t.median.exposed),
-               time_part("exposed", "exposed", t.median.exposed)},
-              fmt::format("{:.2f} ms, {:.0f} %", t.median.comm, 100.0 * t.hidden_fraction));
-  }
-  return chart.svg("Communication",
-                   fmt::format("Plain: hidden behind computation; hatched: exposed. The numbers "
-                               "are comm and hidden % of the table{}.",
-                               label));
-}
-
-std::string throughput_chart(const Comparison& result, const char* label) {
-  BarChart chart(std::max(
-      result.alone_samples_per_second,
-      largest(result, [](const TimingSummary& timing) { return timing.samples_per_second; })));
-  const auto add = [&](const std::string& name, double samples) {
-    const double ratio = samples / std::max(result.alone_samples_per_second, 1e-9);
-    chart.bar(name, {{"forward", fmt::format("{:.0f} samples/s", samples), samples}},
-              fmt::format("{:.2f} times", ratio));
-  };
-  add("one rank", result.alone_samples_per_second);
-  for (const auto& [name, mode] : contestants(result)) {
-    add(name, mode->timing.samples_per_second);
-  }
-  return chart.svg(
-      "Throughput",
-      fmt::format("One rank alone, all ranks together in each mode, and (none) without "
-                  "communication. Behind a bar: how many times one rank's{}.",
-                  label));
+  return fmt::format(
+      "<section><h2>{}</h2>\n<div class=\"scroll\">{}</div>\n<p class=\"muted\">{}{}.</p>"
+      "</section>\n",
+      chart.title, canvas.finish(top, chart.title), chart.explanation, label);
 }
 
 /// A picture shows the last steps, the table all timed ones: the line above a picture has both.
@@ -193,43 +118,34 @@ RunTrace panel_of(const Comparison& result, const ModeResult& mode) {
   return panel;
 }
 
-std::string paragraphs(const std::vector<std::string>& lines) {
-  std::string html = "<ul>\n";
-  for (const std::string& line : lines) {
-    html += fmt::format("<li>{}</li>\n", escaped(line));
-  }
-  return html + "</ul>\n";
-}
-
 }  // namespace
 
-std::string comparison_html(const ComparisonInfo& info, const Comparison& result) {
-  const std::string title =
-      fmt::format("compare_modes: the synchronisation modes on {} ranks", info.ranks.size);
-  std::string body = fmt::format("<h1>{}</h1>\n", title);
+std::string comparison_html(const RunInfo& info, const Comparison& result) {
+  std::string summary;
   for (const std::string& line : comparison_start(info)) {
-    body += fmt::format("<p class=\"muted\">{}</p>\n", escaped(line));
+    summary += "<p class=\"muted\">" + escaped(line) + "</p>\n";
   }
-  const char* label = emulated_text(info);
-  body += "<div class=\"scroll\">" + table(info, result) + "</div>\n";
-  body += paragraphs(comparison_notes(info, result));
-  body += step_chart(result, label);
-  body += info.ranks.size > 1 ? communication_chart(result, label) : "";
-  body += throughput_chart(result, label);
-  body +=
-      "<h2>Time lines</h2>\n<p class=\"muted\">The last steps of each mode, all on one "
-      "scale. Figures in bold are of the steps in the picture alone.</p>\n";
+  const char* label = emulated_text(info.options);
+  const std::vector<FigureRow> rows = comparison_rows(info, result);
+  summary += html_table(grid_of(concat("mode", label), rows)) + "<ul>\n";
+  for (const std::string& note : comparison_notes(info, result)) {
+    summary += "<li>" + escaped(note) + "</li>\n";
+  }
+  summary += "</ul>\n";
+  for (const Chart& chart : kCharts) {
+    summary += chart_html(chart, rows, label);
+  }
+  summary +=
+      "<h2>Time lines</h2>\n<p class=\"muted\">The last steps of each mode, all on one scale. "
+      "Figures in bold are of the steps in the picture alone.</p>\n";
   std::vector<RunTrace> panels;
-  std::transform(result.modes.begin(), result.modes.end(), std::back_inserter(panels),
-                 [&result](const ModeResult& mode) { return panel_of(result, mode); });
-  panels.push_back(panel_of(result, result.ideal));
-  const TimelineScales scales = common_scales(panels);
-  body += timeline_key();
-  for (const RunTrace& panel : panels) {
-    body += timeline_panel(panel, scales);
+  for (const ModeResult& mode : result.modes) {
+    panels.push_back(panel_of(result, mode));
   }
-  body += timeline_reading();
-  return html_page(title, body);
+  panels.push_back(panel_of(result, result.ideal));
+  return html_page(
+      fmt::format("compare_modes: the synchronisation modes on {} ranks", info.ranks.size), summary,
+      timeline_panels(panels));
 }
 
 }  // namespace brigade::apps

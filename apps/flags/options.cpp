@@ -123,7 +123,7 @@ dist::DataParallelOptions Options::data_parallel() const {
   result.rebuild_buckets = rebuild_buckets;
   result.hook = make_comm_hook("--comm-hook", comm_hook);
   result.init_sync = init_sync == "verify" ? dist::InitSync::verify : dist::InitSync::broadcast;
-  result.unused = find_unused ? dist::UnusedPolicy::find : dist::UnusedPolicy::refuse;
+  result.find_unused_parameters = find_unused;
   return result;
 }
 

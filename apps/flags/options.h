@@ -8,7 +8,7 @@
 
 #include "apps/training/inject.h"
 #include "dist/comm/emulated_link.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 
 namespace brigade::apps {
 

@@ -10,9 +10,10 @@
 #include "core/error.h"
 #include "core/ops.h"
 #include "core/random.h"
+#include "dist/comm/emulated_link_communicator.h"
 #include "dist/launch/launch.h"
 #include "nn/linear.h"
-#include "nn/mse_loss.h"
+#include "nn/loss.h"
 #include "nn/relu.h"
 #include "nn/sequential.h"
 #include "optim/sgd.h"
@@ -21,7 +22,7 @@ namespace brigade::labs {
 namespace {
 
 constexpr std::uint64_t kDataSeed = 2;
-/// Sums are added in another order than in one process. Real mistakes are a thousand times larger.
+/// Ranks add in another order than one process. Real mistakes are a thousand times larger.
 constexpr double kRounding = 1e-5;
 
 Tensor uniform(std::uint32_t sequence, const Shape& shape) {
@@ -32,7 +33,7 @@ Tensor uniform(std::uint32_t sequence, const Shape& shape) {
   return values;
 }
 
-/// max |a - b|; infinite when something is not a number, so that NaN never counts as equal.
+/// max |a - b|; infinite if a number is NaN, so that NaN never counts as equal.
 double largest_difference(std::span<const float> a, std::span<const float> b) {
   double largest = 0.0;
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -42,8 +43,8 @@ double largest_difference(std::span<const float> a, std::span<const float> b) {
   return largest;
 }
 
-/// Trains `model` on the whole global batch: the gradient of its mean loss is the mean of the
-/// pieces' gradients, each weighted by its share of the samples.
+/// Trains `model` on the global batch. The gradient of its mean loss is the sum of the pieces'
+/// gradients, each weighted by its share of the samples.
 void train_alone(nn::Module& model, const std::vector<std::int64_t>& rows_of_pieces) {
   const auto all_rows = static_cast<double>(
       std::accumulate(rows_of_pieces.begin(), rows_of_pieces.end(), std::int64_t{0}));
@@ -53,7 +54,7 @@ void train_alone(nn::Module& model, const std::vector<std::int64_t>& rows_of_pie
     for (std::size_t piece = 0; piece < rows_of_pieces.size(); ++piece) {
       const std::int64_t rows = rows_of_pieces[piece];
       const Variable loss = loss_of(model, make_batch(step, static_cast<int>(piece), rows));
-      autograd::backward(loss, {.seed = static_cast<double>(rows) / all_rows});
+      autograd::backward(loss, {.grad_scale = static_cast<double>(rows) / all_rows});
     }
     optimizer.step();
   }
@@ -73,16 +74,13 @@ void with_name(const std::string& name, const std::string& hint,
 
 std::unique_ptr<nn::Module> make_model(std::uint64_t seed) {
   const std::vector<std::int64_t> widths{kIn, 128, 128, kOut};
+  manual_seed(seed);
   auto model = std::make_unique<nn::Sequential>();
   for (std::size_t layer = 0; layer + 1 < widths.size(); ++layer) {
     if (layer > 0) {
-      model->append(std::make_unique<nn::ReLU>());
+      model->append(nn::ReLU());
     }
-    model->append(std::make_unique<nn::Linear>(
-        nn::Linear::Options{.in = widths[layer],
-                            .out = widths[layer + 1],
-                            .seed = seed,
-                            .first_sequence = static_cast<std::uint32_t>(2 * layer)}));
+    model->append(nn::Linear(widths[layer], widths[layer + 1]));
   }
   return model;
 }
@@ -91,7 +89,7 @@ Batch make_batch(int step, int piece, std::int64_t rows) {
   constexpr std::uint32_t kPiecesPerStep = 1U << 16U;
   const auto sequence = static_cast<std::uint32_t>(step) * kPiecesPerStep;
   const Tensor x = uniform(1 + sequence + static_cast<std::uint32_t>(piece), {rows, kIn});
-  // What is to be learned: a linear function, the same in every step and on every rank.
+  // The function to learn is linear, and the same in every step and on every rank.
   const Tensor weights = uniform(0, {kOut, kIn});
   Tensor target = Tensor::empty({rows, kOut});
   ops::linear(x, weights, Tensor(), target);
@@ -99,7 +97,7 @@ Batch make_batch(int step, int piece, std::int64_t rows) {
 }
 
 Variable loss_of(nn::Module& model, const Batch& batch) {
-  return nn::MSELoss()(model.forward(batch.x), batch.target);
+  return nn::mse_loss(model.forward(batch.x), batch.target);
 }
 
 double mean_over_ranks(const Variable& loss, dist::Communicator& comm) {
@@ -156,14 +154,19 @@ void expect(bool holds, const std::string& message) {
   }
 }
 
-int run_lab(const std::string& name, int argc, char** argv,
+int run_lab(const std::string& name, const char* quiz, int argc, char** argv,
             const std::function<void(dist::Communicator&, Recorder&)>& body) {
+  if (const std::optional<int> exit_code = run_quiz(name, argc, argv, quiz)) {
+    return *exit_code;
+  }
   return apps::run_program(argc, argv, apps::Program::lab,
                            [&](const apps::Options& options, const dist::RankInfo& ranks) {
                              set_cpu_threads(1);
-                             const auto comm = dist::make_communicator("auto", kCpu);
+                             std::unique_ptr<dist::Communicator> comm =
+                                 dist::make_communicator("auto", kCpu);
                              if (options.emulated_link) {
-                               comm->emulate_link(*options.emulated_link);
+                               comm = std::make_unique<dist::EmulatedLinkCommunicator>(
+                                   std::move(comm), *options.emulated_link);
                              }
                              Recorder recorder(options, *comm, kSteps);
                              with_name(name, "", [&] { body(*comm, recorder); });
@@ -177,7 +180,7 @@ int run_exercise(const std::string& name, int argc, char** argv,
                  const std::string& still_to_do) {
   if (argc > 1 && argv[1] == std::string("--help")) {
     return apps::leave_early(concat("mpirun -np 2 ", argv[0], ": ", name,
-                                    ", without flags; what to do stands in its lab's README.md\n"),
+                                    ", without flags; its lab's README.md says what to do\n"),
                              0);
   }
   if (argc > 1) {
@@ -186,12 +189,11 @@ int run_exercise(const std::string& name, int argc, char** argv,
   }
   return dist::run_main([&](const dist::MpiSession&) {
     set_cpu_threads(1);
-    const auto comm = dist::make_communicator("auto", kCpu);
+    std::unique_ptr<dist::Communicator> comm = dist::make_communicator("auto", kCpu);
     if (comm->size() == 1) {
       throw UsageError(concat(name, ": needs at least two ranks: mpirun -np 2 ..."));
     }
-    with_name(name, still_to_do.empty() ? "" : "; still to do: " + still_to_do,
-              [&] { body(*comm); });
+    with_name(name, "; still to do: " + still_to_do, [&] { body(*comm); });
     return 0;
   });
 }

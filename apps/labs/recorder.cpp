@@ -40,19 +40,18 @@ struct Recorder::Recording {
   apps::StepRecorder recorder;
   std::vector<Transfer> transfers;
   std::int64_t step = 0;
-  bool has_phases = false;  // of the current step
 };
 
 namespace {
 
-/// At least one step is recorded, however few the lab has.
+/// Records at least one step, even if the lab has fewer than --trace-skip.
 apps::TraceSchedule schedule_of(const apps::Options& options, std::int64_t total_steps) {
   const std::int64_t steps = std::min(options.trace_steps, total_steps);
   return {.skip = std::min(options.trace_skip, total_steps - steps), .steps = steps};
 }
 
-/// In train_mlp the trainer names the phases by TraceScopes. A lab has none, so that its text shows
-/// the library's own calls; the marks of its clock say the same.
+/// Names the phases of a step by the marks of its clock. (In train_mlp the trainer opens a
+/// TraceScope per phase; a lab has none, to show the library's calls alone.)
 void name_phases(StepSpans& spans) {
   const auto name = [&spans](const char* phase, Lane lane, const Interval& time) {
     spans.scopes.push_back({phase, lane, 0, time.begin, time.end});
@@ -86,7 +85,6 @@ void Recorder::start() {
 
 void Recorder::forward_done() {
   if (recording_) {
-    recording_->has_phases = true;
     recording_->clock.forward_done();
   }
 }
@@ -110,15 +108,7 @@ void Recorder::finish() {
   if (!recording_) {
     return;
   }
-  const bool has_phases = std::exchange(recording_->has_phases, false);
-  if (!has_phases) {
-    recording_->clock.forward_done();
-    recording_->clock.backward_done();
-  }
   StepSpans spans = recording_->clock.finish();
-  if (!has_phases) {
-    std::swap(spans.forwards, spans.backwards);  // the first mark was the end of everything
-  }
   const auto ms = [&](Clock::time_point when) {
     const auto since_epoch = when - recording_->clock.epoch();
     return std::chrono::duration<double, std::milli>(since_epoch).count() - spans.start;
@@ -152,7 +142,7 @@ void Recorder::write(const std::string& lab, const std::string& host) const {
     fmt::print("wrote trace.json.gz and timeline.html in {}; clocks are aligned to {:.0f} us\n",
                directory.string(), std::ceil(1e3 * apps::clock_error_ms(trace)));
   }
-  comm.barrier();  // nobody ends the job while rank 0 still writes
+  comm.barrier();  // no rank may end the job while rank 0 still writes
 }
 
 }  // namespace brigade::labs

@@ -23,20 +23,7 @@ IntervalSet join(std::vector<Interval> intervals) {
 }
 
 IntervalSet intersect(const IntervalSet& a, const IntervalSet& b) {
-  IntervalSet common;
-  for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
-    const Interval both{std::max(a[i].begin, b[j].begin), std::min(a[i].end, b[j].end)};
-    if (both.begin < both.end) {
-      common.push_back(both);
-    }
-    // The one that ends first cannot meet anything further on.
-    if (a[i].end < b[j].end) {
-      ++i;
-    } else {
-      ++j;
-    }
-  }
-  return common;
+  return subtract(a, subtract(a, b));
 }
 
 IntervalSet subtract(const IntervalSet& a, const IntervalSet& b) {

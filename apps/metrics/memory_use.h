@@ -1,12 +1,11 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
-#include <string>
 #include <vector>
 
 #include "core/runtime/allocator.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "nn/data/dataset.h"
 #include "optim/optimizer.h"
 
@@ -17,24 +16,40 @@ struct MemoryUse {
   std::uint64_t weights = 0;          ///< the buckets' weights, padding included, and frozen ones
   std::uint64_t gradients = 0;        ///< the buckets' gradients: there are no others
   std::uint64_t optimizer_state = 0;  ///< momentum: one number per weight; Adam: two
-  /// Everything else at the moment of the peak: activations that lie in no gradient (core/runtime/loan.h),
-  /// their own gradients, batches, what a communication hook keeps, the copy of a bucket that is
-  /// being moved, and up to 255 bytes of rounding per tensor.
+  /// The rest of the peak: activations, their gradients, batches, a communication hook's state, the
+  /// copy of a bucket that is being moved, and up to 255 bytes of rounding per tensor.
   std::uint64_t activations_and_rest = 0;
   /// Most bytes in live tensors at one time since the data set was loaded: the sum of the above.
   std::uint64_t peak = 0;
-  /// The part of `gradients` that a communicator has provided (dist::Communicator::make_buffer):
-  /// the allocator knows nothing of it, and `peak` counts it on top.
+  /// The part of `gradients` that the communicator allocated (dist::Communicator::make_buffer). The
+  /// allocator does not count it; `peak` does.
   std::uint64_t shared_with_peers = 0;
-  std::uint64_t kept_for_reuse = 0;  ///< taken from the system beyond the peak
+  std::uint64_t kept_for_reuse = 0;  ///< allocated from the system beyond the peak
   std::uint64_t data_set = 0;        ///< both splits, in host memory, not in tensors
   std::uint64_t process_growth = 0;  ///< ResidentPeak::growth()
 };
 
-/// By how much the process grows while this lives, for comparisons with other programs: the highest
-/// resident set (VmHWM of /proc/self/status) less the resident set at the start. Counts everything,
-/// in tensors or not: a library's workspace, code that is touched for the first time, and on a GPU
-/// the host's side only.
+/// Each number's key in summary.json and, if the last screen shows it, its name there.
+struct MemoryPart {
+  const char* key;
+  const char* name;
+  std::uint64_t MemoryUse::*bytes;
+};
+inline constexpr std::array<MemoryPart, 9> kMemoryParts{{
+    {"weights", "weights", &MemoryUse::weights},
+    {"gradients", "gradients = buckets", &MemoryUse::gradients},
+    {"optimizer_state", "optimizer state", &MemoryUse::optimizer_state},
+    {"activations_and_rest", "activations and rest", &MemoryUse::activations_and_rest},
+    {"peak", "sum", &MemoryUse::peak},
+    {"shared_with_peers", "", &MemoryUse::shared_with_peers},
+    {"kept_for_reuse", "kept for reuse", &MemoryUse::kept_for_reuse},
+    {"data_set", "data set in host memory", &MemoryUse::data_set},
+    {"process_growth", "", &MemoryUse::process_growth},
+}};
+
+/// By how much the process grows during this object's life, to compare with other programs: the
+/// highest resident set (VmHWM of /proc/self/status) minus the resident set at the start. Counts
+/// libraries' workspaces and newly loaded code as well; on a GPU the host's side only.
 class ResidentPeak {
  public:
   /// Gives back what malloc keeps, and resets VmHWM (/proc/self/clear_refs).
@@ -47,23 +62,17 @@ class ResidentPeak {
   bool known_ = false;
 };
 
-/// Bytes of gradients that a communicator has provided, of which the allocator knows nothing.
-std::uint64_t shared_gradient_bytes(const dist::DataParallel& data_parallel);
+/// Bytes of gradients that the communicator allocated.
+std::uint64_t shared_gradient_bytes(const dist::GradAverager& data_parallel);
 
 /// This rank's, at the end of a run; `parameters`: also those that are frozen; `tensors`: the
 /// training device's.
-MemoryUse measure_memory(const dist::DataParallel& data_parallel, const optim::Optimizer& optimizer,
+MemoryUse measure_memory(const dist::GradAverager& data_parallel, const optim::Optimizer& optimizer,
                          const std::vector<autograd::Variable>& parameters,
                          const data::DataSplits& data, const ResidentPeak& resident,
                          const MemoryStats& tensors);
 
 /// That of the rank with the largest peak. Collective.
 MemoryUse largest_of_ranks(const MemoryUse& mine, dist::Communicator& comm);
-
-/// The table for people, one line each.
-std::vector<std::string> memory_table(const MemoryUse& use);
-
-/// The same numbers, in bytes.
-nlohmann::ordered_json memory_json(const MemoryUse& use);
 
 }  // namespace brigade::apps

@@ -1,7 +1,5 @@
 #include "apps/metrics/profile.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "core/ops.h"
@@ -66,7 +64,7 @@ MachineLimits measure_limits(Device device, DType factors) {
     Tensor no_velocity;
     const double seconds =
         fastest_seconds(device, [&] { ops::sgd({.lr = 0.5}, g, w, no_velocity); });
-    limits.gbps = 3e-9 * kNumber * static_cast<double>(length) / seconds;
+    limits.gigabytes_per_s = 3e-9 * kNumber * static_cast<double>(length) / seconds;
   }
   Context::current().allocator(device)->trim();
   return limits;
@@ -86,17 +84,15 @@ std::map<std::string, OperationWork> work_of_step(const StepShape& shape) {
 
     OperationWork& forward = work["forward Linear"];
     forward.flop += times * product;
-    const bool last = layer + 2 == widths.size();
-    const double bits = last || !shape.masks_in_product ? 0.0 : y / 32.0;  // one per number
-    forward.bytes += times * kNumber * (x + w + y + bits);
+    forward.bytes += times * kNumber * (x + w + y);
 
+    const bool last = layer + 2 == widths.size();
     OperationWork& backward = work[last ? "backward linear" : "backward linear_relu"];
-    const double mask = last || shape.masks_in_product ? 0.0 : 3.0 * y;  // dy, y read, dz written
-    const double dx = layer == 0 ? 0.0 : y + w + x * (shape.masks_in_product ? 33.0 / 32.0 : 1.0);
+    const double mask = last ? 0.0 : 3.0 * y;  // reads dy and y, writes dz
+    const double dx = layer == 0 ? 0.0 : y + w + x;
     backward.flop += times * (layer == 0 ? 1.0 : 2.0) * product;
-    // dW is written, and after the first micro-batch of a step read as well, to be added to.
-    const double added_to = (times - 1.0) * w;
-    backward.bytes += kNumber * (times * (mask + (y + x + w) + dx) + added_to);
+    // Writes dW; micro-batches after the step's first also read it, to add to it.
+    backward.bytes += kNumber * (times * (mask + (y + x + w) + dx) + (times - 1.0) * w);
   }
   // Reads the gradient; reads and writes the weight and what is kept for it.
   const auto state = static_cast<double>(shape.optimizer_state);
@@ -117,33 +113,39 @@ double model_flop_utilisation(const StepShape& shape, double gemm_gflops, double
 }
 
 double floor_ms(const OperationWork& work, const MachineLimits& limits) {
-  return std::max(work.flop / (1e6 * limits.gflops), work.bytes / (1e6 * limits.gbps));
+  return std::max(work.flop / (1e6 * limits.gflops), work.bytes / (1e6 * limits.gigabytes_per_s));
 }
 
-std::vector<std::string> profile_table(const std::vector<OperationTime>& operations,
-                                       const StepShape& shape, const MachineLimits& limits) {
+std::vector<FigureRow> profile_rows(const std::vector<OperationTime>& operations,
+                                    const StepShape& shape, const MachineLimits& limits) {
   double total = 0.0;
   for (const OperationTime& operation : operations) {
     total += operation.ms;
   }
   const std::map<std::string, OperationWork> works = work_of_step(shape);
-  std::vector<std::string> lines{fmt::format("{:<24} {:>7} {:>9} {:>6} {:>9} {:>7} {:>7}",
-                                             "operation", "calls", "ms/step", "%", "GFLOP/s",
-                                             "GB/s", "x floor")};
+  std::vector<FigureRow> rows;
   for (const OperationTime& operation : operations) {
-    const auto rate = [&operation](double work) {
-      return work > 0.0 && operation.ms > 0.0 ? fmt::format("{:.1f}", 1e-6 * work / operation.ms)
-                                              : std::string("-");
-    };
     const auto found = works.find(operation.name);
-    const OperationWork work = found == works.end() ? OperationWork() : found->second;
-    const double least = floor_ms(work, limits);
-    lines.push_back(fmt::format(
-        "{:<24} {:>7.4g} {:>9.3f} {:>6.1f} {:>9} {:>7} {:>7}", operation.name, operation.calls,
-        operation.ms, total > 0.0 ? 100.0 * operation.ms / total : 0.0, rate(work.flop),
-        rate(work.bytes), least > 0.0 ? fmt::format("{:.2f}", operation.ms / least) : "-"));
+    const bool counted = found != works.end();
+    const OperationWork work = counted ? found->second : OperationWork();
+    const double ms = operation.ms;
+    const double floor = floor_ms(work, limits);
+    const auto rate = [ms](double amount) {
+      return known(amount > 0.0 && ms > 0.0, 1e-6 * amount / ms);
+    };
+    rows.push_back({operation.name,
+                    {{"name", operation.name},
+                     {"calls", operation.calls, "calls", "{:.4g}"},
+                     {"ms", ms, "ms/step", "{:.3f}"},
+                     {"flop", known(counted, work.flop)},
+                     {"bytes", known(counted, work.bytes)},
+                     {"floor_ms", known(counted, floor)},
+                     {"", known(total > 0.0, ms / total), "%", "{:.1f}", kPercent},
+                     {"", rate(work.flop), "GFLOP/s", "{:.1f}"},
+                     {"", rate(work.bytes), "GB/s", "{:.1f}"},
+                     {"", known(floor > 0.0, ms / floor), "x floor", "{:.2f}"}}});
   }
-  return lines;
+  return rows;
 }
 
 }  // namespace brigade::apps

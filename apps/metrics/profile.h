@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/metrics/figure.h"
 #include "apps/metrics/step_recorder.h"
 #include "apps/training/model.h"
 
@@ -17,7 +18,8 @@ struct MachineLimits {
   /// Matrix product, n x n x n, so large that memory does not matter; of f32, with --tf32 of TF32,
   /// with --dtype bf16 of bf16.
   double gflops = 0.0;
-  double gbps = 0.0;  ///< w -= lr g over far more than the caches hold; three numbers per element
+  /// w -= lr g over far more than the caches hold; three numbers per element. GB/s, 10⁹ bytes.
+  double gigabytes_per_s = 0.0;
 };
 
 /// MachineLimits::gflops, best of several, on `device` and this thread's number of CPU threads;
@@ -33,13 +35,12 @@ struct OperationWork {
   double bytes = 0.0;  ///< every input read once and every output written once, caches aside
 };
 
-/// What operations work on.
+/// The sizes that decide how much work a step is.
 struct StepShape {
   MlpShape network;
   std::int64_t batch = 0;            ///< samples of a micro-batch
   std::int64_t accum = 1;            ///< micro-batches of a step
   std::int64_t optimizer_state = 0;  ///< numbers kept per weight: momentum 1, Adam 2
-  bool masks_in_product = false;     ///< a ReLU's mask is kept in bits, for the product behind it
 };
 
 /// By the names that operation_times() gives; without those whose work does not depend on shapes
@@ -56,8 +57,9 @@ double model_flop_utilisation(const StepShape& shape, double gemm_gflops, double
 /// The least time for `work`, in ms: whichever of computing and moving takes longer.
 double floor_ms(const OperationWork& work, const MachineLimits& limits);
 
-/// A line per operation: calls and time per step, share, GFLOP/s, GB/s, multiple of the floor.
-std::vector<std::string> profile_table(const std::vector<OperationTime>& operations,
-                                       const StepShape& shape, const MachineLimits& limits);
+/// A row per operation, for the screen and for summary.json: calls and ms per step, share of all
+/// operations, FLOP, bytes, floor, and from these GFLOP/s, GB/s and the multiple of the floor.
+std::vector<FigureRow> profile_rows(const std::vector<OperationTime>& operations,
+                                    const StepShape& shape, const MachineLimits& limits);
 
 }  // namespace brigade::apps

@@ -13,9 +13,8 @@ namespace brigade::apps {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Interval, begin, end)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CollectiveTimes, ready, begin, end, bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ScopeTimes, name, lane, depth, begin, end)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MemorySample, at, bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepSpans, start, forwards, backwards, optimizer, updates, waits,
-                                   collectives, labels, scopes, operations, memory)
+                                   collectives, labels, scopes, operations)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(StepTrace, step, spans)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankTrace, rank, host, clock_error_ms, steps)
 

@@ -15,6 +15,26 @@ IntervalSet step_of(const StepSpans& spans) {
   return {{0.0, spans.optimizer.end}};
 }
 
+/// Shares collectives or updates out between the steps. `add(record, label, time)` receives the
+/// part of each record in the step that began at `start` and took `step_ms`. Records that were not
+/// over then stay in `records` for the next step.
+template <class Record, class Add>
+void share_out(std::vector<Record>& records, const Event& start, double step_ms, const Add& add) {
+  std::vector<Record> unfinished;
+  for (Record& record : records) {
+    const bool over = record.end.done() && elapsed_ms(start, record.end) <= step_ms;
+    const double end = over ? elapsed_ms(start, record.end) : step_ms;
+    const double begin = record.begin.done() ? elapsed_ms(start, record.begin) : step_ms;
+    if (begin < step_ms && end >= 0.0) {
+      add(record, record.label + (begin < 0.0 ? kGoesOn : ""), Interval{std::max(begin, 0.0), end});
+    }
+    if (!over) {
+      unfinished.push_back(std::move(record));
+    }
+  }
+  records = std::move(unfinished);
+}
+
 }  // namespace
 
 std::vector<ScopeTimes> innermost(const std::vector<ScopeTimes>& scopes, Lane lane) {
@@ -100,24 +120,10 @@ void StepClock::set_recording(bool on) {
 
 void StepClock::start(Border border) {
   marks_.clear();
-  memory_.clear();
   mark();
   if (border == Border::none && last_end_.recorded()) {
     marks_.front() = last_end_;
   }
-}
-
-void StepClock::forward_done() {
-  mark();
-}
-void StepClock::backward_done() {
-  mark();
-}
-void StepClock::mark(const Event& event) {
-  if (recording_) {
-    memory_.push_back(Context::current().memory_stats(device_).in_use);
-  }
-  marks_.push_back(event);
 }
 
 StepSpans StepClock::finish(std::vector<dist::UpdateRecord> updates) {
@@ -155,54 +161,31 @@ StepSpans StepClock::finish(std::vector<dist::UpdateRecord> updates) {
       }
     }
   }
-  for (std::size_t i = 0; i < memory_.size(); ++i) {
-    spans.memory.push_back({ms(marks_[i]), memory_[i]});
-  }
   return spans;
 }
 
 void StepClock::add_collectives(StepSpans& spans) {
   std::vector<dist::CollectiveRecord> fresh = comm_.take_collectives();
   std::move(fresh.begin(), fresh.end(), std::back_inserter(collectives_));
-  const double step_end = spans.optimizer.end;
-  const auto ms = [this](const Event& event) { return elapsed_ms(marks_.front(), event); };
-  std::vector<dist::CollectiveRecord> unfinished;
-  for (dist::CollectiveRecord& record : collectives_) {
-    const bool over = record.end.done() && ms(record.end) <= step_end;
-    const double end = over ? ms(record.end) : step_end;
-    if (record.begin.done() && ms(record.begin) < step_end && end >= 0.0) {
-      const double begin = ms(record.begin);
-      spans.labels.push_back(begin < 0.0 ? record.label + kGoesOn : record.label);
-      spans.collectives.push_back({ms(record.ready), std::max(begin, 0.0), end, record.bytes});
-    }
-    if (!over) {
-      unfinished.push_back(std::move(record));
-    }
-  }
-  collectives_ = std::move(unfinished);
+  share_out(collectives_, marks_.front(), spans.optimizer.end,
+            [&](const dist::CollectiveRecord& record, const std::string& label, Interval time) {
+              spans.labels.push_back(label);
+              spans.collectives.push_back({.ready = elapsed_ms(marks_.front(), record.ready),
+                                           .begin = time.begin,
+                                           .end = time.end,
+                                           .bytes = record.bytes});
+            });
 }
 
 void StepClock::add_updates(StepSpans& spans) {
-  const double step_end = spans.optimizer.end;
-  const auto ms = [this](const Event& event) { return elapsed_ms(marks_.front(), event); };
-  std::vector<dist::UpdateRecord> unfinished;
-  for (dist::UpdateRecord& record : updates_) {
-    const bool over = record.end.done() && ms(record.end) <= step_end;
-    const double end = over ? ms(record.end) : step_end;
-    if (record.begin.done() && ms(record.begin) < step_end && end >= 0.0) {
-      const double begin = ms(record.begin);
-      const Interval part{std::max(begin, 0.0), end};
-      spans.updates.push_back(part);
-      if (recording_) {
-        const std::string name = "optimizer " + record.label + (begin < 0.0 ? kGoesOn : "");
-        spans.scopes.push_back({name, Lane::optimizer, 0, part.begin, part.end});
-      }
-    }
-    if (!over) {
-      unfinished.push_back(std::move(record));
-    }
-  }
-  updates_ = std::move(unfinished);
+  share_out(
+      updates_, marks_.front(), spans.optimizer.end,
+      [&](const dist::UpdateRecord&, const std::string& label, Interval time) {
+        spans.updates.push_back(time);
+        if (recording_) {
+          spans.scopes.push_back({"optimizer " + label, Lane::optimizer, 0, time.begin, time.end});
+        }
+      });
 }
 
 }  // namespace brigade::apps

@@ -55,14 +55,7 @@ struct ScopeTimes {
 /// they were opened, so one has others inside exactly if the next one lies deeper.
 std::vector<ScopeTimes> innermost(const std::vector<ScopeTimes>& scopes, Lane lane);
 
-/// Bytes in live tensors at one moment.
-struct MemorySample {
-  double at = 0.0;
-  std::size_t bytes = 0;
-};
-
-/// What is added to the label of a collective or update in the steps after the one in which it
-/// began.
+/// Ends the label of a collective or update in the steps after the one in which it began.
 inline constexpr const char* kGoesOn = " (goes on)";
 
 /// The raw times of a step, all in ms after its start.
@@ -77,7 +70,6 @@ struct StepSpans {
   std::vector<std::string> labels;   ///< of the collectives
   std::vector<ScopeTimes> scopes;    ///< while recording
   std::vector<Interval> operations;  ///< while recording, on a GPU: when it executed which
-  std::vector<MemorySample> memory;  ///< while recording
 };
 
 StepTimes times_of(const StepSpans& spans);
@@ -105,7 +97,7 @@ class StepClock {
   /// reaches the event; the host knows only that it was between recording it and hearing of it.
   double epoch_error_ms() const { return epoch_error_ms_; }
 
-  /// Whether the coming steps' TraceScopes and memory are recorded as well.
+  /// Whether the coming steps' TraceScopes are recorded as well.
   void set_recording(bool on);
 
   /// What step starts are counted from, on this host's std::chrono::steady_clock.
@@ -119,16 +111,16 @@ class StepClock {
   void start(Border border = Border::barrier);
   /// What happens from the end of the last step to the start of the next is no part of any.
   void pause() { last_end_ = Event(); }
-  void forward_done();
-  void backward_done();
-  /// The same for the next end, which `event` marks (Stream::record_time).
-  void mark(const Event& event);
+  void forward_done() { mark(); }
+  void backward_done() { mark(); }
+  /// The same for the next end, which `event` marks (Timing::on).
+  void mark(const Event& event) { marks_.push_back(event); }
   /// Everything of the step is enqueued. Waits for the compute stream. A collective or update that
   /// is still in flight counts up to here, and the rest of it in the next step.
   StepSpans finish(std::vector<dist::UpdateRecord> updates = {});
 
  private:
-  void mark() { mark(stream_.record_time()); }
+  void mark() { mark(stream_.record(Timing::on)); }
   void add_collectives(StepSpans& spans);
   void add_updates(StepSpans& spans);
 
@@ -144,7 +136,6 @@ class StepClock {
   std::vector<dist::UpdateRecord> updates_;          // likewise
   double epoch_error_ms_ = 0.0;
   std::vector<Event> marks_;  // start, then ends of: forward, backward, forward, ..., optimizer
-  std::vector<std::size_t> memory_;  // in use at each mark, while recording
 };
 
 }  // namespace brigade::apps

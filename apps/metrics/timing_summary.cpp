@@ -105,8 +105,14 @@ StepTimes median_times(std::span<const StepTimes> steps) {
   return result;
 }
 
-double hidden_fraction(const StepTimes& medians) {
-  return medians.comm > 0.0 ? 1.0 - medians.exposed / medians.comm : 0.0;
+double hidden_fraction(std::span<const StepTimes> steps) {
+  double hidden = 0.0;
+  double comm = 0.0;
+  for (const StepTimes& times : steps) {
+    hidden += times.hidden;
+    comm += times.comm;
+  }
+  return comm > 0.0 ? hidden / comm : 0.0;
 }
 
 TimingSummary summarize(const TimingHistory& history, std::size_t warmup,
@@ -116,18 +122,21 @@ TimingSummary summarize(const TimingHistory& history, std::size_t warmup,
   const std::span<const StepTimes> steps = history.steps().subspan(skipped);
   TimingSummary summary;
   std::vector<std::vector<double>> compute;
-  std::vector<double> slowest;
-  std::vector<double> rank_medians;
-  for (const std::vector<StepTimes>& one :
-       gather_vectors(comm, std::vector<StepTimes>(steps.begin(), steps.end()))) {
-    slowest.resize(one.size());
-    for (std::size_t i = 0; i < one.size(); ++i) {
-      slowest[i] = std::max(slowest[i], one[i].step);
+  std::vector<double> slowest(steps.size());
+  const auto ranks = gather_vectors(comm, std::vector<StepTimes>(steps.begin(), steps.end()));
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      slowest[i] = std::max(slowest[i], ranks[rank][i].step);
     }
-    rank_medians.push_back(median_times(one).step);
-    compute.push_back(compute_times(one));
+    const StepTimes median = median_times(ranks[rank]);
+    if (rank == 0 || median.step > summary.median.step) {
+      summary.median = median;
+      summary.slowest_rank = static_cast<int>(rank);
+    }
+    compute.push_back(compute_times(ranks[rank]));
     summary.rank_compute.push_back(quantile(compute.back(), 0.5));
   }
+  const auto root = static_cast<std::size_t>(summary.slowest_rank);
 
   summary.straggler = find_straggler(compute, summary.rank_compute);
   summary.measured_steps = steps.size();
@@ -136,13 +145,8 @@ TimingSummary summarize(const TimingHistory& history, std::size_t warmup,
   summary.step_p10 = quantile(slowest, 0.1);
   summary.step_p90 = quantile(slowest, 0.9);
   summary.step_p95 = quantile(slowest, 0.95);
-  const auto rank =
-      std::max_element(rank_medians.begin(), rank_medians.end()) - rank_medians.begin();
-  const auto root = static_cast<std::size_t>(rank);
-  summary.slowest_rank = static_cast<int>(rank);
-  summary.median = gather_vectors(comm, std::vector{median_times(steps)})[root].front();
   summary.communicates = comm.size() > 1 && summary.median.comm > 0.0;
-  summary.hidden_fraction = hidden_fraction(summary.median);
+  summary.hidden_fraction = hidden_fraction(ranks[root]);
   // Each rank's own: a collective that runs across the border of two steps may lie in another one
   // on each rank.
   const auto collectives =

@@ -51,7 +51,7 @@ struct TimingSummary {
   std::vector<double> rank_compute;  ///< per rank: median of step - wait
   std::optional<Straggler> straggler;
   bool communicates = false;
-  double hidden_fraction = 0.0;  ///< of `median`; meaningful if `communicates`
+  double hidden_fraction = 0.0;  ///< of the same rank and steps; meaningful if `communicates`
   std::vector<CollectiveTimes>
       collectives;  ///< medians; empty if the steps' numbers of collectives differ
 };
@@ -65,9 +65,10 @@ double samples_per_second(std::span<const double> samples, double step_ms);
 /// The median of each part of the steps.
 StepTimes median_times(std::span<const StepTimes> steps);
 
-/// Which share of the communication cost no time: 1 - exposed / comm of these figures; 0 without
-/// communication.
-double hidden_fraction(const StepTimes& medians);
+/// The share of the communication that cost no time: Σ hidden / Σ comm over `steps`; 0 without
+/// communication. Of sums, because a ratio of medians mixes different steps: a rank that hides
+/// everything in 4 steps of 10 has a hidden median of 0.
+double hidden_fraction(std::span<const StepTimes> steps);
 
 /// The value below which `fraction` of the sorted values lie, interpolated between neighbours; 0 of
 /// none.

@@ -3,7 +3,6 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
@@ -17,11 +16,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kFirstCommLane = 10;  // lanes 0 to 3 are those of core/runtime/trace.h
 
-double us(double ms) {
-  return 1e3 * ms;
-}
-
-/// Collects events of one rank.
+/// Collects events of one rank. All times here are in ms of the run.
 class RankEvents {
  public:
   RankEvents(Json& events, const RunTrace& trace, std::size_t rank)
@@ -47,126 +42,78 @@ class RankEvents {
  private:
   static int comm_tid(std::size_t lane) { return kFirstCommLane + static_cast<int>(lane); }
 
-  void metadata(const char* what, int tid, Json args) {
-    events_.push_back({{"ph", "M"}, {"name", what}, {"pid", pid_}, {"tid", tid}});
-    events_.back()["args"] = std::move(args);
+  void event(const char* phase, const std::string& name, int tid, double at, const Json& rest) {
+    events_.push_back({{"ph", phase}, {"name", name}, {"pid", pid_}, {"tid", tid}});
+    events_.back()["ts"] = 1e3 * at;  // us
+    events_.back().update(rest);
   }
 
-  void span(int tid, const std::string& name, const char* category, double begin, double end,
-            Json args = Json::object()) {
-    events_.push_back({{"ph", "X"},
-                       {"name", name},
-                       {"cat", category},
-                       {"pid", pid_},
-                       {"tid", tid},
-                       {"ts", us(begin)},
-                       {"dur", us(end - begin)}});
-    events_.back()["args"] = std::move(args);
+  void metadata(const char* what, int tid, const Json& args) {
+    event("M", what, tid, 0.0, {{"args", args}});
   }
 
-  /// Buckets wait side by side, which spans of one lane cannot show: an asynchronous pair.
-  void queued(const std::string& name, double begin, double end) {
-    ++queued_;
-    for (const auto& [phase, at] : {std::pair{"b", begin}, std::pair{"e", end}}) {
-      events_.push_back({{"ph", phase},
-                         {"name", name},
-                         {"cat", "queue"},
-                         {"id", queued_ * trace_.ranks.size() + rank_},
-                         {"pid", pid_},
-                         {"ts", us(at)}});
-    }
-  }
-
-  void counter(const char* name, double at, std::size_t bytes) {
-    events_.push_back({{"ph", "C"}, {"name", name}, {"pid", pid_}, {"tid", 0}, {"ts", us(at)}});
-    events_.back()["args"] = {{"MiB", static_cast<double>(bytes) / 0x1p20}};
-  }
-
-  void arrow(const char* phase, const std::string& name, std::size_t id, int tid, double at) {
-    events_.push_back({{"ph", phase},
-                       {"name", name},
-                       {"cat", "gradient"},
-                       {"id", id},
-                       {"pid", pid_},
-                       {"tid", tid},
-                       {"ts", us(at)},
-                       {"bp", "e"}});  // binds to the span around it
+  void span(int tid, const std::string& name, const char* category, const Interval& time,
+            const Json& args = Json::object()) {
+    event("X", name, tid, time.begin,
+          {{"cat", category}, {"dur", 1e3 * (time.end - time.begin)}, {"args", args}});
   }
 
   void add_step(std::size_t number) {
     const StepTrace& step = trace_.ranks[rank_].steps[number];
     const StepSpans& spans = step.spans;
-    span(static_cast<int>(Lane::host), concat("step ", step.step), "step", spans.start,
-         spans.start + spans.optimizer.end);
+    const auto at = [&spans](double begin, double end) {
+      return Interval{spans.start + begin, spans.start + end};
+    };
+    span(static_cast<int>(Lane::host), concat("step ", step.step), "step",
+         at(0.0, spans.optimizer.end));
     for (const ScopeTimes& scope : spans.scopes) {
-      span(static_cast<int>(scope.lane), scope.name, "scope", spans.start + scope.begin,
-           spans.start + scope.end);
+      span(static_cast<int>(scope.lane), scope.name, "scope", at(scope.begin, scope.end));
     }
     for (const Interval& wait : spans.waits) {
-      span(static_cast<int>(Lane::compute), "wait for all-reduce", "wait", spans.start + wait.begin,
-           spans.start + wait.end);
-    }
-    for (const MemorySample& sample : spans.memory) {
-      counter("memory in use", spans.start + sample.at, sample.bytes);
+      span(static_cast<int>(Lane::compute), "wait for all-reduce", "wait",
+           at(wait.begin, wait.end));
     }
     for (std::size_t i = 0; i < spans.collectives.size(); ++i) {
-      add_collective(number, i);
+      add_collective(number, i, spans.start + spans.collectives[i].ready,
+                     at(spans.collectives[i].begin, spans.collectives[i].end));
     }
-    add_bytes_in_flight(spans);
   }
 
-  void add_collective(std::size_t step, std::size_t index) {
+  /// Two events where it queued, its span, and an arrow from `ready` over its begin to its end.
+  void add_collective(std::size_t step, std::size_t index, double ready, const Interval& time) {
     const StepSpans& spans = trace_.ranks[rank_].steps[step].spans;
-    const CollectiveTimes& times = spans.collectives[index];
-    const std::string name = "allreduce_" + spans.labels[index];
-    const double ready = spans.start + times.ready;
-    const double begin = spans.start + times.begin;
-    const double end = spans.start + times.end;
-    const int tid = comm_tid(free_lane(begin, end));
-    if (begin > ready) {
-      queued("queued " + spans.labels[index], ready, begin);
+    const std::string& label = spans.labels[index];
+    const std::string name = "allreduce_" + label;
+    const auto bytes = static_cast<double>(spans.collectives[index].bytes);
+    const std::size_t id = ++collectives_ * trace_.ranks.size() + rank_;
+    if (time.begin > ready) {  // buckets queue side by side, which spans of one lane cannot show
+      event("b", "queued " + label, 0, ready, {{"cat", "queue"}, {"id", id}});
+      event("e", "queued " + label, 0, time.begin, {{"cat", "queue"}, {"id", id}});
     }
+    const int tid = comm_tid(free_lane(time));
     const CollectiveSplit split = split_collective(trace_, rank_, step, index);
-    const double mib = static_cast<double>(times.bytes) / 0x1p20;
-    const double gbps =
-        end > begin ? static_cast<double>(times.bytes) / (1e6 * (end - begin)) : 0.0;
-    span(tid, name, "communication", begin, end,
+    const double ms = time.end - time.begin;
+    span(tid, name, "communication", time,
          {{"collective", index},
-          {"parameters", contents_of(trace_, spans.labels[index])},
-          {"MiB", mib},
-          {"algbw_GB_per_s", gbps},
+          {"parameters", contents_of(trace_, label)},
+          {"MiB", bytes / 0x1p20},
+          {"algbw_GB_per_s", ms > 0.0 ? bytes / (1e6 * ms) : 0.0},
           {"waiting_for_other_ranks_ms", split.waiting},
           {"transfer_ms", split.transfer}});
-    const std::size_t id = ++arrows_ * trace_.ranks.size() + rank_;
-    arrow("s", name, id, static_cast<int>(Lane::compute), ready);
-    arrow("t", name, id, tid, begin);
-    arrow("f", name, id, static_cast<int>(Lane::compute), end);
+    const Json arrow{{"cat", "gradient"}, {"id", id}, {"bp", "e"}};  // to the span around it
+    event("s", name, static_cast<int>(Lane::compute), ready, arrow);
+    event("t", name, tid, time.begin, arrow);
+    event("f", name, static_cast<int>(Lane::compute), time.end, arrow);
   }
 
-  /// The first communication lane with nothing in flight at `begin`, busy until `end` from now on.
-  std::size_t free_lane(double begin, double end) {
+  /// The first communication lane with nothing in flight when `time` begins; busy until its end.
+  std::size_t free_lane(const Interval& time) {
     const auto lane = std::find_if(lanes_busy_until_.begin(), lanes_busy_until_.end(),
-                                   [begin](double until) { return until <= begin; });
+                                   [&time](double until) { return until <= time.begin; });
     const auto index = static_cast<std::size_t>(lane - lanes_busy_until_.begin());
     lanes_busy_until_.resize(std::max(lanes_busy_until_.size(), index + 1));
-    lanes_busy_until_[index] = end;
+    lanes_busy_until_[index] = time.end;
     return index;
-  }
-
-  void add_bytes_in_flight(const StepSpans& spans) {
-    std::vector<std::pair<double, std::ptrdiff_t>> changes;
-    for (const CollectiveTimes& times : spans.collectives) {
-      const auto bytes = static_cast<std::ptrdiff_t>(times.bytes);
-      changes.emplace_back(spans.start + times.begin, bytes);
-      changes.emplace_back(spans.start + times.end, -bytes);
-    }
-    std::sort(changes.begin(), changes.end());
-    std::ptrdiff_t in_flight = 0;
-    for (const auto& [at, bytes] : changes) {
-      in_flight += bytes;
-      counter("bytes in flight", at,
-              static_cast<std::size_t>(std::max<std::ptrdiff_t>(in_flight, 0)));
-    }
   }
 
   Json& events_;
@@ -174,31 +121,25 @@ class RankEvents {
   std::size_t rank_;
   int pid_;
   std::vector<double> lanes_busy_until_;
-  std::size_t arrows_ = 0;
-  std::size_t queued_ = 0;
+  std::size_t collectives_ = 0;
 };
 
-struct EndDeflate {
-  void operator()(z_stream* stream) const { deflateEnd(stream); }
-};
-
-std::string gzip(const std::string& text) {
+std::string gzip(std::string text) {
   constexpr int kGzipWrapper = 16;  // added to the window bits (zlib.h, deflateInit2)
   constexpr int kMemoryLevel = 8;
   z_stream stream{};
   const int started = deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED,
                                    MAX_WBITS + kGzipWrapper, kMemoryLevel, Z_DEFAULT_STRATEGY);
   BRIGADE_CHECK(started == Z_OK, "gzip: zlib cannot start (", started, ")");
-  const std::unique_ptr<z_stream, EndDeflate> ended(&stream);
-  std::string input = text;
-  std::string packed(deflateBound(&stream, static_cast<uLong>(input.size())), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(input.data());
-  stream.avail_in = static_cast<uInt>(input.size());
+  std::string packed(deflateBound(&stream, static_cast<uLong>(text.size())), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(text.data());
+  stream.avail_in = static_cast<uInt>(text.size());
   stream.next_out = reinterpret_cast<Bytef*>(packed.data());
   stream.avail_out = static_cast<uInt>(packed.size());
   const int done = deflate(&stream, Z_FINISH);
-  BRIGADE_CHECK(done == Z_STREAM_END, "gzip: zlib stopped early (", done, ")");
   packed.resize(packed.size() - stream.avail_out);
+  deflateEnd(&stream);
+  BRIGADE_CHECK(done == Z_STREAM_END, "gzip: zlib stopped early (", done, ")");
   return packed;
 }
 

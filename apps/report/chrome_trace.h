@@ -8,9 +8,8 @@
 namespace brigade::apps {
 
 /// The trace in the format of chrome://tracing and Perfetto (ui.perfetto.dev): pid = rank, one lane
-/// (tid) each for compute, optimizer, data and host, one per collective in flight; arrows from a
-/// bucket's gradients being final over its start to its end; counters of bytes in flight and of
-/// memory in use. Times in µs on rank 0's clock.
+/// (tid) each for compute, optimizer, data and host, one per collective in flight; arrows from the
+/// moment a bucket's gradients are final over its start to its end. Times in µs on rank 0's clock.
 std::string chrome_trace_json(const RunTrace& trace);
 
 /// Writes it, compressed, as PATH (trace.json.gz). Errors: as AtomicFile.

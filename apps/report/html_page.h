@@ -2,19 +2,22 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
-/// Pages that open from a file: nothing is loaded from elsewhere and no script runs.
+#include "apps/metrics/figure.h"
+
+/// Pages that open from a file, without scripts: nothing is loaded from elsewhere.
 namespace brigade::apps {
 
-/// `text` as it may stand in HTML, in SVG and between quotes.
+/// `text` with the characters replaced that HTML, SVG or a quoted attribute would misread.
 std::string escaped(std::string_view text);
 
-/// The style sheet of all pages, light, dark and printed; also what gives the blocks of a time line
-/// (timeline_svg.h) their colours. A bar chart of one's own can use its variables: --forward,
-/// --backward, --optimizer, --comm, --hatch, --ink, --muted, --line.
-std::string_view page_css();
+/// `grid` as a table; its first row are the headings.
+std::string html_table(const TextGrid& grid);
 
-/// A whole page around `body`, which is HTML.
-std::string html_page(const std::string& title, const std::string& body);
+/// page.html around time lines: `title` is text; `summary`, above the key of colours, and `panels`,
+/// below it, are HTML. The page's style sheet has the colours of the blocks (timeline_canvas.h).
+std::string html_page(const std::string& title, const std::string& summary,
+                      const std::string& panels);
 
 }  // namespace brigade::apps

@@ -9,6 +9,9 @@
 /// What a person sees.
 namespace brigade::apps {
 
+/// The rows that all programs begin with: ranks, device, comm, model, batch.
+std::vector<std::string> setting_lines(const RunInfo& info);
+
 /// What runs where, on what, and how the gradients will travel.
 void print_first_screen(const Console& console, const RunInfo& info);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -18,68 +19,27 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A whole number where it is one: collectives per step are counted, not measured.
-Json counted(double value) {
-  const double whole = std::round(value);
-  return whole == value ? Json(static_cast<std::int64_t>(whole)) : Json(value);
-}
-
-Json known(bool condition, double value) {
-  return condition ? Json(value) : Json(nullptr);
-}
-
 Json accuracy_of(const Evaluation& test) {
   return test.accuracy ? Json(*test.accuracy) : Json(nullptr);
 }
 
-Json config_json(const RunInfo& info) {
-  const Options& o = info.options;
-  return {{"data", o.data},
-          {"train_samples", info.train_size},
-          {"test_samples", info.test_size},
-          {"widths", info.shape.widths},
-          {"bias", o.bias},
-          {"dtype", o.dtype},
-          {"loss", o.loss},
-          {"optimizer", o.optimizer},
-          {"lr", o.lr},
-          {"momentum", known(o.optimizer == "sgd", o.momentum)},
-          {"nesterov", o.nesterov},
-          {"weight_decay", o.weight_decay},
-          {"seed", o.seed},
-          {"shuffle", o.shuffle},
-          {"prefetch", info.prefetches},
-          {"batch", o.batch},
-          {"accum", o.accum},
-          {"bucket_mb", o.bucket_mb},
-          {"bucket_by", o.bucket_by},
-          {"first_bucket_mb", o.first_bucket_mb.value_or(o.bucket_mb)},
-          {"last_bucket_mb", o.last_bucket_mb.value_or(o.bucket_mb)},
-          {"split_tensors", o.split_tensors},
-          {"optimizer_overlap", o.optimizer_overlap},
-          {"cross_step", o.cross_step},
-          {"rebuild_buckets", o.rebuild_buckets},
-          {"comm_hook", o.comm_hook},
-          {"tf32", o.tf32},
-          {"init", o.init},
-          {"init_sync", o.init_sync},
-          {"all_reduce", !o.no_all_reduce},
-          {"find_unused", o.find_unused},
-          {"uneven", o.uneven},
-          {"clip_norm", known(o.clip_norm > 0.0, o.clip_norm)},
-          {"inject", o.inject ? Json(o.inject->text) : Json(nullptr)},
-          {"steps_per_epoch", info.steps_per_epoch},
-          {"warmup", o.warmup}};
-}
-
-Json difference_json(const std::optional<dist::RankDifference>& difference) {
-  return difference ? Json(difference->value) : Json(nullptr);
-}
-
 Json link_json(const Options& options) {
   const std::optional<dist::LinkModel>& link = options.emulated_link;
-  return link ? Json{{"alpha_us", link->alpha_us}, {"gigabytes_per_s", link->gigabytes_per_s}}
-              : Json(nullptr);
+  return link ? Json{{"alpha_us", link->alpha_us}, {"gigabytes_per_s", link->gbps}} : Json(nullptr);
+}
+
+/// The flags that all ranks must have alike, with their defaults filled in: {"bucket_mb": 25, ...}.
+Json config_json(const Options& options) {
+  Json config = Json::object();
+  for (const std::string& line : options.agreement()) {  // "--bucket-mb 25"
+    const std::size_t space = line.find(' ');
+    std::string name = line.substr(2, space - 2);
+    std::replace(name.begin(), name.end(), '-', '_');
+    const std::string text = line.substr(space + 1);
+    const Json number = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    config[name] = number.is_number() ? number : Json(text);
+  }
+  return config;
 }
 
 /// Sizes and members; times as well if the collectives of a step are exactly the buckets' pieces,
@@ -121,93 +81,172 @@ Json profile_json(const RunInfo& info, const RunResult& result) {
   if (!info.limits) {
     return nullptr;
   }
-  const StepShape shape = info.step_shape();
-  const std::map<std::string, OperationWork> works = work_of_step(shape);
   Json operations = Json::array();
-  for (const OperationTime& one : result.operations) {
-    const auto work = works.find(one.name);
-    const bool known = work != works.end();
-    operations.push_back(
-        {{"name", one.name},
-         {"calls", one.calls},
-         {"ms", one.ms},
-         {"flop", known ? Json(work->second.flop) : Json(nullptr)},
-         {"bytes", known ? Json(work->second.bytes) : Json(nullptr)},
-         {"floor_ms", known ? Json(floor_ms(work->second, *info.limits)) : Json(nullptr)}});
+  for (const FigureRow& row : profile_rows(result.operations, info.step_shape(), *info.limits)) {
+    operations.push_back(json_of(row.figures));
   }
   return {{"gemm_gflops", info.limits->gflops},
-          {"memory_gbps", info.limits->gbps},
+          {"memory_gigabytes_per_s", info.limits->gigabytes_per_s},
           {"operations", operations}};
 }
 
-void add_utilisation(const RunInfo& info, double step_ms, Json& json) {
-  const StepShape shape = info.step_shape();
-  json["gemm_gflops"] = info.gemm_gflops;
-  json["model_flop"] = model_flop(shape);
-  json["model_flop_utilisation"] = model_flop_utilisation(shape, info.gemm_gflops, step_ms);
+Json utilisation(const RunInfo& info, double step_ms) {
+  return model_flop_utilisation(info.step_shape(), info.gemm_gflops, step_ms);
+}
+
+Figures outcome_figures(const RunInfo& info, const RunResult& result) {
+  const std::string place =
+      fmt::format("{} step{} in {:.1f} s", info.steps, info.steps == 1 ? "" : "s", result.seconds);
+  const Evaluation& test = result.test;
+  const Json best = known(test.accuracy.has_value(), result.best_accuracy);
+  const Json difference = result.difference ? Json(result.difference->value) : Json(nullptr);
+  return {{"mode", info.options.mode},
+          {"prefetch", info.prefetches},
+          {"steps_per_epoch", info.steps_per_epoch},
+          {"steps", info.steps},
+          {"seconds", result.seconds},
+          {"loss_first", result.loss_first, place, "loss {:.5f} in the first step"},
+          {"loss_last", result.loss_last, place, "{:.5f} in the last"},
+          {"test_loss", test.loss, place, "test loss {:.5f}"},
+          {"accuracy", accuracy_of(test), place, "accuracy {:.2f} %", kPercent},
+          {"accuracy_best", best, place, "best {:.2f} %", kPercent},
+          {"params_hash", fmt::format("{:016x}", result.params_hash)},
+          {"params_equal", result.params_equal},
+          {"largest_rank_difference", difference}};
+}
+
+Figures times_figures(const RunInfo& info, const RunResult& result) {
+  const TimingSummary& t = result.timing;
+  constexpr double kShown = 0.005;  // ms; one rank in mode naive waits as well
+  const bool waits = t.communicates || t.median.wait >= kShown;
+  const std::string step = concat("step", emulated_text(info.options));
+  const std::string speed = concat("speed", emulated_text(info.options));
+  return {{"measured_steps", t.measured_steps},
+          {"slowest_rank", t.slowest_rank},
+          {"rank_compute_ms", t.rank_compute},
+          {"step_ms", t.step, step, "median {:.2f} ms"},
+          {"step_ms_p10", t.step_p10},
+          {"step_ms_p90", t.step_p90},
+          {"step_ms_p95", t.step_p95, step, "p95 {:.2f} ms"},
+          {"forward_ms", t.median.forward, step, "forward {:.2f} ms"},
+          {"backward_ms", t.median.backward, step, "backward {:.2f} ms"},
+          {"wait_ms", t.median.wait, waits ? step : "", "waiting for gradients {:.2f} ms"},
+          {"optimizer_ms", t.median.optimizer, step, "optimizer {:.2f} ms"},
+          {"compute_fraction", known(t.step > 0.0, (t.step - t.median.wait) / t.step), step,
+           "computing {:.0f} %", kPercent},
+          {"samples_per_second", t.samples_per_second, speed, "{:.0f} samples/s"},
+          {"samples_per_second_overall", result.samples_per_second_overall, speed,
+           "{:.0f} with loading and reports"},
+          {"gemm_gflops", info.gemm_gflops},
+          {"model_flop", model_flop(info.step_shape())},
+          {"model_flop_utilisation", utilisation(info, t.step), speed, "MFU {:.0f} %", kPercent},
+          {"", known(t.step > 0.0, 1e-6 * model_flop(info.step_shape()) / t.step), speed,
+           "{:.1f} GFLOP/s per rank"}};
+}
+
+Figures communication_figures(const RunInfo& info, const RunResult& result) {
+  const TimingSummary& t = result.timing;
+  const std::string place =
+      t.communicates ? concat("communication", emulated_text(info.options)) : "";
+  const std::string& hook = info.options.comm_hook;
+  const double ratio =
+      compression_ratio(info.ranks.size, result.bytes_reduced_per_step, result.bytes_sent_per_step);
+  return {
+      {"comm_ms", t.median.comm, place, "{:.2f} ms per step"},
+      {"hidden_ms", t.median.hidden},
+      {"exposed_ms", t.median.exposed, place, "exposed {:.2f} ms"},
+      {"hidden_fraction", known(t.communicates, t.hidden_fraction), place,
+       "hidden behind computation {:.0f} %", kPercent},
+      {"collectives_per_step", result.collectives_per_step, place, "collectives {:g}"},
+      {"bytes_reduced_per_step", result.bytes_reduced_per_step, place, "{:.2f} MiB reduced", kMiB},
+      {"bytes_sent_per_step", result.bytes_sent_per_step, place, "{:.2f} MiB sent by rank 0", kMiB},
+      {"compression_ratio", known(result.bytes_sent_per_step > 0.0, ratio),
+       hook == "none" ? "" : place, concat("{:.1f} times less than uncompressed (", hook, ")")}};
+}
+
+Figures memory_figures(const MemoryUse& memory) {
+  Figures figures{{"peak_memory_bytes", memory.peak}};
+  for (const MemoryPart& part : kMemoryParts) {
+    figures.push_back({concat("memory_bytes/", part.key), memory.*part.bytes,
+                       *part.name != '\0' ? "memory at its peak, largest rank" : "",
+                       concat(part.name, " {:.2f} MiB"), kMiB});
+  }
+  if (memory.process_growth == 0) {  // /proc does not tell
+    figures.back().value = nullptr;
+  }
+  return figures;
 }
 
 }  // namespace
 
+const char* emulated_text(const Options& options) {
+  return options.emulated_link ? " (emulated link)" : "";
+}
+
+Figures setting_figures(const RunInfo& info) {
+  return {{"version", kVersion},
+          {"world_size", info.ranks.size},
+          {"hosts", info.ranks.hosts},
+          {"device", info.device.is_cuda() ? "cuda" : "cpu"},
+          {"device_name", info.device_name},
+          {"libraries", info.libraries},
+          {"comm", info.comm},
+          {"emulated_link", link_json(info.options)},
+          {"threads", info.threads},
+          {"parameters", info.parameters},
+          {"widths", info.shape.widths},
+          {"train_samples", info.train_size},
+          {"test_samples", info.test_size},
+          {"global_batch", info.geometry.global_batch()},
+          {"config", config_json(info.options)},
+          {"flags", info.options.command_line}};
+}
+
+Figures figures_of(const RunInfo& info, const RunResult& result) {
+  Figures all;
+  for (const Figures& part :
+       {setting_figures(info), outcome_figures(info, result), times_figures(info, result),
+        communication_figures(info, result), memory_figures(result.memory)}) {
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
 std::string summary_json(const RunInfo& info, const RunResult& result) {
-  const TimingSummary& t = result.timing;
-  Json json{
-      {"version", kVersion},
-      {"mode", info.options.mode},
-      {"world_size", info.ranks.size},
-      {"hosts", info.ranks.hosts},
-      {"device", info.device.is_cuda() ? "cuda" : "cpu"},
-      {"device_name", info.device_name},
-      {"libraries", info.libraries},
-      {"comm", info.comm},
-      {"emulated_link", link_json(info.options)},
-      {"threads", info.threads},
-      {"parameters", info.parameters},
-      {"global_batch", info.geometry.global_batch()},
-      {"steps", info.steps},
-      {"loss_first", result.loss_first},
-      {"loss_last", result.loss_last},
-      {"test_loss", result.test.loss},
-      {"accuracy", accuracy_of(result.test)},
-      {"accuracy_best", known(result.test.accuracy.has_value(), result.best_accuracy)},
-      {"seconds", result.seconds},
-      {"samples_per_second", t.samples_per_second},
-      {"samples_per_second_overall", result.samples_per_second_overall},
-      {"collectives_per_step", counted(result.collectives_per_step)},
-      {"bytes_reduced_per_step", counted(result.bytes_reduced_per_step)},
-      {"bytes_sent_per_step", counted(result.bytes_sent_per_step)},
-      {"compression_ratio", known(result.bytes_sent_per_step > 0.0,
-                                  compression_ratio(info.ranks.size, result.bytes_reduced_per_step,
-                                                    result.bytes_sent_per_step))},
-      {"params_hash", fmt::format("{:016x}", result.params_hash)},
-      {"params_equal", result.params_equal},
-      {"largest_rank_difference", difference_json(result.difference)},
-      {"peak_memory_bytes", result.memory.peak},
-      {"memory_bytes", memory_json(result.memory)},
-      {"profile", profile_json(info, result)},
-      {"kernel_choices", result.choices},
-      {"measured_steps", t.measured_steps},
-      {"slowest_rank", t.slowest_rank},
-      {"rank_compute_ms", t.rank_compute},
-      {"step_ms", t.step},
-      {"step_ms_p10", t.step_p10},
-      {"step_ms_p90", t.step_p90},
-      {"step_ms_p95", t.step_p95},
-      {"forward_ms", t.median.forward},
-      {"backward_ms", t.median.backward},
-      {"optimizer_ms", t.median.optimizer},
-      {"wait_ms", t.median.wait},
-      {"comm_ms", t.median.comm},
-      {"hidden_ms", t.median.hidden},
-      {"exposed_ms", t.median.exposed},
-      {"hidden_fraction", known(t.communicates, t.hidden_fraction)}};
-  add_utilisation(info, t.step, json);
-  json["config"] = config_json(info);
+  Json json = json_of(figures_of(info, result));
+  json["profile"] = profile_json(info, result);
+  json["kernel_choices"] = result.choices;
   json["buckets_rebuilt"] = result.buckets_rebuilt;
-  json["flags"] = info.options.command_line;
-  json["buckets"] = buckets_json(info.options, result.buckets, t);
+  json["buckets"] = buckets_json(info.options, result.buckets, result.timing);
   // A path among the flags may be any bytes; JSON must be UTF-8.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Figures figures_of(const RunInfo& info, const Progress& progress) {
+  const StepTimes& t = progress.times;
+  const auto epoch = static_cast<double>(progress.step) / static_cast<double>(info.steps_per_epoch);
+  const std::string step_format = concat("{:.2f} ms/step", emulated_text(info.options));
+  Figures figures{
+      {"step", progress.step},
+      {"epoch", epoch},
+      {"loss", progress.loss, "progress", "loss {:.5f}"},
+      {"seconds", progress.seconds},
+      {"step_ms", t.step, "progress", step_format},
+      {"forward_ms", t.forward},
+      {"backward_ms", t.backward},
+      {"optimizer_ms", t.optimizer},
+      {"comm_ms", t.comm},
+      {"exposed_ms", t.exposed},
+      {"samples_per_second", progress.samples_per_second, "progress", "{:.0f} samples/s"},
+      {"model_flop_utilisation", utilisation(info, t.step), "progress", "MFU {:.0f} %", kPercent}};
+  if (progress.difference) {
+    figures.push_back({"largest_rank_difference", progress.difference->value, "progress",
+                       "ranks differ by {:.3g}"});
+  }
+  if (info.options.emulated_link) {
+    figures.push_back({"emulated_link", link_json(info.options)});
+  }
+  return figures;
 }
 
 MetricsFile::MetricsFile(const std::filesystem::path& path)
@@ -222,27 +261,7 @@ bool MetricsFile::write(const RunInfo& info, const Progress& progress,
   if (!file_) {
     return true;
   }
-  const StepTimes& t = progress.times;
-  Json json{
-      {"step", progress.step},
-      {"epoch", static_cast<double>(progress.step) / static_cast<double>(info.steps_per_epoch)},
-      {"loss", progress.loss},
-      {"seconds", progress.seconds},
-      {"step_ms", t.step},
-      {"forward_ms", t.forward},
-      {"backward_ms", t.backward},
-      {"optimizer_ms", t.optimizer},
-      {"comm_ms", t.comm},
-      {"exposed_ms", t.exposed},
-      {"samples_per_second", progress.samples_per_second},
-      {"model_flop_utilisation",
-       model_flop_utilisation(info.step_shape(), info.gemm_gflops, t.step)}};
-  if (progress.difference) {
-    json["largest_rank_difference"] = difference_json(progress.difference);
-  }
-  if (info.options.emulated_link) {
-    json["emulated_link"] = link_json(info.options);
-  }
+  Json json = json_of(figures_of(info, progress));
   if (evaluation) {
     json["test_loss"] = evaluation->loss;
     json["accuracy"] = accuracy_of(*evaluation);

@@ -5,16 +5,29 @@
 #include <optional>
 #include <string>
 
+#include "apps/metrics/figure.h"
 #include "apps/training/run_info.h"
 
-/// What programs read: summary.json and metrics.jsonl. Keys are explained in NUMBERS.md.
+/// The numbers of a run: for programs in summary.json and metrics.jsonl, for people on the screen
+/// (report.h). NUMBERS.md says how each is computed.
 namespace brigade::apps {
+
+/// " (emulated link)" behind times that an emulated link is part of, else "".
+const char* emulated_text(const Options& options);
+/// What ran where, on what, with which flags. Does not read the steps, buckets and rates.
+Figures setting_figures(const RunInfo& info);
+
+/// How a run ended and what it cost. The figures with a place are the last screen's lines.
+Figures figures_of(const RunInfo& info, const RunResult& result);
+
+/// One record of metrics.jsonl, whose figures with a place are the progress line.
+Figures figures_of(const RunInfo& info, const Progress& progress);
 
 /// The summary as indented JSON text, newline included.
 std::string summary_json(const RunInfo& info, const RunResult& result);
 
-/// Appends records to metrics.jsonl, one line each, complete once written. Behind a line that
-/// cannot be written there are no others.
+/// Appends records to metrics.jsonl, one line each. Writes only whole lines, and none after a line
+/// that could not be written.
 class MetricsFile {
  public:
   explicit MetricsFile(const std::filesystem::path& path);

@@ -46,6 +46,8 @@ std::string hatching(double left, double top, double width, double height) {
   return R"(<path class="hatch" d=")" + lines + "\"/>\n";
 }
 
+namespace {
+
 // On a grid of the whole picture; each row is a line dashed with nothing but round ends.
 std::string dots(std::string_view style, double left, double top, double width, double height) {
   constexpr double kDistance = 5.0;
@@ -60,6 +62,8 @@ std::string dots(std::string_view style, double left, double top, double width, 
   return fmt::format(R"(<path class="dots {}" d="{}"/>)", style, lines) + "\n";
 }
 
+}  // namespace
+
 TimelineCanvas::TimelineCanvas(double origin_ms, double ms_per_full_width)
     : origin_(origin_ms),
       pixels_per_ms_(ms_per_full_width > 0.0 ? kPlotWidth / ms_per_full_width : 0.0) {}
@@ -73,16 +77,9 @@ void TimelineCanvas::block(std::string_view style, const Interval& time, const R
                       style, width(time) < kNarrow ? " narrow" : "", x(time.begin), row.top,
                       width(time), row.height);
   svg_ += hover.empty() ? "/>\n" : "><title>" + escaped(hover) + "</title></rect>\n";
-}
-
-void TimelineCanvas::hatch(const Interval& time, const Row& row) {
-  if (width(time) >= kInvisible) {
+  if (style == "exposed") {
     svg_ += hatching(x(time.begin), row.top, width(time), row.height);
-  }
-}
-
-void TimelineCanvas::dot(std::string_view style, const Interval& time, const Row& row) {
-  if (width(time) >= kInvisible) {
+  } else if (style == "idle" || style == "waiting") {
     svg_ += dots(style, x(time.begin), row.top, width(time), row.height);
   }
 }
@@ -101,16 +98,10 @@ void TimelineCanvas::block_label(std::string_view style, const Interval& time, c
   }
 }
 
-void TimelineCanvas::vertical(std::string_view style, double ms, double top, double bottom) {
+void TimelineCanvas::line(std::string_view style, double x1, double y1, double x2, double y2) {
   svg_ += fmt::format(R"(<line class="{}" x1="{:.2f}" y1="{:.1f}" x2="{:.2f}" y2="{:.1f}"/>)"
                       "\n",
-                      style, x(ms), top, x(ms), bottom);
-}
-
-void TimelineCanvas::horizontal(std::string_view style, const Interval& time, double y) {
-  svg_ += fmt::format(R"(<line class="{}" x1="{:.2f}" y1="{:.1f}" x2="{:.2f}" y2="{:.1f}"/>)"
-                      "\n",
-                      style, x(time.begin), y, x(time.end), y);
+                      style, x1, y1, x2, y2);
 }
 
 void TimelineCanvas::text(std::string_view style, double x, double y, const std::string& text) {

@@ -14,12 +14,11 @@ struct Row {
   double height = 0.0;
 };
 
-/// Textures for a rectangle. They are drawn line by line because browsers print SVG patterns as
-/// megabytes of copies.
+/// The texture of a rectangle, as an SVG path. Drawn line by line, because browsers print SVG
+/// patterns as megabytes of copies.
 std::string hatching(double left, double top, double width, double height);
-std::string dots(std::string_view style, double left, double top, double width, double height);
 
-/// SVG in the making, whose x axis is time. Its classes get their looks from html_page.h.
+/// SVG in the making, whose x axis is time. The style sheet of page.html has its classes.
 class TimelineCanvas {
  public:
   static constexpr double kWidth = 1200.0;
@@ -32,16 +31,19 @@ class TimelineCanvas {
   double x(double ms) const { return kPlotLeft + (ms - origin_) * pixels_per_ms_; }
   double width(const Interval& time) const { return (time.end - time.begin) * pixels_per_ms_; }
 
-  /// `hover`, if there is any, is shown while the mouse rests on the block.
+  /// `hover`, if any, is shown while the mouse rests on the block. Blocks of style exposed are
+  /// hatched, those of style idle and waiting are dotted.
   void block(std::string_view style, const Interval& time, const Row& row,
              const std::string& hover = {});
-  void hatch(const Interval& time, const Row& row);
-  void dot(std::string_view style, const Interval& time, const Row& row);
   /// The first of `candidates` that fits into the block, in its middle; or nothing.
   void block_label(std::string_view style, const Interval& time, const Row& row,
                    const std::vector<std::string>& candidates);
-  void vertical(std::string_view style, double ms, double top, double bottom);
-  void horizontal(std::string_view style, const Interval& time, double y);
+  void vertical(std::string_view style, double ms, double top, double bottom) {
+    line(style, x(ms), top, x(ms), bottom);
+  }
+  void horizontal(std::string_view style, const Interval& time, double y) {
+    line(style, x(time.begin), y, x(time.end), y);
+  }
   void text(std::string_view style, double x, double y, const std::string& text);
 
   /// What follows until close_group() shows `hover`.
@@ -52,6 +54,8 @@ class TimelineCanvas {
   std::string finish(double height, const std::string& description) const;
 
  private:
+  void line(std::string_view style, double x1, double y1, double x2, double y2);
+
   double origin_;
   double pixels_per_ms_;
   std::string svg_;

@@ -10,8 +10,7 @@ constexpr double kCompute = 22.0;
 constexpr double kLayers = 12.0;
 constexpr double kLaneGap = 6.0;
 constexpr double kRankGap = 18.0;
-constexpr double kCommRow = 18.0;
-constexpr double kLowCommRow = 13.0;     // where there are many
+constexpr double kCommRow = 16.0;
 constexpr std::size_t kMaxCommRows = 8;  // one more collective in flight is drawn over another
 
 /// When the step and its collectives are over, on the common clock.
@@ -44,13 +43,6 @@ std::vector<std::size_t> stack_rows(std::span<const StepTrace> steps) {
   return rows;
 }
 
-bool any_scopes(const RunTrace& trace) {
-  return std::any_of(trace.ranks.begin(), trace.ranks.end(), [](const RankTrace& rank) {
-    return std::any_of(rank.steps.begin(), rank.steps.end(),
-                       [](const StepTrace& step) { return !step.spans.scopes.empty(); });
-  });
-}
-
 }  // namespace
 
 std::span<const StepTrace> steps_in(const RankTrace& rank, StepRange range) {
@@ -71,22 +63,19 @@ Interval time_window(const RunTrace& trace, StepRange range) {
 }
 
 Row RankLayout::row_of(std::size_t collective) const {
-  return {comm.top + static_cast<double>(rows[collective]) * row_height, row_height};
+  return {comm.top + static_cast<double>(rows[collective]) * kCommRow, kCommRow};
 }
 
 std::vector<RankLayout> lay_out_ranks(const RunTrace& trace, StepRange range, double top) {
-  const double layers = any_scopes(trace) ? kLayers : 0.0;
   std::vector<RankLayout> ranks;
   for (const RankTrace& rank : trace.ranks) {
     RankLayout lanes;
     lanes.compute = {top, kCompute};
-    lanes.layers = {top + kCompute, layers};
+    lanes.layers = {top + kCompute, kLayers};
     lanes.rows = stack_rows(steps_in(rank, range));
     const auto last = std::max_element(lanes.rows.begin(), lanes.rows.end());
     const std::size_t count = last == lanes.rows.end() ? 1 : *last + 1;
-    lanes.row_height = count > 2 ? kLowCommRow : kCommRow;
-    lanes.comm = {lanes.layers.top + layers + kLaneGap,
-                  static_cast<double>(count) * lanes.row_height};
+    lanes.comm = {lanes.layers.top + kLayers + kLaneGap, static_cast<double>(count) * kCommRow};
     top = lanes.bottom() + kRankGap;
     ranks.push_back(std::move(lanes));
   }

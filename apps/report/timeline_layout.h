@@ -27,10 +27,9 @@ Interval time_window(const RunTrace& trace, StepRange steps = {});
 /// flight at the same time; `rows` says for each, step by step, which one it lies in.
 struct RankLayout {
   Row compute;
-  Row layers;  ///< below `compute`; without height where no scopes were recorded
+  Row layers;  ///< below `compute`
   std::vector<std::size_t> rows;
   Row comm;  ///< all rows together
-  double row_height = 0.0;
 
   double top() const { return compute.top; }
   double bottom() const { return comm.top + comm.height; }

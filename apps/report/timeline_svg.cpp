@@ -14,10 +14,6 @@ constexpr double kHeader = 22.0;
 constexpr double kAxis = 20.0;
 constexpr double kNamesRight = TimelineCanvas::kPlotLeft - 12.0;
 
-Interval shifted(const Interval& time, double by) {
-  return {time.begin + by, time.end + by};
-}
-
 /// A scope that the blocks of the compute lane already stand for.
 bool is_phase(const ScopeTimes& scope) {
   return scope.depth == 0 && (scope.name.starts_with("forward") ||
@@ -109,7 +105,9 @@ class StepDrawing {
   }
 
  private:
-  Interval on_common_clock(const Interval& time) const { return shifted(time, spans_.start); }
+  Interval on_common_clock(const Interval& time) const {
+    return {spans_.start + time.begin, spans_.start + time.end};
+  }
 
   /// A part of the compute lane. Waits are cut out: draw_idle() shows them.
   void draw_part(std::string_view style, std::string_view label_style, const Interval& time,
@@ -149,14 +147,13 @@ class StepDrawing {
     }
   }
 
-  /// Waits of a few pixels, as many blocking all-reduces leave them, share dots and a label with
+  /// Waits that are only a few pixels apart, as after many blocking all-reduces, share a label with
   /// their sum.
   void draw_idle() {
     constexpr double kJoinedPixels = 2.0;
     Interval group;
     double idle = 0.0;
     const auto finish_group = [&] {
-      canvas_.dot("idle", on_common_clock(group), lanes_.compute);
       canvas_.block_label("on-idle", on_common_clock(group), lanes_.compute,
                           {fmt::format("idle {} ms", ms_text(idle)), "idle"});
     };
@@ -204,15 +201,12 @@ class StepDrawing {
     const Interval waiting{whole.begin, whole.begin + split.waiting};
     const Interval transfer{waiting.end, whole.end};
     canvas_.block("waiting", waiting, row);
-    canvas_.dot("waiting", waiting, row);
     canvas_.block("transfer", transfer, row);
     for (const Interval& part : exposed) {
       canvas_.block("exposed", on_common_clock(part), row);
-      canvas_.hatch(on_common_clock(part), row);
     }
     canvas_.block("collective", whole, row);
-    canvas_.block_label(row.height < 15.0 ? "small on-comm" : "on-comm",
-                        split.transfer > split.waiting ? transfer : waiting, row,
+    canvas_.block_label("on-comm", split.transfer > split.waiting ? transfer : waiting, row,
                         name_and_number(name));
     canvas_.close_group();
   }
@@ -268,12 +262,11 @@ void draw_names(TimelineCanvas& canvas, const RankTrace& rank, StepRange range,
   for (const StepTrace& step : steps_in(rank, range)) {
     idle += times_of(step.spans).wait;
   }
-  const double lower = lanes.layers.height > 0.0 ? 3.0 : 0.0;
-  canvas.text("strong", 0.0, lanes.top() + 10.0 + lower, fmt::format("rank {}", rank.rank));
-  canvas.text("end", kNamesRight, lanes.top() + 10.0 + lower, "compute");
-  canvas.text("small muted end", kNamesRight, lanes.top() + 21.0 + 2.0 * lower,
+  canvas.text("strong", 0.0, lanes.top() + 13.0, fmt::format("rank {}", rank.rank));
+  canvas.text("end", kNamesRight, lanes.top() + 13.0, "compute");
+  canvas.text("small muted end", kNamesRight, lanes.top() + 27.0,
               fmt::format("idle {} ms", ms_text(idle)));
-  canvas.text("end", kNamesRight, lanes.comm.top + lanes.row_height / 2.0 + 4.0, "communicate");
+  canvas.text("end", kNamesRight, lanes.comm.top + 12.0, "communicate");
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ struct Sums {
 
 }  // namespace
 
-Evaluation evaluate(nn::Module& model, const nn::Loss& loss, const data::Dataset& dataset,
+Evaluation evaluate(nn::Module& model, nn::Loss& loss, const data::Dataset& dataset,
                     std::int64_t batch, dist::Communicator& comm, Device device) {
   const autograd::NoGradGuard no_grad;
   const data::BatchGeometry geometry{

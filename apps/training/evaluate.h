@@ -18,7 +18,7 @@ struct Evaluation {
 
 /// Tests the model on all of `dataset`, each rank on its share. The result is the same on all
 /// ranks. Collective.
-Evaluation evaluate(nn::Module& model, const nn::Loss& loss, const data::Dataset& dataset,
+Evaluation evaluate(nn::Module& model, nn::Loss& loss, const data::Dataset& dataset,
                     std::int64_t batch, dist::Communicator& comm, Device device);
 
 }  // namespace brigade::apps

@@ -75,14 +75,12 @@ void set_key(const std::string& flag, const KindEntry& entry, const std::string&
 class FaultyModel final : public nn::Module {
  public:
   FaultyModel(nn::Module& model, Fault fault, std::int64_t accum)
-      : model_(model), fault_(std::move(fault)), accum_(accum) {}
+      : model_(model), fault_(std::move(fault)), accum_(accum) {
+    register_module("model", model);
+  }
 
   nn::Variable forward(const nn::Variable& x) override {
     return model_.forward(autograd::grad_enabled() ? strike(x) : x);
-  }
-  void collect_parameters(const std::string& prefix,
-                          std::vector<nn::Variable>& parameters) const override {
-    model_.collect_parameters(prefix, parameters);
   }
   std::string description() const override { return model_.description(); }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "nn/module.h"
 
 /// The failure lab: one fault put into one rank on purpose, to learn the line it ends in

@@ -8,9 +8,9 @@
 #include <numeric>
 
 #include "apps/training/model.h"
-#include "apps/training/setup.h"
 #include "autograd/engine.h"
 #include "core/runtime/context.h"
+#include "dist/comm/emulated_link_communicator.h"
 #include "dist/ddp/bucket_plan.h"
 
 namespace brigade::apps {
@@ -61,24 +61,30 @@ dist::LinkModel link_as_slow_as(double ms, std::size_t bytes, std::size_t collec
   return link;
 }
 
-void choose_link(Options& options, const data::Dataset& dataset, Device device,
-                 dist::Communicator& comm, const Console& console) {
-  if (!options.choose_link || comm.size() == 1) {
-    return;
-  }
+dist::LinkModel choose_link(const Options& options, const data::Dataset& dataset, Device device,
+                            dist::Communicator& comm, const Console& console) {
   const auto model = make_mlp(shape_of(options, dataset), options.seed, device);
   const auto parameters = model->parameters();
   const auto bytes = static_cast<std::size_t>(count_elements(parameters)) * sizeof(float);
-  const double ms = dist::broadcast_from_rank0(
-      comm, std::vector{backward_ms(*model, options, dataset, device, comm)})[0];
+  const double mine = backward_ms(*model, options, dataset, device, comm);
+  const double ms = dist::broadcast_from_rank0(comm, std::vector{mine})[0];
   const std::size_t collectives = dist::plan_buckets(parameters, options.data_parallel()).size();
-  options.emulated_link = link_as_slow_as(ms, bytes, collectives, comm.size());
-  comm.emulate_link(*options.emulated_link);
+  const dist::LinkModel link = link_as_slow_as(ms, bytes, collectives, comm.size());
   console.line(fmt::format(
       "emulating a link of {:.3g} us and {:.3g} GB/s, on which the gradients, {:.2f} MiB in {} "
       "all-reduces, take as long as backward does here: {:.2f} ms",
-      options.emulated_link->alpha_us, options.emulated_link->gigabytes_per_s,
-      static_cast<double>(bytes) / 0x1p20, collectives, ms));
+      link.alpha_us, link.gigabytes_per_s, static_cast<double>(bytes) / 0x1p20, collectives, ms));
+  return link;
+}
+
+void emulate_chosen_link(Options& options, const data::Dataset& dataset, Runtime& place,
+                         const Console& console) {
+  if (!options.choose_link || place.comm->size() == 1) {
+    return;
+  }
+  options.emulated_link = choose_link(options, dataset, place.device, *place.comm, console);
+  place.comm = std::make_unique<dist::EmulatedLinkCommunicator>(std::move(place.comm),
+                                                                *options.emulated_link);
 }
 
 }  // namespace brigade::apps

@@ -2,6 +2,7 @@
 
 #include "apps/flags/options.h"
 #include "apps/report/console.h"
+#include "apps/training/setup.h"
 #include "dist/comm/communicator.h"
 #include "nn/data/dataset.h"
 
@@ -11,10 +12,14 @@ namespace brigade::apps {
 /// ranks, take `ms`: a tenth of that at most is latency (10 us where it is less), the rest bandwidth.
 dist::LinkModel link_as_slow_as(double ms, std::size_t bytes, std::size_t collectives, int ranks);
 
-/// With --emulate-link auto: times backward on every rank at the same time, chooses the link on
-/// which communication takes as long on rank 0, emulates it on all ranks, sets
-/// options.emulated_link and says so. Does nothing otherwise or with one rank. Collective.
-void choose_link(Options& options, const data::Dataset& dataset, Device device,
-                 dist::Communicator& comm, const Console& console);
+/// Times backward on every rank at the same time and returns the link on which communication takes
+/// as long on rank 0; says so. Collective.
+dist::LinkModel choose_link(const Options& options, const data::Dataset& dataset, Device device,
+                            dist::Communicator& comm, const Console& console);
+
+/// With --emulate-link auto and more than one rank: chooses a link, sets options.emulated_link and
+/// emulates it in place.comm. Collective.
+void emulate_chosen_link(Options& options, const data::Dataset& dataset, Runtime& place,
+                         const Console& console);
 
 }  // namespace brigade::apps

@@ -1,38 +1,13 @@
 #include "apps/training/model.h"
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <span>
 #include <sstream>
 
 #include "core/error.h"
-#include "core/io/safetensors.h"
-#include "nn/cross_entropy_loss.h"
+#include "core/random.h"
 #include "nn/linear.h"
-#include "nn/mse_loss.h"
 #include "nn/relu.h"
 
 namespace brigade::apps {
-
-namespace {
-
-/// "0.weight [512, 784] f32"
-std::string signature(const std::string& name, const Tensor& tensor) {
-  return concat(name, " ", tensor.shape(), " ", tensor.dtype());
-}
-
-/// All of a few faults; of many, those a reader needs to see what is going on.
-std::string first_few(const std::vector<std::string>& faults) {
-  constexpr std::size_t kShown = 4;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(faults.size(), kShown); ++i) {
-    text += (i == 0 ? "" : "; ") + faults[i];
-  }
-  return faults.size() > kShown ? concat(text, "; and ", faults.size() - kShown, " more") : text;
-}
-
-}  // namespace
 
 std::string MlpShape::description() const {
   std::ostringstream text;
@@ -46,31 +21,25 @@ std::unique_ptr<nn::Sequential> make_mlp(const MlpShape& shape, std::uint64_t se
   BRIGADE_CHECK(shape.widths.size() >= 2,
                 "make_mlp: expected at least an input and an output width, got ",
                 shape.widths.size());
+  manual_seed(seed);
   auto model = std::make_unique<nn::Sequential>();
   for (std::size_t layer = 0; layer + 1 < shape.widths.size(); ++layer) {
     if (layer > 0) {
-      model->append(std::make_unique<nn::ReLU>());
+      model->append(nn::ReLU());
     }
-    nn::Linear::Options options;
-    options.in = shape.widths[layer];
-    options.out = shape.widths[layer + 1];
-    options.bias = shape.bias;
-    options.seed = seed;
-    // Two sequences per layer with or without bias: --no-bias starts from the same weights.
-    options.first_sequence = static_cast<std::uint32_t>(2 * layer);
-    options.device = device;
-    options.precision = shape.precision;
-    model->append(std::make_unique<nn::Linear>(options));
+    model->append(nn::Linear(shape.widths[layer], shape.widths[layer + 1],
+                             {.bias = shape.bias, .precision = shape.precision}));
   }
+  model->to(device);
   return model;
 }
 
-std::unique_ptr<nn::Loss> make_loss(const std::string& name) {
+nn::Loss* make_loss(const std::string& name) {
   if (name == "mse") {
-    return std::make_unique<nn::MSELoss>();
+    return nn::mse_loss;
   }
   BRIGADE_CHECK(name == "cross_entropy", "loss: expected mse or cross_entropy, got ", name);
-  return std::make_unique<nn::CrossEntropyLoss>();
+  return nn::cross_entropy;
 }
 
 std::int64_t count_elements(const std::vector<autograd::Variable>& parameters) {
@@ -79,59 +48,6 @@ std::int64_t count_elements(const std::vector<autograd::Variable>& parameters) {
     count += parameter.shape().numel();
   }
   return count;
-}
-
-void load_weights(const std::filesystem::path& path,
-                  const std::vector<autograd::Variable>& parameters) {
-  std::map<std::string, Tensor> found;
-  for (const auto& [name, tensor] : load_safetensors(path)) {
-    found.emplace(name, tensor);
-  }
-  std::vector<std::string> faults;
-  bool same_network = true;  // but for the numbers' type
-  std::map<std::string, Tensor> left = found;
-  for (const autograd::Variable& parameter : parameters) {
-    const std::string expected = signature(parameter.name(), parameter.data());
-    const auto match = found.find(parameter.name());
-    const std::string got =
-        match == found.end() ? "nothing" : signature(match->first, match->second);
-    if (got != expected) {
-      faults.push_back(concat("expected ", expected, ", got ", got));
-      same_network &= match != found.end() && match->second.shape() == parameter.shape();
-    }
-    left.erase(parameter.name());
-  }
-  for (const auto& [name, tensor] : left) {
-    faults.push_back(concat("expected nothing, got ", signature(name, tensor)));
-  }
-  if (!faults.empty()) {
-    const bool convert = same_network && left.empty();
-    throw UsageError(
-        concat("--init ", path.string(), ": ",
-               convert ? "numbers of another type: " : "the weights of another network: ",
-               first_few(faults),
-               convert ? "; convert the file"
-                       : "; choose --hidden, --depth, --width, --no-bias to match"));
-  }
-  for (const auto& [name, tensor] : found) {
-    const std::span values(tensor.data<float>(), static_cast<std::size_t>(tensor.numel()));
-    if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); })) {
-      throw UsageError(concat("--init ", path.string(), ": expected finite numbers, got others in ",
-                              name, ": the training that it comes from has diverged"));
-    }
-  }
-  for (const autograd::Variable& parameter : parameters) {
-    parameter.data().copy_from(found.at(parameter.name()));
-  }
-}
-
-void save_weights(const std::filesystem::path& path,
-                  const std::vector<autograd::Variable>& parameters) {
-  NamedTensors tensors;
-  for (const autograd::Variable& parameter : parameters) {
-    tensors.emplace_back(parameter.name(), parameter.data());
-  }
-  save_safetensors(path, tensors, {{"format", "pt"}});
 }
 
 }  // namespace brigade::apps

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,20 +24,12 @@ struct MlpShape {
   std::string description() const;
 };
 
+/// Its weights depend on `seed` alone (manual_seed is called with it).
 std::unique_ptr<nn::Sequential> make_mlp(const MlpShape& shape, std::uint64_t seed, Device device);
 
 /// `mse` or `cross_entropy`.
-std::unique_ptr<nn::Loss> make_loss(const std::string& name);
+nn::Loss* make_loss(const std::string& name);
 
 std::int64_t count_elements(const std::vector<autograd::Variable>& parameters);
-
-/// Overwrites `parameters` with the weights of a .safetensors file, such as a PyTorch state_dict.
-/// The file must have exactly these names and shapes in float32; else UsageError that lists
-/// expected and got.
-void load_weights(const std::filesystem::path& path,
-                  const std::vector<autograd::Variable>& parameters);
-
-void save_weights(const std::filesystem::path& path,
-                  const std::vector<autograd::Variable>& parameters);
 
 }  // namespace brigade::apps

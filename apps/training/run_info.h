@@ -55,8 +55,7 @@ struct RunInfo {
             .accum = geometry.accum,
             .optimizer_state = options.optimizer != "sgd" ? 2
                                : options.momentum > 0.0   ? 1
-                                                          : 0,
-            .masks_in_product = device.is_cuda()};
+                                                          : 0};
   }
 };
 

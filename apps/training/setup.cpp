@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/runtime/context.h"
 #include "dist/algorithms/ordered_all_reduce.h"
+#include "dist/comm/emulated_link_communicator.h"
 #include "dist/ddp/replica_check.h"
 #include "nn/data/fashion_mnist.h"
 #include "nn/data/synthetic.h"
@@ -37,7 +38,8 @@ Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const 
     place.comm->use(std::make_unique<dist::OrderedAllReduce>());
   }
   if (options.emulated_link && ranks.size > 1) {
-    place.comm->emulate_link(*options.emulated_link);
+    place.comm = std::make_unique<dist::EmulatedLinkCommunicator>(std::move(place.comm),
+                                                                  *options.emulated_link);
   } else if ((options.emulated_link || options.choose_link) && ranks.size == 1) {
     console.warn(
         "[rank 0] warning: --emulate-link: without effect: one rank sends nothing; start more "
@@ -115,7 +117,7 @@ std::unique_ptr<optim::Optimizer> make_optimizer(
   return std::make_unique<optim::Adam>(parameters, adam);
 }
 
-std::vector<BucketInfo> describe_buckets(const dist::DataParallel& data_parallel) {
+std::vector<BucketInfo> describe_buckets(const dist::GradAverager& data_parallel) {
   std::vector<BucketInfo> result;
   for (const dist::Bucket& bucket : data_parallel.buckets()) {
     BucketInfo info{.bytes = bucket.grads.nbytes(), .parameters = {}, .pieces = {}};
@@ -130,7 +132,7 @@ std::vector<BucketInfo> describe_buckets(const dist::DataParallel& data_parallel
   return result;
 }
 
-std::map<std::string, std::string> bucket_contents(const dist::DataParallel& data_parallel) {
+std::map<std::string, std::string> bucket_contents(const dist::GradAverager& data_parallel) {
   const std::vector<autograd::Variable>& parameters = data_parallel.parameters();
   std::map<std::string, std::string> contents;
   for (const dist::Bucket& bucket : data_parallel.buckets()) {
@@ -160,7 +162,7 @@ void set_threads(const Options& options, const dist::RankInfo& ranks) {
 }
 
 RunInfo describe_run(const Options& options, const dist::RankInfo& ranks,
-                     const data::DataSplits& data, const dist::DataParallel& data_parallel,
+                     const data::DataSplits& data, const dist::GradAverager& data_parallel,
                      const data::DistributedSampler& sampler, const Runtime& place) {
   constexpr std::int64_t kProgressLines = 20;
   constexpr std::int64_t kLongestSilence = 200;  // steps

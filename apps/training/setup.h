@@ -7,7 +7,7 @@
 #include "apps/metrics/profile.h"
 #include "apps/report/console.h"
 #include "apps/training/run_info.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "dist/launch/launch.h"
 #include "nn/data/dataset.h"
 #include "optim/optimizer.h"
@@ -51,10 +51,10 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const Options& options,
                                                  const std::vector<autograd::Variable>& parameters);
 
 /// The buckets as they are now, for people.
-std::vector<BucketInfo> describe_buckets(const dist::DataParallel& data_parallel);
+std::vector<BucketInfo> describe_buckets(const dist::GradAverager& data_parallel);
 
 /// The parameters that travel in each collective, by its label.
-std::map<std::string, std::string> bucket_contents(const dist::DataParallel& data_parallel);
+std::map<std::string, std::string> bucket_contents(const dist::GradAverager& data_parallel);
 
 /// Which steps are recorded: as asked, but in a short run early enough that there is something.
 TraceSchedule trace_schedule(const RunInfo& info);
@@ -65,7 +65,7 @@ void set_threads(const Options& options, const dist::RankInfo& ranks);
 
 /// Everything about the run that is known before its first step.
 RunInfo describe_run(const Options& options, const dist::RankInfo& ranks,
-                     const data::DataSplits& data, const dist::DataParallel& data_parallel,
+                     const data::DataSplits& data, const dist::GradAverager& data_parallel,
                      const data::DistributedSampler& sampler, const Runtime& place);
 
 }  // namespace brigade::apps

@@ -56,11 +56,8 @@ Trainer::Trainer(const TrainerParts& parts)
       host_losses_(parts.device.is_cuda() ? empty_pinned({kLossWindow}, DType::f32)
                                           : Tensor::empty({kLossWindow})) {
   if (parts.in_flight) {
-    in_flight_.emplace(parts.data_parallel.update_in_flight(
-        {.begin_step = [&optimizer = parts.optimizer] { optimizer.begin_step(); },
-         .update = [&optimizer = parts.optimizer](
-                       const dist::Bucket& bucket) { return optimizer.update_of(bucket.data); }},
-        *parts.in_flight));
+    in_flight_.emplace(
+        parts.data_parallel.update_in_flight(dist::calls_of(parts.optimizer), *parts.in_flight));
   }
 }
 
@@ -153,7 +150,7 @@ void Trainer::run_micro_batch(const data::Batch& batch, double seed, bool synchr
     const autograd::Variable loss = forward(batch);
     clock_.forward_done();
     const TraceScope trace(backward_name);
-    autograd::backward(loss, {.seed = seed});
+    autograd::backward(loss, {.grad_scale = seed});
     micro_losses_.push_back(loss.data());
   }
   clock_.backward_done();

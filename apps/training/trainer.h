@@ -7,10 +7,10 @@
 #include "apps/metrics/step_metrics.h"
 #include "apps/metrics/step_recorder.h"
 #include "apps/metrics/timing_summary.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "dist/hooks/finite_check.h"
+#include "nn/data/batch_loader.h"
 #include "nn/data/dataset.h"
-#include "nn/data/loader.h"
 #include "nn/data/sampler.h"
 #include "nn/loss.h"
 #include "nn/module.h"
@@ -21,9 +21,9 @@ namespace brigade::apps {
 /// What a Trainer puts together. The references must outlive it.
 struct TrainerParts {
   nn::Module& model;
-  const nn::Loss& loss;
+  nn::Loss& loss;
   optim::Optimizer& optimizer;
-  dist::DataParallel& data_parallel;
+  dist::GradAverager& data_parallel;
   data::DistributedSampler& sampler;
   const data::Dataset& data;
   Device device;
@@ -84,7 +84,7 @@ class Trainer {
   data::BatchLoader loader_;
   StepClock clock_;
   StepRecorder recorder_;
-  std::optional<dist::DataParallel::InFlightScope> in_flight_;
+  std::optional<dist::GradAverager::InFlightScope> in_flight_;
   TimingHistory history_;
   std::int64_t next_step_ = 0;
 

@@ -15,18 +15,15 @@ enum class Precision : bool { full, bf16 };
 ///   x: [N, in]   w: [out, in]   b: [out] or undefined   y: [N, out]
 ///
 /// W is stored [out, in] so that dW = dyᵀ x has W's own layout: the GEMM writes dW straight into
-/// W's slice of a gradient bucket (dist/ddp/bucket.h) and the all-reduce needs no copy. Backward needs
-/// x (for dW) and W (for dx = dy W); both stay alive until then, with bf16 their rounded copies. y
-/// lies in the memory of W's gradient, if it fits, until dW is written there (core/runtime/loan.h). db is
-/// the column sum of dy; on a GPU it comes out of dW's kernel where cuBLASLt has one (not bf16).
-/// Throws Error if x is not [N, in]. Enqueues on the compute stream; never waits for the device.
+/// W's slice of a gradient bucket (dist/ddp/bucket.h) and the all-reduce needs no copy. Backward
+/// needs x (for dW) and W (for dx = dy W); both stay alive until then, with bf16 their rounded
+/// copies. db is the column sum of dy. Throws Error if x is not [N, in]. Enqueues on the compute
+/// stream; never waits for the device.
 Variable linear(const Variable& x, const Variable& w, const Variable& b,
                 Precision precision = Precision::full);
 
 /// relu(linear(x, w, b)) as one node, on the CPU with the same bits: bias and ReLU are at most one
-/// pass over y. On the CPU backward masks dy and sums db in one pass, with y for the mask; on a GPU
-/// forward keeps the mask in bits (f32), for another layer to mask dy in the product that computes
-/// it, if no one else has a part in dy (GradWriter::take_mask).
+/// pass over y, and backward masks dy and sums db in one pass.
 Variable linear_relu(const Variable& x, const Variable& w, const Variable& b,
                      Precision precision = Precision::full);
 

@@ -5,28 +5,6 @@
 #include "core/random.h"
 
 namespace brigade {
-namespace {
-
-/// dst[i] = alpha value(i) + beta dst[i]; reads dst only when beta says so.
-template <class T, class Value>
-void write_scaled(std::int64_t n, Scale scale, T* dst, Value value) {
-  const T alpha = static_cast<T>(scale.alpha);
-  const T beta = static_cast<T>(scale.beta);
-  vectorized([=] {
-    if (beta == T{0}) {
-      for (std::int64_t i = 0; i < n; ++i) {
-        dst[i] = alpha * value(i);
-      }
-    } else {
-      for (std::int64_t i = 0; i < n; ++i) {
-        dst[i] = alpha * value(i) + beta * dst[i];
-      }
-    }
-  });
-}
-
-}  // namespace
-
 template <class T>
 void CpuKernels::fill(Stream& /*s*/, std::int64_t n, T value, T* x) {
   for (std::int64_t i = 0; i < n; ++i) {
@@ -37,15 +15,6 @@ void CpuKernels::fill(Stream& /*s*/, std::int64_t n, T value, T* x) {
 template <class T>
 void CpuKernels::axpby(Stream& /*s*/, std::int64_t n, const T* x, Scale scale, T* y) {
   write_scaled(n, scale, y, [x](std::int64_t i) { return x[i]; });
-}
-
-template <class T>
-void CpuKernels::add(Stream& /*s*/, std::int64_t n, const T* a, const T* b, T* y) {
-  vectorized([=] {
-    for (std::int64_t i = 0; i < n; ++i) {
-      y[i] = a[i] + b[i];
-    }
-  });
 }
 
 template <class T>
@@ -98,8 +67,6 @@ template void CpuKernels::fill(Stream&, std::int64_t, float, float*);
 template void CpuKernels::fill(Stream&, std::int64_t, double, double*);
 template void CpuKernels::axpby(Stream&, std::int64_t, const float*, Scale, float*);
 template void CpuKernels::axpby(Stream&, std::int64_t, const double*, Scale, double*);
-template void CpuKernels::add(Stream&, std::int64_t, const float*, const float*, float*);
-template void CpuKernels::add(Stream&, std::int64_t, const double*, const double*, double*);
 template void CpuKernels::uniform(Stream&, std::int64_t, UniformArgs, float*);
 template void CpuKernels::uniform(Stream&, std::int64_t, UniformArgs, double*);
 template void CpuKernels::narrow(Stream&, std::int64_t, const float*, Half*);

@@ -48,7 +48,7 @@ void sum_columns(std::int64_t rows, std::int64_t cols, const Value& value, const
 
 template <class T, class F>
 void CpuKernels::linear(Stream& s, const LinearArgs<T, F>& args) {
-  const auto& [batch, in, out, x, w, b, activation, y, mask] = args;
+  const auto& [batch, in, out, x, w, b, activation, y] = args;
   const bool rectify = activation == Activation::relu;
   if constexpr (std::is_same_v<F, float>) {
     if (use_onednn() && onednn::has_avx512() && batch > 0 && in > 0 && out > 0) {
@@ -65,18 +65,6 @@ void CpuKernels::linear(Stream& s, const LinearArgs<T, F>& args) {
   } else if (rectify) {
     relu(s, batch * out, y, y);
   }
-}
-
-template <class T, class F>
-void CpuKernels::linear_input_backward(Stream& s, const InputBackwardArgs<T, F>& args) {
-  gemm(s, args.product());
-  relu_backward(s, args.batch * args.in, args.dx, args.x, {}, args.dx);
-}
-
-template <class T>
-void CpuKernels::linear_weight_backward(Stream& s, const WeightBackwardArgs<T>& args) {
-  gemm(s, args.product());
-  column_sum(s, args.batch, args.out, args.dz, args.db_scale, args.db);
 }
 
 template <class T>
@@ -106,11 +94,6 @@ void CpuKernels::relu_bias_backward(Stream& /*s*/, std::int64_t rows, std::int64
 template void CpuKernels::linear(Stream&, const LinearArgs<float>&);
 template void CpuKernels::linear(Stream&, const LinearArgs<double>&);
 template void CpuKernels::linear(Stream&, const LinearArgs<float, BFloat16>&);
-template void CpuKernels::linear_input_backward(Stream&, const InputBackwardArgs<float>&);
-template void CpuKernels::linear_input_backward(Stream&, const InputBackwardArgs<double>&);
-template void CpuKernels::linear_input_backward(Stream&, const InputBackwardArgs<float, BFloat16>&);
-template void CpuKernels::linear_weight_backward(Stream&, const WeightBackwardArgs<float>&);
-template void CpuKernels::linear_weight_backward(Stream&, const WeightBackwardArgs<double>&);
 template void CpuKernels::column_sum(Stream&, std::int64_t, std::int64_t, const float*, Scale,
                                      float*);
 template void CpuKernels::column_sum(Stream&, std::int64_t, std::int64_t, const double*, Scale,

@@ -31,9 +31,8 @@ void CpuKernels::sgd(Stream& /*s*/, std::int64_t n, SgdArgs args, const T* g, T*
 }
 
 template <class T>
-void CpuKernels::adam(Stream& /*s*/, std::int64_t n, AdamArgs args, const double* counter,
-                      const T* g, T* w, T* m, T* v) {
-  const double step = static_cast<double>(args.step) + (counter != nullptr ? *counter : 0.0);
+void CpuKernels::adam(Stream& /*s*/, std::int64_t n, AdamArgs args, const T* g, T* w, T* m, T* v) {
+  const auto step = static_cast<double>(args.step);
   // Both bias corrections are moved out of the loop: m̂ / (√v̂ + eps) = m / c1 / (√v / √c2 + eps).
   const double correction1 = 1.0 - std::pow(args.beta1, step);
   const T inverse_root2 = static_cast<T>(1.0 / std::sqrt(1.0 - std::pow(args.beta2, step)));
@@ -58,9 +57,9 @@ void CpuKernels::adam(Stream& /*s*/, std::int64_t n, AdamArgs args, const double
 
 template void CpuKernels::sgd(Stream&, std::int64_t, SgdArgs, const float*, float*, float*);
 template void CpuKernels::sgd(Stream&, std::int64_t, SgdArgs, const double*, double*, double*);
-template void CpuKernels::adam(Stream&, std::int64_t, AdamArgs, const double*, const float*, float*,
-                               float*, float*);
-template void CpuKernels::adam(Stream&, std::int64_t, AdamArgs, const double*, const double*,
-                               double*, double*, double*);
+template void CpuKernels::adam(Stream&, std::int64_t, AdamArgs, const float*, float*, float*,
+                               float*);
+template void CpuKernels::adam(Stream&, std::int64_t, AdamArgs, const double*, double*, double*,
+                               double*);
 
 }  // namespace brigade

@@ -4,6 +4,7 @@
 
 #include "core/config.h"
 #include "core/cpu/features_private.h"
+#include "core/kernel_args.h"
 
 namespace brigade {
 
@@ -24,6 +25,24 @@ void vectorized(const Loop& loop) {
   } else {
     loop();
   }
+}
+
+/// dst[i] = alpha value(i) + beta dst[i]; reads dst only when beta says so.
+template <class T, class Value>
+void write_scaled(std::int64_t n, Scale scale, T* dst, Value value) {
+  const T alpha = static_cast<T>(scale.alpha);
+  const T beta = static_cast<T>(scale.beta);
+  vectorized([=] {
+    if (beta == T{0}) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        dst[i] = alpha * value(i);
+      }
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) {
+        dst[i] = alpha * value(i) + beta * dst[i];
+      }
+    }
+  });
 }
 
 /// Σ term(i) over i < n, in eight sums taken in turn: one alone would wait four cycles for each

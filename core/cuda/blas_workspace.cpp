@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "core/cuda/launch.h"
-#include "core/runtime/context.h"
 #include "core/tensor.h"
 
 namespace brigade::cuda {
@@ -13,7 +12,6 @@ void* blas_workspace(const Stream& s) {
   thread_local std::map<std::pair<int, cudaStream_t>, Tensor> workspaces;
   Tensor& workspace = workspaces[{s.device().index, stream_of(s)}];
   if (!workspace.defined()) {
-    const UseLastingMemory outlives_a_recording(s.device());
     workspace = Tensor::empty({static_cast<std::int64_t>(kBlasWorkspace / sizeof(float))},
                               DType::f32, s.device());
   }

@@ -67,9 +67,7 @@ class CudaEvent final : public EventState {
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
 
-  void record(cudaStream_t stream, unsigned flags) {
-    CUDA_CHECK(cudaEventRecordWithFlags(event_, stream, flags));
-  }
+  void record(cudaStream_t stream) { CUDA_CHECK(cudaEventRecord(event_, stream)); }
 
   bool done() const override {
     const cudaError_t status = cudaEventQuery(event_);
@@ -123,15 +121,12 @@ class CudaStream final : public Stream {
     work();
   }
 
-  Event record(Timing timing) override { return record(timing, cudaEventRecordDefault); }
-  using Stream::record;
-
-  /// In a capture an event is an edge of the graph: it has no time. An external one is a node that
-  /// notes the time in every launch: it is no edge.
-  Event record_time() override {
-    return record(Timing::on,
-                  cuda::is_captured(stream_) ? cudaEventRecordExternal : cudaEventRecordDefault);
+  Event record(Timing timing) override {
+    auto event = std::make_shared<CudaEvent>(pool_, timing);
+    event->record(stream_);
+    return Event(std::move(event));
   }
+  using Stream::record;
 
   void wait(const Event& event) override {
     if (event.native_handle() == nullptr) {
@@ -144,12 +139,6 @@ class CudaStream final : public Stream {
   void* native_handle() const override { return stream_; }
 
  private:
-  Event record(Timing timing, unsigned flags) {
-    auto event = std::make_shared<CudaEvent>(pool_, timing);
-    event->record(stream_, flags);
-    return Event(std::move(event));
-  }
-
   std::shared_ptr<EventPool> pool_;
   cudaStream_t stream_ = nullptr;
 };

@@ -26,13 +26,6 @@ __global__ void axpby_kernel(std::int64_t n, const T* x, TypedScale<T> scale, T*
   }
 }
 
-template <class T>
-__global__ void add_kernel(std::int64_t n, const T* a, const T* b, T* y) {
-  for (std::int64_t i = first_index(); i < n; i += index_stride()) {
-    y[i] = a[i] + b[i];
-  }
-}
-
 // The hardware's conversions: they round as core/half.h does.
 __device__ void store(float x, Half* y) {
   y->bits = __half_as_ushort(__float2half_rn(x));
@@ -88,11 +81,6 @@ void CudaKernels::axpby(Stream& s, std::int64_t n, const T* x, Scale scale, T* y
   launch(s, axpby_kernel<T>, n, x, TypedScale<T>(scale), y);
 }
 
-template <class T>
-void CudaKernels::add(Stream& s, std::int64_t n, const T* a, const T* b, T* y) {
-  launch(s, add_kernel<T>, n, a, b, y);
-}
-
 template <class Narrow>
 void CudaKernels::narrow(Stream& s, std::int64_t n, const float* x, Narrow* y) {
   launch(s, narrow_kernel<Narrow>, n, x, y);
@@ -118,8 +106,6 @@ template void CudaKernels::fill(Stream&, std::int64_t, float, float*);
 template void CudaKernels::fill(Stream&, std::int64_t, double, double*);
 template void CudaKernels::axpby(Stream&, std::int64_t, const float*, Scale, float*);
 template void CudaKernels::axpby(Stream&, std::int64_t, const double*, Scale, double*);
-template void CudaKernels::add(Stream&, std::int64_t, const float*, const float*, float*);
-template void CudaKernels::add(Stream&, std::int64_t, const double*, const double*, double*);
 template void CudaKernels::narrow(Stream&, std::int64_t, const float*, Half*);
 template void CudaKernels::narrow(Stream&, std::int64_t, const float*, BFloat16*);
 template void CudaKernels::widen(Stream&, std::int64_t, const Half*, Scale, float*);

@@ -13,11 +13,4 @@ inline cudaStream_t stream_of(const Stream& s) {
   return static_cast<cudaStream_t>(s.native_handle());
 }
 
-/// Whether what it is given becomes part of a CUDA graph (record(), core/runtime/recording.h).
-inline bool is_captured(cudaStream_t stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  CUDA_CHECK(cudaStreamIsCapturing(stream, &status));
-  return status != cudaStreamCaptureStatusNone;
-}
-
 }  // namespace brigade::cuda

@@ -21,48 +21,38 @@ struct SgdStep {
   }
 };
 
-/// What AdamArgs means for one weight, and its step. What the host knows it has worked out in
-/// double. The number of the step it may not know: a CUDA graph has the same arguments each time.
+/// AdamArgs with the numbers in the type of the weights, and one weight's step. Both bias corrections
+/// are worked out on the host, in double.
 template <class T>
 struct AdamStep {
-  const double* counter;  ///< or null
-  T step;                 ///< beyond what *counter holds
-  T lr;
-  T shrink;  ///< 1 - lr weight_decay (AdamW), else 1
-  T decay;   ///< weight decay that is added to the gradient (Adam), else 0
+  T step_size;     ///< lr / (1 - beta1^step)
+  T inverse_root;  ///< 1 / √(1 - beta2^step)
+  T shrink;        ///< 1 - lr weight_decay (AdamW), else 1
+  T decay;         ///< weight decay that is added to the gradient (Adam), else 0
   T beta1, beta2;
   T rest1, rest2;  ///< 1 - beta1, 1 - beta2
-  T log1, log2;    ///< ln beta1, ln beta2
   T eps;
 
-  /// All threads read the same number, and the weights of a Pack share what follows from it;
-  /// reading and writing these takes several times as long.
   __device__ void operator()(const T& g, T& w, T& m, T& v) const {
-    const T number = step + (counter != nullptr ? static_cast<T>(*counter) : T{0});
-    const T step_size = lr / -expm1(number * log1);  // lr / (1 - beta1^number)
-    const T root = sqrt(-expm1(number * log2));      // √(1 - beta2^number)
-    const T weight = shrink * w;
-    const T gradient = g + decay * weight;
+    const T gradient = g + decay * w;
     m = beta1 * m + rest1 * gradient;
     v = beta2 * v + rest2 * gradient * gradient;
-    w = weight - step_size * m / (sqrt(v) / root + eps);
+    w = shrink * w - step_size * m / (sqrt(v) * inverse_root + eps);
   }
 };
 
 template <class T>
-AdamStep<T> adam_step(const AdamArgs& args, const double* counter) {
+AdamStep<T> adam_step(const AdamArgs& args) {
   const auto t = [](double value) { return static_cast<T>(value); };
-  return {.counter = counter,
-          .step = static_cast<T>(args.step),
-          .lr = t(args.lr),
+  const auto step = static_cast<double>(args.step);
+  return {.step_size = t(args.lr / (1.0 - std::pow(args.beta1, step))),
+          .inverse_root = t(1.0 / std::sqrt(1.0 - std::pow(args.beta2, step))),
           .shrink = t(args.decoupled ? 1.0 - args.lr * args.weight_decay : 1.0),
           .decay = t(args.decoupled ? 0.0 : args.weight_decay),
           .beta1 = t(args.beta1),
           .beta2 = t(args.beta2),
           .rest1 = t(1.0 - args.beta1),
           .rest2 = t(1.0 - args.beta2),
-          .log1 = t(std::log(args.beta1)),
-          .log2 = t(std::log(args.beta2)),
           .eps = t(args.eps)};
 }
 
@@ -83,16 +73,15 @@ void CudaKernels::sgd(Stream& s, std::int64_t n, SgdArgs args, const T* g, T* w,
 }
 
 template <class T>
-void CudaKernels::adam(Stream& s, std::int64_t n, AdamArgs args, const double* counter, const T* g,
-                       T* w, T* m, T* v) {
-  cuda::launch_packed(s, n, adam_step<T>(args, counter), g, w, m, v);
+void CudaKernels::adam(Stream& s, std::int64_t n, AdamArgs args, const T* g, T* w, T* m, T* v) {
+  cuda::launch_packed(s, n, adam_step<T>(args), g, w, m, v);
 }
 
 template void CudaKernels::sgd(Stream&, std::int64_t, SgdArgs, const float*, float*, float*);
 template void CudaKernels::sgd(Stream&, std::int64_t, SgdArgs, const double*, double*, double*);
-template void CudaKernels::adam(Stream&, std::int64_t, AdamArgs, const double*, const float*,
-                                float*, float*, float*);
-template void CudaKernels::adam(Stream&, std::int64_t, AdamArgs, const double*, const double*,
-                                double*, double*, double*);
+template void CudaKernels::adam(Stream&, std::int64_t, AdamArgs, const float*, float*, float*,
+                                float*);
+template void CudaKernels::adam(Stream&, std::int64_t, AdamArgs, const double*, double*, double*,
+                                double*);
 
 }  // namespace brigade

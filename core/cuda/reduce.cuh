@@ -16,12 +16,13 @@ inline constexpr std::int64_t kMaxPartials = 1024;
 /// Device memory for the partial sums. It goes back to the allocator while the kernels still use
 /// it, which is safe for the reason given in core/runtime/allocator.h: whoever gets it next comes later on
 /// the same stream. So not for operators under a UseStream.
+template <class T = double>
 class Partials {
  public:
   Partials(const Stream& s, std::int64_t count)
       : storage_(Context::current().allocator(s.device()),
-                 static_cast<std::size_t>(count) * sizeof(double)) {}
-  double* data() const { return reinterpret_cast<double*>(storage_.data()); }
+                 static_cast<std::size_t>(count) * sizeof(T)) {}
+  T* data() const { return reinterpret_cast<T*>(storage_.data()); }
 
  private:
   Storage storage_;

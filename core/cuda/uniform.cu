@@ -1,19 +1,9 @@
-#include <Random123/philox.h>
-
 #include "core/cuda/kernel.cuh"
+#include "core/cuda/philox.cuh"
 #include "core/random.h"
 
 namespace brigade {
 namespace {
-
-using Philox = r123::Philox4x32_R<10>;
-
-__device__ std::uint32_t low_word(std::uint64_t value) {
-  return static_cast<std::uint32_t>(value);
-}
-__device__ std::uint32_t high_word(std::uint64_t value) {
-  return static_cast<std::uint32_t>(value >> 32U);
-}
 
 __device__ float fused(float unit, float range, float low) {
   return fmaf(unit, range, low);
@@ -29,9 +19,7 @@ template <class T>
 __global__ void uniform_kernel(std::int64_t blocks, std::int64_t n, std::uint64_t seed,
                                std::uint32_t sequence, T range, T low, T* x) {
   for (std::int64_t block = cuda::first_index(); block < blocks; block += cuda::index_stride()) {
-    const auto counter = static_cast<std::uint64_t>(block);
-    const Philox::ctr_type words = Philox()({{low_word(counter), high_word(counter), sequence, 0U}},
-                                            {{low_word(seed), high_word(seed)}});
+    const cuda::Philox::ctr_type words = cuda::philox_block(seed, sequence, block);
     for (int word = 0; word < 4 && 4 * block + word < n; ++word) {
       const float unit =
           static_cast<float>(words[static_cast<unsigned>(word)] >> 8U) * 0x1p-24F;  // unit_float()

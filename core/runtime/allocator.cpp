@@ -25,7 +25,7 @@ void* CachingAllocator::allocate(std::size_t bytes) {
   void* block = nullptr;
   if (blocks.empty()) {
     block = obtain(size);
-    if (block == nullptr && shortage_ == Shortage::give_back_unused) {
+    if (block == nullptr) {
       // What is kept for reuse has other sizes; the system can join them.
       give_back_unused();
       block = obtain(size);
@@ -77,9 +77,7 @@ void CachingAllocator::release(void* block, std::size_t bytes) noexcept {
 
 void CachingAllocator::trim() {
   const std::lock_guard lock(mutex_);
-  if (shortage_ == Shortage::give_back_unused) {
-    give_back_unused();
-  }
+  give_back_unused();
 }
 
 void CachingAllocator::reset_peak() {

@@ -31,12 +31,7 @@ class CachingAllocator {
  public:
   static constexpr std::size_t kAlignment = 256;
 
-  /// What to do when the device has no more memory. With `fail` blocks stay as long as the
-  /// allocator, whether in use or not: a Recording uses them again.
-  enum class Shortage : bool { give_back_unused, fail };
-
-  explicit CachingAllocator(Device device, Shortage shortage = Shortage::give_back_unused)
-      : device_(device), shortage_(shortage) {}
+  explicit CachingAllocator(Device device) : device_(device) {}
   ~CachingAllocator();
   CachingAllocator(const CachingAllocator&) = delete;
   CachingAllocator& operator=(const CachingAllocator&) = delete;
@@ -46,7 +41,7 @@ class CachingAllocator {
   void* allocate(std::size_t bytes);
   void release(void* block, std::size_t bytes) noexcept;
 
-  /// Gives what waits for reuse back to the system, unless it must stay (Shortage): between two
+  /// Gives what waits for reuse back to the system: between two
   /// phases whose sizes differ.
   void trim();
 
@@ -65,7 +60,6 @@ class CachingAllocator {
   void give_back_unused() noexcept;
 
   Device device_;
-  Shortage shortage_;
   mutable std::mutex mutex_;
   std::map<std::size_t, std::vector<void*>> free_;
   MemoryStats stats_;

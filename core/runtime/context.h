@@ -29,13 +29,7 @@ class Context {
   /// ended.
   const std::shared_ptr<CachingAllocator>& allocator(Device device);
 
-  /// A further allocator of this thread, for UseReservedMemory. It gives nothing back to the system
-  /// before it goes itself.
-  std::shared_ptr<CachingAllocator> make_reserved_memory(Device device);
-
-  /// What this thread's tensors on `device` take, in reserved memory too. The peak is the sum of
-  /// the allocators' peaks, which need not have been at the same time.
-  MemoryStats memory_stats(Device device);
+  MemoryStats memory_stats(Device device) { return allocator(device)->stats(); }
 
   /// Whether matrix products of f32 tensors on this thread's GPU may round their factors to TF32
   /// (10 bits of mantissa) for its tensor cores; false, as at first: true f32 arithmetic.
@@ -53,14 +47,10 @@ class Context {
 
  private:
   friend class UseStream;
-  friend class UseReservedMemory;
-  friend class UseLastingMemory;
   struct PerDevice {
     std::unique_ptr<Stream> stream;
     Stream* in_use = nullptr;  // `stream`, or what a UseStream has put in its place
-    std::shared_ptr<CachingAllocator> allocator;  // in use
-    std::shared_ptr<CachingAllocator> lasting;    // the usual one
-    std::vector<std::weak_ptr<CachingAllocator>> reserved;
+    std::shared_ptr<CachingAllocator> allocator;
   };
   PerDevice& at(Device device);
 
@@ -85,33 +75,6 @@ class [[nodiscard]] UseStream {
  private:
   Device device_;
   Stream* before_;
-};
-
-/// While it lives, this thread's tensors on its device come from `memory` (make_reserved_memory):
-/// nobody else is given that, so what is recorded meanwhile can be replayed later. Not nested.
-class [[nodiscard]] UseReservedMemory {
- public:
-  explicit UseReservedMemory(std::shared_ptr<CachingAllocator> memory);
-  ~UseReservedMemory();
-  UseReservedMemory(const UseReservedMemory&) = delete;
-  UseReservedMemory& operator=(const UseReservedMemory&) = delete;
-
- private:
-  std::shared_ptr<CachingAllocator> memory_;
-};
-
-/// While it lives, this thread's tensors on `device` come from the usual memory even inside a
-/// UseReservedMemory: for what is made in a step and stays, such as a bucket.
-class [[nodiscard]] UseLastingMemory {
- public:
-  explicit UseLastingMemory(Device device);
-  ~UseLastingMemory();
-  UseLastingMemory(const UseLastingMemory&) = delete;
-  UseLastingMemory& operator=(const UseLastingMemory&) = delete;
-
- private:
-  Device device_;
-  std::shared_ptr<CachingAllocator> before_;
 };
 
 /// Short for Context::current().compute_stream(device).

@@ -97,14 +97,8 @@ double elapsed_ms(const Event& begin, const Event& end) {
   return std::chrono::duration<double, std::milli>(end.time() - begin.time()).count();
 }
 
-// What `work` runs in turn is part of it, and not kept beside it.
 void InlineStream::run(std::function<void()> work) {
-  std::vector<std::function<void()>>* calls = std::exchange(calls_, nullptr);
   work();
-  if (calls != nullptr) {
-    calls->push_back(std::move(work));
-    calls_ = calls;
-  }
 }
 
 // The work before this point is done: run() does not return earlier. So only the time is news.

@@ -87,10 +87,6 @@ class Stream {
   virtual Event record(Timing timing) = 0;
   Event record() { return record(Timing::off); }
 
-  /// A point for elapsed_ms alone: no stream may wait for it. In a recording (core/runtime/recording.h) it
-  /// is part of it, and tells when the latest replay reached it.
-  virtual Event record_time() { return record(Timing::on); }
-
   /// Later work of this stream starts only after `event`. Returns at once, except where the stream
   /// cannot wait by itself: an InlineStream, and a CUDA stream given a CPU stream's event.
   virtual void wait(const Event& event) = 0;
@@ -104,14 +100,6 @@ class Stream {
   /// True while a rank's own thread is blocked on one of this stream's events: the one moment when
   /// work that polls (an MPI request) need not be polite to the thread that computes.
   virtual bool someone_waits() const { return false; }
-
-  /// From now on run() also keeps its work in `calls`; null: no longer. For record()
-  /// (core/runtime/recording.h), and for streams whose work is done on the calling thread.
-  void keep_calls(std::vector<std::function<void()>>* calls) { calls_ = calls; }
-  bool recording() const { return calls_ != nullptr; }
-
- protected:
-  std::vector<std::function<void()>>* calls_ = nullptr;
 
  private:
   Device device_;

@@ -17,7 +17,6 @@
 #include "core/tensor.h"
 #include "dist/algorithms/all_reduce.h"
 #include "dist/comm/collectives.h"
-#include "dist/comm/emulated_link.h"
 
 namespace brigade::dist {
 
@@ -68,17 +67,8 @@ class Communicator : protected Collectives {
   using Collectives::rank;
   using Collectives::size;
 
-  /// What carries the data, for people: "MPI (Open MPI 4.1.4)", "NCCL 2.28.9". An emulated link is
-  /// part of it, so that no number taken over one passes for a measured one.
+  /// What carries the data, for people: "MPI (Open MPI 4.1.4)", "NCCL 2.28.9".
   std::string description() const;
-
-  /// From now on every all-reduce takes at least the time that a ring would take over `link`,
-  /// counted from the moment the last rank's begins; the communication stream sleeps until then and
-  /// leaves the cores to the computation. A collective that really takes longer stays as it is.
-  /// Every rank gets the same link, before the first all_reduce. UsageError on a GPU, where the
-  /// host does not see collectives begin and end.
-  void emulate_link(const LinkModel& link);
-  const std::optional<LinkModel>& emulated_link() const { return link_; }
 
   /// From now on all_reduce uses this algorithm instead of the library's sum; part of
   /// description(). Every rank gets the same one, before the first all_reduce.
@@ -95,9 +85,8 @@ class Communicator : protected Collectives {
 
   /// Starts any other work on the communication stream, once everything enqueued so far on this
   /// thread's compute stream is done; all_reduce is the special case of one sum. `collective` gets
-  /// what collectives.h offers, must be the same on all ranks, and keeps alive what it uses; if
-  /// that is a layer's output other than `payload`, call end_loan() before (core/runtime/loan.h).
-  /// `payload` is what it is about, in full: its bytes are counted and shown in a time line.
+  /// what collectives.h offers, must be the same on all ranks, and keeps alive what it uses.
+  /// `payload` is the data in full: its bytes are counted and shown in a time line.
   Work enqueue(const Tensor& payload, std::string_view label,
                std::function<void(Collectives&)> collective);
 
@@ -144,8 +133,6 @@ class Communicator : protected Collectives {
   std::uint64_t collectives() const { return collectives_; }
   std::uint64_t bytes_reduced() const { return bytes_reduced_; }
   Traffic traffic() const { return {collectives_, bytes_reduced_, bytes_sent()}; }
-  /// A CUDA graph has done this once more, without a call of enqueue().
-  void count_again(const Traffic& repeated);
 
   bool timed() const { return timed_; }
   /// While on, enqueue and wait note their times; take_* hand them out and forget them.
@@ -161,8 +148,10 @@ class Communicator : protected Collectives {
  protected:
   using Collectives::Collectives;
 
-  /// What really carries the data.
   virtual std::string transport() const = 0;
+
+  /// Runs one collective, on the communication stream: EmulatedLinkCommunicator delays it.
+  virtual void execute(const std::function<void(Collectives&)>& collective) { collective(*this); }
 
   virtual Tensor do_make_buffer(const Shape& shape, DType dtype, Device device) {
     return Tensor::empty(shape, dtype, device);
@@ -173,12 +162,12 @@ class Communicator : protected Collectives {
   virtual Stream& comm_stream() = 0;
 
  private:
-  /// A point in time, if anybody wants to know.
-  Event mark(Stream& stream) { return timed_ ? stream.record(Timing::on) : Event(); }
-  void wait_since(const Event& begin, const Work& work, Stream& compute);
+  friend class EmulatedLinkCommunicator;  // uses the comm_stream() of what it wraps
+
+  /// A point in time, if records are kept.
+  Event time_of(Stream& stream) { return timed_ ? stream.record(Timing::on) : Event(); }
 
   std::unique_ptr<AllReduce> algorithm_;  // null: sum()
-  std::optional<LinkModel> link_;
   std::uint64_t collectives_ = 0;
   std::uint64_t bytes_reduced_ = 0;
   bool timed_ = false;

@@ -21,9 +21,6 @@ class BucketCompletion {
   /// bucket is.
   virtual void launched(std::size_t index, const Bucket& bucket, const Work& work) = 0;
 
-  /// A node of backward has run (autograd/hooks.h).
-  virtual void node_ended() {}
-
   /// Backward is over and every bucket was launched. Afterwards whatever the caller enqueues on the
   /// compute stream, and reads through Variable::data() or grad(), is ordered behind the
   /// collectives.

@@ -1,9 +1,9 @@
 #include "dist/ddp/bucket_plan.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "core/error.h"
 
@@ -72,74 +72,26 @@ BucketPlan by_size(std::span<const PlanParameter> parameters, std::span<const st
   return plan;
 }
 
-/// Of each parameter, the number of its group when the bytes in `order` are cut into equal parts.
-std::vector<std::size_t> equal_groups(std::span<const PlanParameter> parameters,
-                                      std::span<const std::size_t> order, std::size_t groups) {
-  std::size_t total = 0;
-  for (const PlanParameter& parameter : parameters) {
-    total += parameter.bytes;
-  }
-  std::vector<std::size_t> group(parameters.size());
-  std::size_t before = 0;
-  for (const std::size_t i : order) {
-    const std::size_t middle = before + parameters[i].bytes / 2;
-    group[i] = total > 0 ? middle * groups / total : 0;
-    before += parameters[i].bytes;
-  }
-  return group;
-}
-
-/// One bucket per group and dtype.
-BucketPlan by_group(std::span<const PlanParameter> parameters, std::span<const std::size_t> order,
-                    const std::vector<std::size_t>& group) {
-  const std::size_t groups = group.empty() ? 0 : 1 + *std::max_element(group.begin(), group.end());
-  constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
-  std::map<DType, std::vector<std::size_t>> bucket_of;  // dtype -> group -> its bucket
+/// One bucket per layer and dtype.
+BucketPlan by_layer(std::span<const PlanParameter> parameters, std::span<const std::size_t> order) {
+  std::map<std::pair<std::size_t, DType>, std::size_t> bucket_of;
   BucketPlan plan;
   for (const std::size_t i : order) {
-    std::vector<std::size_t>& of_group = bucket_of[parameters[i].dtype];
-    of_group.resize(groups, kNone);
-    std::size_t& bucket = of_group[group[i]];
-    if (bucket == kNone) {
-      bucket = plan.size();
+    const auto [bucket, fresh] =
+        bucket_of.try_emplace({parameters[i].layer, parameters[i].dtype}, plan.size());
+    if (fresh) {
       plan.emplace_back();
     }
-    plan[bucket].push_back(i);
+    plan[bucket->second].push_back(i);
   }
   return plan;
-}
-
-BucketPlan cut(std::span<const PlanParameter> parameters, std::span<const std::size_t> order,
-               const BucketPolicy& policy) {
-  std::vector<std::size_t> group(parameters.size());
-  switch (policy.by) {
-    case BucketBy::size:
-      return by_size(parameters, order, policy);
-    case BucketBy::groups:
-      return by_group(parameters, order, equal_groups(parameters, order, policy.groups));
-    case BucketBy::layer:
-      std::transform(parameters.begin(), parameters.end(), group.begin(),
-                     [](const PlanParameter& parameter) { return parameter.layer; });
-      break;
-    case BucketBy::parameter:
-      std::iota(group.begin(), group.end(), std::size_t{0});
-      break;
-  }
-  return by_group(parameters, order, group);
 }
 
 }  // namespace
 
 std::string to_string(const BucketPolicy& policy) {
-  switch (policy.by) {
-    case BucketBy::layer:
-      return "layer";
-    case BucketBy::parameter:
-      return "parameter";
-    case BucketBy::groups:
-      return policy.groups == 2 ? "halves" : concat(policy.groups, " groups");
-    case BucketBy::size:
-      break;
+  if (policy.by == BucketBy::layer) {
+    return "layer";
   }
   const auto cap = [](const char* name, const std::optional<std::size_t>& bytes) {
     return bytes ? concat(", ", name, " ", *bytes) : std::string();
@@ -168,7 +120,8 @@ BucketPlan assign_buckets(std::span<const PlanParameter> parameters,
   }
   BRIGADE_CHECK(order.size() == parameters.size(), "buckets: expected an order of ",
                 parameters.size(), " parameters, got ", order.size());
-  BucketPlan plan = cut(parameters, order, policy);
+  BucketPlan plan = policy.by == BucketBy::layer ? by_layer(parameters, order)
+                                                 : by_size(parameters, order, policy);
   std::sort(plan.begin(), plan.end(),
             [&place](const auto& a, const auto& b) { return place[a.back()] < place[b.back()]; });
   return plan;

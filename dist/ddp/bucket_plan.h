@@ -26,16 +26,12 @@ struct PlanParameter {
 
 /// What makes a bucket.
 enum class BucketBy : std::uint8_t {
-  size,      ///< filled up to a cap
-  layer,     ///< one per layer
-  groups,    ///< N groups of about equally many bytes; 2 are "halves"
-  parameter  ///< one each
+  size,  ///< filled up to a cap; cap 0: one parameter each
+  layer  ///< one bucket per layer
 };
 
 struct BucketPolicy {
   BucketBy by = BucketBy::size;
-  std::size_t groups = 2;  ///< N of BucketBy::groups
-
   /// @name With BucketBy::size: a bucket has at most this many bytes.
   /// @{
   std::size_t cap_bytes = std::size_t{25} << 20U;
@@ -47,7 +43,7 @@ struct BucketPolicy {
   /// @}
 };
 
-/// "size", "layer", "halves", "5 groups", "parameter", with the caps that count.
+/// "layer", or "size" with the caps that count.
 std::string to_string(const BucketPolicy& policy);
 
 /// The order in which gradients are expected before anybody has seen a backward: the last
@@ -64,10 +60,6 @@ std::vector<std::size_t> expected_order(std::span<const PlanParameter> parameter
 /// by the same rule with its own cap; where both would claim a parameter it belongs to the last.
 ///
 /// layer: `layer` decides, wherever in `order` the parameters stand.
-///
-/// groups: the parameters' bytes are laid end to end and cut into N equal stretches; a parameter
-/// goes where its middle lies. So there may be fewer than N buckets, where one tensor fills more
-/// than a stretch.
 ///
 /// Parameters of different dtypes never share a bucket: what the rule would put together becomes
 /// one bucket per dtype (size: one open bucket per dtype, each filled up to the cap). Buckets are

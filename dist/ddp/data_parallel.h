@@ -1,166 +1,66 @@
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <utility>
+#include <cstddef>
 #include <vector>
 
-#include "autograd/hooks.h"
 #include "autograd/variable.h"
-#include "dist/comm/communicator.h"
-#include "dist/ddp/bucket.h"
-#include "dist/ddp/bucket_rebuilder.h"
+#include "dist/ddp/accumulation.h"
 #include "dist/ddp/data_parallel_options.h"
-#include "dist/ddp/grad_sync.h"
-#include "dist/ddp/unused_parameters.h"
-#include "dist/hooks/comm_hook.h"
-#include "dist/overlap/bucket_optimizer.h"
+#include "dist/ddp/grad_averager.h"
+#include "dist/launch/world.h"
 
 namespace brigade::dist {
 
-/// Makes N ranks train one model: each computes on its own samples, and after every backward all
-/// hold the same, averaged gradients.
+/// Makes the ranks of a world train one model, as torch.nn.parallel.DistributedDataParallel does:
 ///
-/// Construction is collective: it compares the layouts of all ranks (names, shapes, mode, buckets),
-/// then the values, moves parameters and gradients into buckets and attaches itself to the
-/// parameters. From then on nothing needs to be called: autograd::backward tells it everything.
-/// Destroying it detaches it; the parameters keep their places in the buckets. Wrapping a parameter
-/// twice is an error; naming it twice in one list (two layers share a weight) is not: it has one
-/// slot. A frozen parameter (requires_grad() false) has none, but is compared and broadcast like
-/// the others.
+///   dist::DataParallel ddp(model, world);
+///   Variable loss = nn::cross_entropy(ddp(x), y);
+///   loss.backward();                        // all ranks now have the averaged gradients
 ///
-/// The end of the first synchronised backward may move them once more (rebuild_buckets): while a
-/// new bucket is filled, the old ones whose parameters it takes exist as well. The optimizer may be
-/// made before or after; it follows parameters that move.
-class DataParallel final : public autograd::GradListener {
+/// It is called like the module it wraps, which must outlive it: anything with parameters() and
+/// operator(), such as an nn::Module. A GradAverager does the work.
+template <class Module>
+class DataParallel {
  public:
-  /// `parameters` in registration order, the same on every rank. Collective over `comm`, which must
-  /// outlive this.
-  DataParallel(std::vector<autograd::Variable> parameters, Communicator& comm,
-               const DataParallelOptions& options);
-  ~DataParallel() override;
-  DataParallel(const DataParallel&) = delete;
-  DataParallel& operator=(const DataParallel&) = delete;
+  /// Collective. VerificationError unless the parameters of all ranks are equal, names, shapes and
+  /// values (options: or take rank 0's values). Error: a parameter is wrapped already.
+  DataParallel(Module& module, const World& world, const DataParallelOptions& options = {})
+      : DataParallel(module, world.communicator(), options) {}
+  DataParallel(Module& module, Communicator& communicator, const DataParallelOptions& options = {})
+      : module_(module), averager_(module.parameters(), communicator, options) {}
 
-  /// Backwards that start while the scope lives only accumulate locally; the first one after it
-  /// reduces everything accumulated. Decided when backward starts, nestable, restored on
-  /// exceptions.
-  class [[nodiscard]] NoSyncScope {
-   public:
-    explicit NoSyncScope(int& depth) : depth_(&depth) { ++depth; }
-    NoSyncScope(NoSyncScope&& other) noexcept : depth_(std::exchange(other.depth_, nullptr)) {}
-    NoSyncScope& operator=(NoSyncScope&&) = delete;
-    ~NoSyncScope() { end(); }
-    void end() {
-      if (depth_ != nullptr) {
-        --*std::exchange(depth_, nullptr);
-      }
-    }
-
-   private:
-    int* depth_;
-  };
-  NoSyncScope no_sync() { return NoSyncScope(no_sync_depth_); }
-
-  /// As long as it lives updates are made in flight. Its end waits for those that are on their way;
-  /// where an exception ends it, those that have not begun are dropped instead
-  /// (UpdateInFlight::finish). After one that was dropped or has failed, backward is refused.
-  class [[nodiscard]] InFlightScope {
-   public:
-    InFlightScope(InFlightScope&& other) noexcept : of_(std::exchange(other.of_, nullptr)) {}
-    InFlightScope& operator=(InFlightScope&&) = delete;
-    ~InFlightScope() {
-      if (of_ != nullptr) {
-        of_->end_updates_in_flight();
-      }
-    }
-
-   private:
-    friend class DataParallel;
-    explicit InFlightScope(DataParallel& of) : of_(&of) {}
-    DataParallel* of_;
-  };
-
-  /// While the scope lives, `optimizer` updates each bucket as soon as its gradients are there, and
-  /// there is no optimizer.step(): every backward that synchronises is a step. With
-  /// UpdateDeadline::next_read communication and updates go on under the next forward, and pieces
-  /// leave in the order in which it needs them (priority_order.h). Bit-identical to stepping after
-  /// backward. This and the optimizer must outlive the scope. All ranks begin and end it at the
-  /// same place, between two backwards; one at a time.
-  /// Errors: naive mode, which has no buckets; unused parameters allowed: which ones were is known
-  /// only when backward is over.
-  InFlightScope update_in_flight(BucketOptimizer optimizer, UpdateDeadline deadline);
-
-  /// When buckets were updated in flight since the last call; see Communicator::set_timing. Before
-  /// the scope ends.
-  std::vector<UpdateRecord> take_updates();
-
-  /// For a rank that has no samples while others run a backward: takes part in all their
-  /// collectives, in their order, and contributes zeros, or what earlier backwards inside no_sync()
-  /// have left here. Afterwards this rank has the average as well. Inside no_sync() it does
-  /// nothing, as there is nothing to mirror.
-  void shadow_backward();
-
-  /// Throws VerificationError unless all ranks hold bit-equal parameters. Collective.
-  void verify_parameters_equal() const;
-
-  /// Those that train, each once: what the optimizer is for.
-  const std::vector<autograd::Variable>& parameters() const { return parameters_; }
-  const std::vector<Bucket>& buckets() const { return buckets_; }
-  /// Whether the first synchronised backward has led to other buckets than those at the start.
-  bool rebuilt() const { return rebuilt_; }
-  Communicator& communicator() const { return comm_; }
-
-  void on_backward_begin() override;
-  void on_grad_ready(std::size_t index) override;
-  void on_node_end() override;
-  void on_backward_end() override;
-  void on_backward_abort() noexcept override;
-  /// Grows when sync_ is made anew, and when backward begins to be refused: recordings are dropped,
-  /// so that begin() runs and throws.
-  std::size_t generation() const override {
-    return 2 * connections_ + (refusal_ != nullptr ? 1 : 0);
+  template <class... Inputs>
+  auto operator()(const Inputs&... inputs) {
+    return module_(inputs...);
   }
 
+  /// As long as the result lives, backward only accumulates, on each rank by itself; the first one
+  /// after it averages everything accumulated. Nestable.   auto silent = ddp.no_sync();
+  GradAverager::NoSyncScope no_sync() { return averager_.no_sync(); }
+
+  /// A step of `micro_batches` backwards with one synchronisation, as if they were one batch:
+  ///
+  ///   for (auto& micro : ddp.accumulate(4)) { micro.backward(loss_of(ddp(x), y)); }
+  ///
+  /// Error: fewer than one.
+  Accumulation accumulate(int micro_batches) { return {averager_, micro_batches}; }
+
+  /// Averages now what backwards inside no_sync() have accumulated, without a further backward. A
+  /// rank or a parameter without a gradient contributes zeros. Collective. Error inside no_sync().
+  void sync_gradients() { averager_.sync_gradients(); }
+
+  /// VerificationError that names rank and parameter unless all ranks hold equal bits. Collective.
+  void verify_parameters_equal() const { averager_.verify_parameters_equal(); }
+
+  /// Those that train, each once: what an optimizer is for.
+  const std::vector<autograd::Variable>& parameters() const { return averager_.parameters(); }
+  const std::vector<Bucket>& buckets() const { return averager_.buckets(); }
+  Module& module() const { return module_; }
+  GradAverager& averager() { return averager_; }
+
  private:
-  void begin(UnusedParameters::Pass pass);
-  void check_frozen() const;
-  void check_all_reached(UnusedParameters::Pass pass);
-  void report(std::size_t index);
-  void lay_out(const BucketPlan& plan);
-  void send_in_bucket_order();
-  void connect();
-  void end_updates_in_flight();
-  void note_lost_updates() noexcept;
-  void refuse(const char* why) noexcept;
-  void check_not_refused() const;
-  void rebuild_buckets();
-
-  std::vector<autograd::Variable> parameters_;
-  std::vector<autograd::Variable> frozen_;
-  Communicator& comm_;
-  DataParallelOptions options_;
-  HookUse hook_use_{*options_.hook};
-  std::vector<Bucket> buckets_;
-  bool all_reached_ = false;       // the ranks have compared which parameters backward reaches
-  const char* refusal_ = nullptr;  // why there can be no further backward
-  std::size_t connections_ = 0;    // how often sync_ was made
-  std::optional<std::uint64_t> collectives_before_;  // the backward that is running; empty: none
-  std::vector<LaunchItem> order_;                    // in which the buckets' pieces leave
-  std::unique_ptr<BucketCompletion> sink_;
-  UpdateInFlight* updates_ = nullptr;  // part of sink_, when updating in flight
-  std::unique_ptr<GradSync> sync_;
-  std::unique_ptr<UnusedParameters> unused_;  // null: an unused parameter is an error
-  BucketRebuilder rebuilder_;
-  bool rebuilt_ = false;
-  std::vector<autograd::HookHandle> handles_;
-  int no_sync_depth_ = 0;
-  bool syncing_ = true;  // decision for the backward that is running
+  Module& module_;
+  GradAverager averager_;
 };
-
-/// 64-bit hash (xxh3) of the parameters' bytes, in order: equal hashes on all ranks mean equal
-/// weights. Waits for the device.
-std::uint64_t hash_parameters(const std::vector<autograd::Variable>& parameters);
 
 }  // namespace brigade::dist

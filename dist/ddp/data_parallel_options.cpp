@@ -7,8 +7,10 @@
 namespace brigade::dist {
 
 BucketPolicy bucket_policy(const DataParallelOptions& options) {
-  return {.by = options.mode == SyncMode::per_param ? BucketBy::parameter : options.bucket_by,
-          .groups = options.bucket_groups,
+  if (options.mode == SyncMode::per_param) {
+    return {.cap_bytes = 0};  // one parameter per bucket
+  }
+  return {.by = options.bucket_by,
           .cap_bytes = options.bucket_bytes,
           .first_cap_bytes = options.first_bucket_bytes,
           .last_cap_bytes = options.last_bucket_bytes};

@@ -8,7 +8,6 @@
 #include "autograd/variable.h"
 #include "dist/ddp/bucket_plan.h"
 #include "dist/ddp/grad_sync.h"
-#include "dist/ddp/unused_parameters.h"
 #include "dist/hooks/comm_hook.h"
 
 namespace brigade::dist {
@@ -27,13 +26,15 @@ struct DataParallelOptions {
   InitSync init_sync = InitSync::verify;
   /// How a bucket is brought together; with naive, which has no buckets, only as the default says.
   std::shared_ptr<CommHook> hook = std::make_shared<PlainAllReduce>();
-  UnusedPolicy unused = UnusedPolicy::refuse;
+  /// Whether a parameter that no loss depends on is part of the model instead of a mistake. Every
+  /// synchronised backward then finds out which ones no rank has used; costs a small all-reduce, and
+  /// on a GPU the host waits for it.
+  bool find_unused_parameters = false;
   BucketPlan plan = {};  ///< the same on every rank; empty: made by bucket_policy()
 
   /// @name What makes a bucket, where no plan is given; see bucket_plan.h.
   /// @{
   BucketBy bucket_by = BucketBy::size;
-  std::size_t bucket_groups = 2;                       ///< with BucketBy::groups
   std::optional<std::size_t> first_bucket_bytes = {};  ///< empty: bucket_bytes
   std::optional<std::size_t> last_bucket_bytes = {};   ///< likewise
   /// @}

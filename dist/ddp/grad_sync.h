@@ -35,9 +35,6 @@ class GradSync {
   /// as BucketCompletion::backward_ended says.
   virtual void on_backward_end() = 0;
 
-  /// A node of backward has run (autograd/hooks.h).
-  virtual void on_node_end() {}
-
   /// The backward was abandoned: forget its gradients.
   virtual void reset() noexcept = 0;
 };

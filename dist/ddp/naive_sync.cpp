@@ -10,9 +10,6 @@ void NaiveSync::on_backward_end() {
   check_all_arrived(targets_, arrived_);
   for (const autograd::Variable& parameter : targets_.parameters) {
     const Tensor grad = parameter.grad();
-    if (!grad.defined()) {
-      continue;  // one rank, and backward was the update
-    }
     Stream& compute = compute_stream(grad.device());
     compute.synchronize();
     targets_.comm.blocking_all_reduce(grad, parameter.name());

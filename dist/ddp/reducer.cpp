@@ -51,10 +51,6 @@ void Reducer::launch_full_buckets() {
   }
 }
 
-void Reducer::on_node_end() {
-  targets_.sink.node_ended();
-}
-
 void Reducer::on_backward_end() {
   check_all_arrived(targets_, arrived_);
   targets_.sink.backward_ended();

@@ -25,9 +25,7 @@ class Reducer final : public GradSync {
   /// is not called. Throws Error if a parameter reports twice in one backward.
   void on_grad_ready(std::size_t index) override;
 
-  void on_node_end() override;
-
-  /// Orders what comes behind the collectives, in the sink's way; see bucket_completion.h.
+  /// Orders the caller's later work behind the collectives; see BucketCompletion::backward_ended().
   /// Throws Error, in this step and on this rank, if a bucket never filled; names its missing
   /// parameters.
   void on_backward_end() override;

@@ -117,7 +117,7 @@ void check_same_layout(const std::vector<autograd::Variable>& parameters,
                  ? concat(", larger ones split, pieces of ",
                           options.piece_bytes.value_or(options.bucket_bytes), " bytes")
                  : ""),
-      concat("unused parameters: ", to_string(options.unused)),
+      concat("find unused parameters: ", options.find_unused_parameters ? "yes" : "no"),
       concat("communication hook ", options.hook->name())};
   std::transform(parameters.begin(), parameters.end(), std::back_inserter(lines), layout_of);
   std::transform(frozen.begin(), frozen.end(), std::back_inserter(lines),

@@ -6,7 +6,7 @@
 
 #include "autograd/variable.h"
 #include "dist/comm/communicator.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 
 namespace brigade::dist {
 

@@ -25,7 +25,7 @@ class FiniteCheck final : public CommHook {
   void begin_step(std::int64_t step) { step_ = step; }
 
   /// For mode naive: checks each gradient when it is final, and naive sends none before the end of
-  /// backward. To be called once DataParallel exists. `parameters` must outlive this.
+  /// backward. To be called once the GradAverager exists. `parameters` must outlive this.
   void watch_naive(const std::vector<autograd::Variable>& parameters);
 
   std::string name() const override { return inner_->name(); }

@@ -12,9 +12,9 @@
 
 namespace brigade::dist {
 
-UpdateInFlight::UpdateInFlight(const std::vector<autograd::Variable>& parameters,
-                               Communicator& comm, Device device, BucketOptimizer optimizer,
-                               UpdateDeadline deadline)
+BucketOptimizer::BucketOptimizer(const std::vector<autograd::Variable>& parameters,
+                                 Communicator& comm, Device device, OptimizerCalls optimizer,
+                                 UpdateDeadline deadline)
     : parameters_(parameters),
       comm_(comm),
       device_(device),
@@ -22,35 +22,31 @@ UpdateInFlight::UpdateInFlight(const std::vector<autograd::Variable>& parameters
       deadline_(deadline),
       exceptions_at_start_(std::uncaught_exceptions()),
       stream_(make_side_stream(device, "brigade-update")) {
-  say_to_optimizers(true);
-}
-
-void UpdateInFlight::say_to_optimizers(bool in_flight) noexcept {
-  for (const autograd::Variable& parameter : parameters_) {
-    parameter.grad_state()->updated_in_flight = in_flight;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    handles_.push_back(parameters[i].attach_listener(*this, i));
   }
 }
 
-void UpdateInFlight::finish() noexcept {
+void BucketOptimizer::finish() noexcept {
   if (std::uncaught_exceptions() > exceptions_at_start_) {
     revoke_permission();
   }
   permission_->granted ? wait_for_all() : forget_all();
-  say_to_optimizers(false);
+  optimizer_.end();
 }
 
-void UpdateInFlight::forget_all() noexcept {
+void BucketOptimizer::forget_all() noexcept {
   for (const autograd::Variable& parameter : parameters_) {
     const bool awaited = parameter.set_pending_write(nullptr);
     all_made_ = all_made_ && !awaited;
   }
 }
 
-void UpdateInFlight::wait_for_all() noexcept {
+void BucketOptimizer::wait_for_all() noexcept {
   bool told = false;
   for (const autograd::Variable& parameter : parameters_) {
     try {
-      parameter.wait_until_readable();
+      parameter.wait_for_pending_write();
     } catch (const std::exception& error) {
       if (!std::exchange(told, true)) {  // the parameters of a bucket fail alike
         std::fprintf(stderr, "[rank %d] %s\n", comm_.rank(), error.what());
@@ -61,7 +57,7 @@ void UpdateInFlight::wait_for_all() noexcept {
   }
 }
 
-UpdateInFlight::~UpdateInFlight() {
+BucketOptimizer::~BucketOptimizer() {
   finish();
   if (permission_->granted || device_.is_cuda()) {
     return;
@@ -75,12 +71,12 @@ UpdateInFlight::~UpdateInFlight() {
   }
 }
 
-void UpdateInFlight::revoke_permission() noexcept {
+void BucketOptimizer::revoke_permission() noexcept {
   const std::lock_guard lock(permission_->mutex);  // waits for the one update that is running
   permission_->granted = false;
 }
 
-void UpdateInFlight::launched(std::size_t /*index*/, const Bucket& bucket, const Work& work) {
+void BucketOptimizer::launched(std::size_t /*index*/, const Bucket& bucket, const Work& work) {
   updates_.push_back({.members = bucket.members,
                       .label = bucket.label,
                       .reduced = work,
@@ -88,13 +84,13 @@ void UpdateInFlight::launched(std::size_t /*index*/, const Bucket& bucket, const
                       .done = {}});
 }
 
-void UpdateInFlight::node_ended() {
+void BucketOptimizer::on_node_end() {
   for (; started_ < updates_.size(); ++started_) {
     start(updates_[started_]);
   }
 }
 
-void UpdateInFlight::start(Update& update) {
+void BucketOptimizer::start(Update& update) {
   stream_->wait(compute_stream(device_).record());  // dx has been computed from the old weights
   stream_->wait(update.reduced.done());
   const Event begin = comm_.timed() ? stream_->record(Timing::on) : Event();
@@ -116,8 +112,8 @@ void UpdateInFlight::start(Update& update) {
   }
 }
 
-void UpdateInFlight::backward_ended() {
-  node_ended();
+void BucketOptimizer::backward_ended() {
+  on_node_end();
   for (const Update& update : updates_) {
     if (deadline_ == UpdateDeadline::end_of_backward) {
       comm_.wait(Work(update.done), device_);
@@ -131,7 +127,7 @@ void UpdateInFlight::backward_ended() {
   started_ = 0;
 }
 
-void UpdateInFlight::wait_for_update(const Event& done) {
+void BucketOptimizer::wait_for_update(const Event& done) {
   try {
     comm_.wait(Work(done), device_);
   } catch (...) {
@@ -140,7 +136,7 @@ void UpdateInFlight::wait_for_update(const Event& done) {
   }
 }
 
-void UpdateInFlight::reset() noexcept {
+void BucketOptimizer::reset() noexcept {
   if (!updates_.empty()) {  // some may have been started, of a step that will never be complete
     revoke_permission();
     all_made_ = false;

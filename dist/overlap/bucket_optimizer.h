@@ -7,20 +7,31 @@
 #include <string>
 #include <vector>
 
+#include "autograd/hooks.h"
 #include "autograd/variable.h"
 #include "dist/ddp/bucket_completion.h"
 
 namespace brigade::dist {
 
-/// The part of an optimizer that updates a bucket as soon as its gradients are there.
-struct BucketOptimizer {
+/// What BucketOptimizer needs of an optimizer; see calls_of().
+struct OptimizerCalls {
   /// On the thread of backward(), before a backward that synchronises: a new step begins.
   std::function<void()> begin_step;
   /// On the thread of backward(), when `bucket` has been launched: returns what updates it. That is
-  /// executed in the order of a stream of its own, once, when the gradients are final; it must not
-  /// touch a Variable, which belong to the thread of backward().
+  /// executed on a stream of its own, in the order of launch, once, when the gradients are final; it
+  /// must not touch a Variable, which belong to the thread of backward().
   std::function<std::function<void()>(const Bucket& bucket)> update;
+  /// On the thread of backward(): no more updates of buckets will come.
+  std::function<void()> end = [] {};
 };
+
+/// For optim::Optimizer, which must outlive the calls.
+template <class Optimizer>
+OptimizerCalls calls_of(Optimizer& optimizer) {
+  return {.begin_step = [&optimizer] { optimizer.begin_step(); },
+          .update = [&optimizer](const Bucket& bucket) { return optimizer.update_of(bucket.data); },
+          .end = [&optimizer] { optimizer.end_bucket_updates(); }};
+}
 
 /// How far the updates may lag behind.
 enum class UpdateDeadline : std::uint8_t {
@@ -45,17 +56,17 @@ struct UpdateRecord {
 /// The same arithmetic on the same numbers as optimizer.step() after backward, so the same bits.
 ///
 /// Two things must have happened before a bucket may be overwritten: its gradients are summed, and
-/// backward does not need its weights any more. The second is not implied by the first: dW is sent
-/// off before dx = dy W is computed from the old W. Hence node_ended(), and an event on the compute
-/// stream that the updates wait for.
-class UpdateInFlight final : public BucketCompletion {
+/// backward does not need its weights any more. The first does not imply the second: dW is launched
+/// before dx = dy W is computed from the old W. So an update starts when the node has ended
+/// (on_node_end), behind an event on the compute stream.
+class BucketOptimizer final : public BucketCompletion, public autograd::GradListener {
  public:
   /// `parameters` as numbered in Bucket::members; these and `comm` must outlive this.
-  UpdateInFlight(const std::vector<autograd::Variable>& parameters, Communicator& comm,
-                 Device device, BucketOptimizer optimizer, UpdateDeadline deadline);
-  ~UpdateInFlight() override;
-  UpdateInFlight(const UpdateInFlight&) = delete;
-  UpdateInFlight& operator=(const UpdateInFlight&) = delete;
+  BucketOptimizer(const std::vector<autograd::Variable>& parameters, Communicator& comm,
+                  Device device, OptimizerCalls optimizer, UpdateDeadline deadline);
+  ~BucketOptimizer() override;
+  BucketOptimizer(const BucketOptimizer&) = delete;
+  BucketOptimizer& operator=(const BucketOptimizer&) = delete;
 
   /// Waits for what is in flight, unless an exception is on its way out or a backward has failed: a
   /// rank may be gone, and its all-reduces would never end. Then updates that have not begun are
@@ -68,9 +79,11 @@ class UpdateInFlight final : public BucketCompletion {
 
   void backward_begins() override { optimizer_.begin_step(); }
   void launched(std::size_t index, const Bucket& bucket, const Work& work) override;
-  void node_ended() override;
   void backward_ended() override;
   void reset() noexcept override;
+
+  void on_grad_ready(std::size_t /*index*/) override {}
+  void on_node_end() override;
 
   std::vector<UpdateRecord> take_records() { return std::exchange(records_, {}); }
 
@@ -82,7 +95,6 @@ class UpdateInFlight final : public BucketCompletion {
     std::function<void()> run;
     Event done;
   };
-  void say_to_optimizers(bool in_flight) noexcept;
   void start(Update& update);
   void wait_for_update(const Event& done);
   void wait_for_all() noexcept;
@@ -92,8 +104,9 @@ class UpdateInFlight final : public BucketCompletion {
   const std::vector<autograd::Variable>& parameters_;
   Communicator& comm_;
   Device device_;
-  BucketOptimizer optimizer_;
+  OptimizerCalls optimizer_;
   UpdateDeadline deadline_;
+  std::vector<autograd::HookHandle> handles_;
   std::vector<Update> updates_;  // of this backward, in the order of launch
   std::size_t started_ = 0;      // how many of them are in the stream
   std::vector<UpdateRecord> records_;

@@ -30,7 +30,6 @@ class PriorityOrder final : public BucketCompletion {
   /// Collective when the time has come to plan.
   void backward_begins() override;
   void launched(std::size_t index, const Bucket& bucket, const Work& work) override;
-  void node_ended() override { next_->node_ended(); }
   void backward_ended() override;
   void reset() noexcept override;
   void buckets_changed() override;

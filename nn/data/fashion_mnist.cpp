@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include "core/error.h"
 
@@ -56,8 +58,7 @@ void require_files(const std::filesystem::path& dir, const std::array<const char
     if (!std::filesystem::exists(dir / name)) {
       refuse(dir / name,
              "not found; install the images with `apt-get install dataset-fashion-mnist`, or say "
-             "where they are with "
-             "--data-dir DIR");
+             "where they are with --data-dir DIR or the environment variable BRIGADE_DATA_DIR");
     }
   }
 }
@@ -130,6 +131,13 @@ void ImageDataset::read(std::span<const std::int64_t> samples, const Batch& batc
                            [](std::uint8_t pixel) { return static_cast<float>(pixel) / 255.0F; });
     *target++ = labels_[static_cast<std::size_t>(sample)];
   }
+}
+
+std::unique_ptr<Dataset> fashion_mnist(Split split) {
+  const char* dir = std::getenv("BRIGADE_DATA_DIR");
+  DataSplits splits =
+      load_fashion_mnist(dir != nullptr ? dir : "/usr/share/datasets/fashion-mnist", 0);
+  return std::move(split == Split::train ? splits.train : splits.test);
 }
 
 DataSplits load_fashion_mnist(const std::filesystem::path& dir, std::int64_t train_samples) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <vector>
 
 #include "nn/data/dataset.h"
@@ -41,6 +42,13 @@ class ImageDataset final : public Dataset {
   std::vector<std::uint8_t> pixels_;
   std::vector<std::uint8_t> labels_;
 };
+
+enum class Split : bool { train, test };
+
+/// Fashion-MNIST's 60,000 images to train on or its 10,000 to test with: the files in the directory
+/// that the environment variable BRIGADE_DATA_DIR names, else those of Debian's package
+/// dataset-fashion-mnist. Errors as load_fashion_mnist's.
+std::unique_ptr<Dataset> fashion_mnist(Split split = Split::train);
 
 /// Fashion-MNIST as Debian's package dataset-fashion-mnist installs it; `train_samples` 0 means
 /// all. UsageError with the apt command when files are missing.

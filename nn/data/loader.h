@@ -2,59 +2,95 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
-#include "core/runtime/stream.h"
+#include "core/random.h"
+#include "nn/data/batch_loader.h"
 #include "nn/data/dataset.h"
 #include "nn/data/sampler.h"
 
 namespace brigade::data {
 
-/// Whether a BatchLoader works one step ahead, on a thread of its own.
-enum class Prefetch : bool { off, on };
+struct LoaderOptions {
+  std::int64_t batch = 1;  ///< samples per rank and batch
+  bool shuffle = true;     ///< another order in every epoch, the same on all ranks
+  /// The samples at the end that do not fill a batch on every rank. Also with `pad` and `drop` all
+  /// ranks have equally many batches, all of one size, so their collectives match. With `join` the
+  /// last batches may differ in size between ranks or be empty.
+  Uneven uneven = Uneven::pad;
+  std::uint64_t seed = initial_seed();  ///< of the order; as manual_seed has set it
+};
 
-/// This rank's micro-batches, step after step, on its device.
+/// This rank's batches of a data set, epoch after epoch, on its device:
 ///
-/// With Prefetch::on the next step's samples are drawn and decoded while the current step computes;
-/// for a GPU into pinned memory, from where a stream of their own copies them. The step then waits
-/// for data only if reading takes longer than computing. There are two sets of buffers, used in
-/// turn and allocated once: while a step computes on one, the next step's samples go into the
-/// other.
-class BatchLoader {
+///   for (const auto& [x, y] : loader.epoch(epoch)) …      x: f32 [N, in]   y: labels i64 [N], or
+///                                                         values f32 [N, out]
+///
+/// A BatchLoader over a DistributedSampler. Beside a GPU the next batch is read while the current
+/// one is used.
+class Loader {
  public:
-  /// The references must outlive it. From here on the sampler's epochs and micro-batches belong to
-  /// the loader; its sizes (steps_per_epoch, global_samples) stay everyone's.
-  BatchLoader(const Dataset& data, DistributedSampler& sampler, Device device, Prefetch prefetch);
-  ~BatchLoader();
-  BatchLoader(const BatchLoader&) = delete;
-  BatchLoader& operator=(const BatchLoader&) = delete;
+  /// `world`: anything with rank(), size() and device(). UsageError: with `drop`, fewer samples
+  /// than one batch on every rank.
+  template <class World>
+  Loader(std::shared_ptr<const Dataset> dataset, const World& world,
+         const LoaderOptions& options = {})
+      : Loader(std::move(dataset),
+               BatchGeometry{.batch = options.batch, .ranks = world.size(), .rank = world.rank()},
+               world.device(), options) {}
 
-  /// The micro-batches of step `step`, counted from 0 through all epochs; to be called in order.
-  /// They may be used until the next call, by work enqueued on the compute stream. Rethrows what
-  /// reading has thrown.
-  const std::vector<Batch>& load(std::int64_t step);
+  Loader(std::shared_ptr<const Dataset> dataset, const BatchGeometry& geometry, Device device,
+         const LoaderOptions& options);
 
- private:
-  struct Buffers {
-    Batch host;                  // of all micro-batches, one after the other
-    Batch device;                // the same memory on the CPU
-    std::vector<Batch> batches;  // views of `device`
-    Event decoded;               // on the loader's thread; `batches` and `copied` are set
-    Event copied;                // on the copy stream
+  class Iterator {
+   public:
+    Iterator(BatchLoader* batches, std::int64_t step, std::int64_t end)
+        : batches_(batches), step_(step), end_(end) {
+      load();
+    }
+    const Batch& operator*() const { return *batch_; }
+    Iterator& operator++() {
+      ++step_;
+      load();
+      return *this;
+    }
+    bool operator==(const Iterator& other) const { return step_ == other.step_; }
+
+   private:
+    void load() { batch_ = step_ < end_ ? &batches_->load(step_).front() : nullptr; }
+
+    BatchLoader* batches_;
+    std::int64_t step_;
+    std::int64_t end_;
+    const Batch* batch_ = nullptr;
   };
 
-  Buffers& buffers_of(std::int64_t step);
-  void start(std::int64_t step);
-  void fill(Buffers& buffers, std::int64_t step, const Event& device_is_free);
+  /// The batches of one epoch. Of all epochs of a Loader one may be iterated at a time.
+  class Epoch {
+   public:
+    Epoch(BatchLoader* batches, std::int64_t begin, std::int64_t end)
+        : batches_(batches), begin_(begin), end_(end) {}
+    Iterator begin() const { return {batches_, begin_, end_}; }
+    Iterator end() const { return {batches_, end_, end_}; }
 
-  const Dataset& data_;
-  DistributedSampler& sampler_;
-  Device device_;
-  Prefetch prefetch_;
-  std::vector<Buffers> buffers_;
-  std::int64_t started_ = -1;       // the last step of which reading has begun
-  std::unique_ptr<Stream> copies_;  // null on the CPU: nothing to copy
-  std::unique_ptr<Stream> reader_;  // last: its thread uses everything above
+   private:
+    BatchLoader* batches_;
+    std::int64_t begin_;
+    std::int64_t end_;
+  };
+
+  /// Epochs may be asked for in any order: which samples are in number `epoch` depends on the seed
+  /// alone. A batch may be used until the next one is taken; its memory is then used again, so
+  /// clone() what must stay. Iterating throws what reading throws.
+  Epoch epoch(std::int64_t epoch);
+
+  /// Batches of an epoch.
+  std::int64_t size() const { return sampler_.steps_per_epoch(); }
+  const Dataset& dataset() const { return *dataset_; }
+
+ private:
+  std::shared_ptr<const Dataset> dataset_;
+  DistributedSampler sampler_;
+  BatchLoader batches_;
 };
 
 }  // namespace brigade::data

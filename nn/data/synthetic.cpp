@@ -41,6 +41,9 @@ void gather_rows(const std::vector<T>& rows, std::int64_t width,
 SyntheticDataset::SyntheticDataset(const Options& options) : options_(options) {
   BRIGADE_CHECK(options.first % kChunk == 0, "synthetic: expected first to be a multiple of ",
                 kChunk, ", got ", options.first);
+  BRIGADE_CHECK(options.in > 0 && options.out > 0 && options.size > 0,
+                "synthetic: expected positive in, out and size, got ", options.in, ", ",
+                options.out, ", ", options.size);
   const auto in = static_cast<double>(options.in);
   const Tensor b =
       uniform({kTeacherHidden, options.in}, std::sqrt(3.0 / in), options.seed, kTeacherB);
@@ -81,6 +84,10 @@ void SyntheticDataset::read(std::span<const std::int64_t> samples, const Batch& 
   } else {
     gather_rows(values_, options_.out, samples, batch.targets);
   }
+}
+
+std::unique_ptr<Dataset> synthetic(const SyntheticDataset::Options& options) {
+  return std::make_unique<SyntheticDataset>(options);
 }
 
 DataSplits make_synthetic(SyntheticDataset::Options options, std::int64_t train_samples) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "nn/data/dataset.h"
@@ -50,6 +51,9 @@ class SyntheticDataset final : public Dataset {
   std::vector<float> values_;  // [size, out], empty with classes
   std::vector<std::int64_t> labels_;
 };
+
+/// `options.size` samples of the task.
+std::unique_ptr<Dataset> synthetic(const SyntheticDataset::Options& options);
 
 /// `train_samples` to learn from and 1024 others to be tested on.
 DataSplits make_synthetic(SyntheticDataset::Options options, std::int64_t train_samples);

@@ -74,7 +74,7 @@ TEST_F(HookPrograms, AComparisonAcceptsApproximationsButNotRanksThatDiffer) {
   EXPECT_THAT(outcome.out, HasSubstr("equal: after 4 steps: ranks bit-equal"));
   EXPECT_THAT(outcome.out, HasSubstr("gradients are compressed (topk:ratio=0.1)"));
   const auto json = nlohmann::json::parse(test::read(dir_ / "run" / "compare.json"));
-  EXPECT_EQ(json["comm_hook"], "topk:ratio=0.1");
+  EXPECT_EQ(json["config"]["comm_hook"], "topk:ratio=0.1");
   std::map<std::string, nlohmann::json> modes;
   for (const auto& mode : json["modes"]) {
     modes[mode["mode"]] = mode;

@@ -10,6 +10,7 @@
 
 #include "apps/training/model.h"
 #include "apps/training/trainer.h"
+#include "dist/comm/emulated_link_communicator.h"
 #include "nn/data/synthetic.h"
 #include "nn/linear.h"
 #include "optim/sgd.h"
@@ -33,7 +34,6 @@ class SlowBackward final : public nn::Module {
     });
     return x;
   }
-  void collect_parameters(const std::string&, std::vector<nn::Variable>&) const override {}
   std::string description() const override { return "SlowBackward"; }
 
  private:
@@ -43,18 +43,17 @@ class SlowBackward final : public nn::Module {
 /// Six layers whose gradients appear 4 ms apart and travel 3 ms each.
 double hidden_fraction(dist::SyncMode mode) {
   double fraction = 0.0;
-  test::thread_world(2, [&](dist::Communicator& comm) {
+  test::thread_world(2, [&](dist::Communicator& plain) {
     const dist::LinkModel slow{.alpha_us = 0.0, .gigabytes_per_s = kLayerBytes / 3e6};
-    comm.emulate_link(slow);
+    dist::EmulatedLinkCommunicator comm(plain, slow);
     const data::DataSplits data = data::make_synthetic({.in = kWidth, .out = kWidth}, 64);
     nn::Sequential model;
-    for (std::uint32_t layer = 0; layer < kLayers; ++layer) {
-      model.append(std::make_unique<nn::Linear>(nn::Linear::Options{
-          .in = kWidth, .out = kWidth, .bias = false, .first_sequence = 2 * layer}));
+    for (std::size_t layer = 0; layer < kLayers; ++layer) {
+      model.append(nn::Linear(kWidth, kWidth, {.bias = false}));
       model.append(std::make_unique<SlowBackward>());
     }
     const auto loss = make_loss("mse");
-    dist::DataParallel data_parallel(model.parameters(), comm,
+    dist::GradAverager data_parallel(model.parameters(), comm,
                                      {.mode = mode, .bucket_bytes = kLayerBytes});
     optim::SGD optimizer(data_parallel.parameters(), {.lr = 0.01});
     data::DistributedSampler sampler(64, {4, 1, comm.size(), comm.rank()}, 3, true);

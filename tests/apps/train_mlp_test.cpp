@@ -8,6 +8,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <sstream>
 #include <string>
 
@@ -176,11 +177,6 @@ TEST_F(TrainMlp, TheTimesOfACommunicatingRunBelongTogether) {
   }
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2.0;
-}
-
 /// Hidden share of communication of one rank, from nothing but the trace file.
 double hidden_fraction(const nlohmann::json& trace, int rank) {
   using Span = std::pair<double, double>;
@@ -209,7 +205,8 @@ double hidden_fraction(const nlohmann::json& trace, int rank) {
     }
   }
   EXPECT_EQ(comm.size(), 18U);
-  return 1.0 - median(exposed) / median(comm);
+  return 1.0 - std::accumulate(exposed.begin(), exposed.end(), 0.0) /
+                   std::accumulate(comm.begin(), comm.end(), 0.0);
 }
 
 TEST_F(TrainMlp, TheTraceFileContainsTheHiddenFractionOfTheSummary) {
@@ -234,8 +231,8 @@ TEST_F(TrainMlp, AnEmulatedLinkIsNamedWhereverItsTimesAre) {
   EXPECT_THAT(outcome.out, Not(HasSubstr("share this host's memory")));
   std::istringstream lines(outcome.out);
   for (std::string line; std::getline(lines, line);) {
-    if (line.find(" ms/step") != std::string::npos || line.rfind("step ", 0) == 0 ||
-        line.rfind("communication", 0) == 0 || line.rfind("utilisation", 0) == 0 ||
+    if (line.find(" ms/step") != std::string::npos || line.rfind("step", 0) == 0 ||
+        line.rfind("communication", 0) == 0 || line.rfind("speed", 0) == 0 ||
         line.rfind("top operations", 0) == 0) {
       EXPECT_THAT(line, HasSubstr("(emulated link)"));
     }

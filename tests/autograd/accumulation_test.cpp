@@ -2,10 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "autograd/engine.h"
-#include "autograd/functions/add.h"
+#include "autograd/functions/binary.h"
 #include "autograd/functions/linear.h"
 #include "autograd/functions/mse_loss.h"
-#include "autograd/functions/scale.h"
 #include "core/ops.h"
 #include "core/runtime/context.h"
 #include "tests/autograd/probe.h"
@@ -34,30 +33,30 @@ TEST(Accumulation, OverwritesWhateverTheMemoryHolds) {
 
 TEST(Accumulation, OverwritesAfterZeroGradWithoutTouchingTheMemoryBefore) {
   const Variable w = scalar_leaf(2);
-  backward(scale(w, 3));
+  backward(mul(w, 3));
   const Tensor memory = w.grad();
   w.zero_grad();
   EXPECT_FALSE(w.grad().defined());
   EXPECT_EQ(memory.item(), 3.0);
   ops::fill(kNaN, const_cast<Tensor&>(memory));
-  backward(scale(w, 5));
+  backward(mul(w, 5));
   EXPECT_EQ(grad_of(w), 5.0);
 }
 
 TEST(Accumulation, AddsTheGradientsOfLaterBackwards) {
   const Variable w = scalar_leaf(2);
-  backward(scale(w, 3));
-  backward(scale(w, 4));
+  backward(mul(w, 3));
+  backward(mul(w, 4));
   EXPECT_EQ(grad_of(w), 7.0);
 }
 
 TEST(Accumulation, KeepsTheGradientAtOneAddress) {
   const Variable w = scalar_leaf(2);
-  backward(scale(w, 3));
+  backward(mul(w, 3));
   const float* address = w.grad().data<float>();
-  backward(scale(w, 3));
+  backward(mul(w, 3));
   w.zero_grad();
-  backward(scale(w, 3));
+  backward(mul(w, 3));
   EXPECT_EQ(w.grad().data<float>(), address);
 }
 
@@ -66,16 +65,16 @@ TEST(Accumulation, WritesIntoASliceOfSomeoneElsesMemory) {
   const Variable w = scalar_leaf(2);
   w.move_grad_to(bucket.flat_view(1, {}));
   EXPECT_FALSE(w.grad().defined());
-  backward(scale(w, 4));
+  backward(mul(w, 4));
   EXPECT_THAT(bucket.to_vector<float>(), ElementsAre(10, 4, 30));
 }
 
 TEST(Accumulation, MovesAPresentGradientAlong) {
   const Variable w = scalar_leaf(2);
-  backward(scale(w, 4));
+  backward(mul(w, 4));
   const Tensor place = Tensor::zeros({});
   w.move_grad_to(place);
-  backward(scale(w, 1));
+  backward(mul(w, 1));
   EXPECT_EQ(place.item(), 5.0);
 }
 
@@ -83,7 +82,7 @@ TEST(Accumulation, RefusesAGradientPlaceOfAnotherShape) {
   const Variable w(Tensor::zeros({2, 3}), true, "0.weight");
   EXPECT_ERROR(
       w.move_grad_to(Tensor::zeros({6})),
-      "variable '0.weight': expected a gradient place f32 [2, 3] on cpu, got f32 [6] on cpu");
+      "variable '0.weight': expected memory for a gradient f32 [2, 3] on cpu, got f32 [6] on cpu");
 }
 
 TEST(Accumulation, MovesTheDataWithItsValues) {
@@ -102,8 +101,8 @@ TEST(Accumulation, AddsBothUsesOfAVariableInOneNode) {
 
 TEST(Accumulation, AddsTheUsesOfAnIntermediateResult) {
   const Variable w = scalar_leaf(2);
-  const Variable h = scale(w, 3);
-  backward(add(h, scale(h, 2)));  // 3 (1 + 2)
+  const Variable h = mul(w, 3);
+  backward(add(h, mul(h, 2)));  // 3 (1 + 2)
   EXPECT_EQ(grad_of(w), 9.0);
 }
 
@@ -118,40 +117,40 @@ TEST(Accumulation, GivesNothingToAnInputThatRequiresNoGradient) {
 
 TEST(Accumulation, ScalesEveryContributionToALeafByItsLeafScale) {
   const Variable w = scalar_leaf(2);
-  w.grad_state()->grad_scale = 0.25;
-  backward(add(w, scale(w, 3)));
+  w.grad_state()->set_grad_scale(0.25);
+  backward(add(w, mul(w, 3)));
   EXPECT_EQ(grad_of(w), 1.0);
-  backward(scale(w, 4));
+  backward(mul(w, 4));
   EXPECT_EQ(grad_of(w), 2.0);
 }
 
 TEST(Accumulation, DoesNotScaleIntermediateGradients) {
   const Variable w = scalar_leaf(2);
-  w.grad_state()->grad_scale = 0.5;
-  const Variable h = scale(w, 3);
+  w.grad_state()->set_grad_scale(0.5);
+  const Variable h = mul(w, 3);
   double seen = 0.0;
   const HookHandle handle = h.add_hook([&](const Tensor& grad) {
     seen = grad.item();
     return Tensor();
   });
-  backward(scale(h, 2));
+  backward(mul(h, 2));
   EXPECT_EQ(seen, 2.0);
   EXPECT_EQ(grad_of(w), 3.0);
 }
 
 TEST(Accumulation, CarriesThePresentValueOverWithItsFactorOnce) {
   const Variable w = scalar_leaf(2);
-  backward(scale(w, 8));
-  w.grad_state()->carry = 0.25;
+  backward(mul(w, 8));
+  w.grad_state()->set_accumulate_scale(0.25);
   backward(add(w, w));
   EXPECT_EQ(grad_of(w), 4.0);  // 8 / 4 + 1 + 1
-  backward(scale(w, 1));
+  backward(mul(w, 1));
   EXPECT_EQ(grad_of(w), 5.0);
 }
 
 TEST(Accumulation, StartsFromTheSeed) {
   const Variable w = scalar_leaf(2);
-  backward(scale(w, 3), {.seed = 0.5});
+  backward(mul(w, 3), {.grad_scale = 0.5});
   EXPECT_EQ(grad_of(w), 1.5);
 }
 

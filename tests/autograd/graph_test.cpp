@@ -2,11 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "autograd/engine.h"
-#include "autograd/functions/add.h"
+#include "autograd/functions/binary.h"
 #include "autograd/functions/linear.h"
 #include "autograd/functions/mse_loss.h"
 #include "autograd/functions/relu.h"
-#include "autograd/functions/scale.h"
 #include "autograd/node.h"
 #include "core/runtime/context.h"
 #include "tests/autograd/probe.h"
@@ -37,17 +36,16 @@ std::size_t bytes_in_use() {
 
 TEST(Graph, IsFreedByBackward) {
   const Variable w = scalar_leaf(2);
-  const Variable y = scale(w, 3);
+  const Variable y = mul(w, 3);
   backward(y);
-  EXPECT_ERROR(
-      backward(y),
-      "backward: the graph behind scale was freed by an earlier backward; pass retain_graph "
-      "to the earlier one");
+  EXPECT_ERROR(backward(y),
+               "backward: the graph behind mul was freed by an earlier backward; pass retain_graph "
+               "to the earlier one");
 }
 
 TEST(Graph, RunsTwiceWhenItWasRetained) {
   const Variable w = scalar_leaf(2);
-  const Variable y = scale(relu(w), 3);
+  const Variable y = mul(relu(w), 3);
   backward(y, {.retain_graph = true});
   backward(y);
   EXPECT_EQ(grad_of(w), 6.0);
@@ -74,7 +72,7 @@ TEST(Graph, KeepsNoActivationThatNoFunctionSaved) {
 
 TEST(Graph, IsNotRecordedWhereNoInputRequiresAGradient) {
   const Variable x(Tensor::zeros({}));
-  EXPECT_FALSE(scale(x, 2).requires_grad());
+  EXPECT_FALSE(mul(x, 2).requires_grad());
 }
 
 TEST(Graph, IsNotRecordedUnderNoGradGuard) {
@@ -83,27 +81,27 @@ TEST(Graph, IsNotRecordedUnderNoGradGuard) {
     const NoGradGuard outer;
     { const NoGradGuard inner; }
     EXPECT_FALSE(grad_enabled());
-    EXPECT_FALSE(scale(w, 2).requires_grad());
+    EXPECT_FALSE(mul(w, 2).requires_grad());
   }
   EXPECT_TRUE(grad_enabled());
-  EXPECT_TRUE(scale(w, 2).requires_grad());
+  EXPECT_TRUE(mul(w, 2).requires_grad());
 }
 
 TEST(Graph, RefusesARootThatRequiresNoGradient) {
   const NoGradGuard no_grad;
-  EXPECT_ERROR(backward(scale(scalar_leaf(2), 2)),
+  EXPECT_ERROR(backward(mul(scalar_leaf(2), 2)),
                "backward: the root requires no gradient: nothing it depends on does, or it was "
                "computed under NoGradGuard");
 }
 
 TEST(Graph, RefusesARootWithSeveralElements) {
   const Variable w(Tensor::zeros({2, 3}), true);
-  EXPECT_ERROR(backward(scale(w, 2)), "backward: expected a scalar root, got [2, 3]");
+  EXPECT_ERROR(backward(mul(w, 2)), "backward: expected a scalar root, got [2, 3]");
 }
 
 TEST(Graph, MayConsistOfALeafAlone) {
   const Variable w = scalar_leaf(2);
-  backward(w, {.seed = 3});
+  backward(w, {.grad_scale = 3});
   EXPECT_EQ(grad_of(w), 3.0);
 }
 
@@ -112,14 +110,14 @@ TEST(Graph, Of100000NodesNeitherRunsNorDiesRecursively) {
   {
     Variable y = w;
     for (int i = 0; i < 100'000; ++i) {
-      y = scale(y, 1.0);
+      y = mul(y, 1.0);
     }
     backward(y);
     EXPECT_EQ(grad_of(w), 1.0);
   }
   Variable unused = w;
   for (int i = 0; i < 100'000; ++i) {
-    unused = scale(unused, 1.0);  // destroyed without a backward
+    unused = mul(unused, 1.0);  // destroyed without a backward
   }
 }
 
@@ -132,7 +130,7 @@ TEST(Graph, NamesAFunctionThatOwesAGradient) {
 TEST(Graph, RefusesAGradientThatIsDeliveredTwice) {
   const Variable w = scalar_leaf(1, "0.bias");
   EXPECT_ERROR(backward(record<CarelessNode>(Tensor::zeros({}), {w}, 2)),
-               "backward: a function delivered the gradient of '0.bias' twice");
+               "backward: a function wrote the gradient of '0.bias' twice");
 }
 
 TEST(Graph, CanBeWalkedAfterABackwardThatWasRefused) {
@@ -141,12 +139,12 @@ TEST(Graph, CanBeWalkedAfterABackwardThatWasRefused) {
   for (const bool fresh_first : {true, false}) {
     const Variable w = scalar_leaf(2);
     const Variable v = scalar_leaf(2);
-    const Variable fresh = scale(w, 3);
-    const Variable freed = scale(v, 4);
+    const Variable fresh = mul(w, 3);
+    const Variable freed = mul(v, 4);
     const Variable both = fresh_first ? add(fresh, freed) : add(freed, fresh);
     backward(freed);
     EXPECT_THROW(backward(both), Error);
-    backward(scale(fresh, 1));
+    backward(mul(fresh, 1));
     ASSERT_TRUE(w.grad().defined()) << "fresh first: " << fresh_first;
     EXPECT_EQ(grad_of(w), 3.0);
   }

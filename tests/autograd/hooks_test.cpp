@@ -4,8 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "autograd/engine.h"
-#include "autograd/functions/add.h"
-#include "autograd/functions/scale.h"
+#include "autograd/functions/binary.h"
 #include "core/ops.h"
 #include "tests/autograd/probe.h"
 #include "tests/support/expect_error.h"
@@ -36,8 +35,8 @@ TEST(TensorHook, SeesTheGradientOfThisBackwardAlone) {
   const Variable w = scalar_leaf(1);
   std::vector<double> seen;
   const HookHandle handle = w.add_hook(note(seen));
-  backward(scale(w, 3));
-  backward(scale(w, 4));
+  backward(mul(w, 3));
+  backward(mul(w, 4));
   EXPECT_THAT(seen, ElementsAre(3, 4));
   EXPECT_EQ(grad_of(w), 7.0);
 }
@@ -46,33 +45,33 @@ TEST(TensorHook, OfALeafSeesTheSumOfAllContributionsOnce) {
   const Variable w = scalar_leaf(1);
   std::vector<double> seen;
   const HookHandle handle = w.add_hook(note(seen));
-  backward(add(w, scale(w, 3)));
+  backward(add(w, mul(w, 3)));
   EXPECT_THAT(seen, ElementsAre(4));
 }
 
 TEST(TensorHook, OfALeafSeesTheGradientBeforeItIsScaledForTheRanks) {
   const Variable w = scalar_leaf(1);
-  w.grad_state()->grad_scale = 0.5;
+  w.grad_state()->set_grad_scale(0.5);
   std::vector<double> seen;
   const HookHandle handle = w.add_hook(note(seen));
-  backward(scale(w, 3));
+  backward(mul(w, 3));
   EXPECT_THAT(seen, ElementsAre(3));
   EXPECT_EQ(grad_of(w), 1.5);
 }
 
 TEST(TensorHook, ReplacesTheGradientOfALeaf) {
   const Variable w = scalar_leaf(1);
-  backward(scale(w, 1));
+  backward(mul(w, 1));
   const HookHandle handle = w.add_hook(multiply(10));
-  backward(scale(w, 3));
+  backward(mul(w, 3));
   EXPECT_EQ(grad_of(w), 31.0);  // what was there before stays as it was
 }
 
 TEST(TensorHook, ReplacesAnIntermediateGradientForAllThatFollows) {
   const Variable w = scalar_leaf(1);
-  const Variable h = scale(w, 3);
+  const Variable h = mul(w, 3);
   const HookHandle handle = h.add_hook(multiply(10));
-  backward(scale(h, 2));
+  backward(mul(h, 2));
   EXPECT_EQ(grad_of(w), 60.0);
 }
 
@@ -82,7 +81,7 @@ TEST(TensorHook, SeesWhatTheHookBeforeItReturned) {
   const HookHandle first = w.add_hook(multiply(10));
   const HookHandle second = w.add_hook(note(seen));
   const HookHandle third = w.add_hook(multiply(2));
-  backward(scale(w, 3));
+  backward(mul(w, 3));
   EXPECT_THAT(seen, ElementsAre(30));
   EXPECT_EQ(grad_of(w), 60.0);
 }
@@ -96,7 +95,7 @@ TEST(TensorHook, RunsBeforeTheListenersAreTold) {
     log.emplace_back("hook");
     return Tensor();
   });
-  backward(scale(w, 3));
+  backward(mul(w, 3));
   EXPECT_THAT(log, ElementsAre("begin", "hook", "ready 0", "end"));
 }
 
@@ -109,10 +108,10 @@ TEST(TensorHook, EndsWithItsHandle) {
     HookHandle handle = w.add_hook(note(seen));
     moved = std::move(handle);
   }
-  backward(scale(w, 3));
+  backward(mul(w, 3));
   EXPECT_THAT(seen, ElementsAre(3));  // the moved one alone
   moved.detach();
-  backward(scale(w, 3));
+  backward(mul(w, 3));
   EXPECT_THAT(seen, ElementsAre(3));
 }
 
@@ -125,8 +124,8 @@ TEST(TensorHook, MayDetachItself) {
     handle.detach();
     return Tensor();
   });
-  backward(scale(w, 3));
-  backward(scale(w, 3));
+  backward(mul(w, 3));
+  backward(mul(w, 3));
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(grad_of(w), 6.0);
 }
@@ -136,21 +135,21 @@ TEST(TensorHook, SeesNothingOfABackwardThatFailedHalfWay) {
   std::vector<double> seen;
   const HookHandle handle = w.add_hook(note(seen));
   {
-    const Variable first = scale(w, 3);  // nodes run from the newest: it fails after `second` has
-    const Variable second = scale(w, 5);
+    const Variable first = mul(w, 3);  // nodes run from the newest: it fails after `second` has
+    const Variable second = mul(w, 5);
     const HookHandle failing =
         first.add_hook([](const Tensor&) -> Tensor { throw Error("hook failed"); });
     EXPECT_ERROR(backward(add(first, second)), "hook failed");
   }
   w.zero_grad();
-  backward(scale(w, 2));
+  backward(mul(w, 2));
   EXPECT_THAT(seen, ElementsAre(2));
   EXPECT_EQ(grad_of(w), 2.0);
 }
 
 TEST(TensorHook, MayDropTheRoot) {
   const Variable w = scalar_leaf(1);
-  Variable root = scale(scale(w, 3), 2);
+  Variable root = mul(mul(w, 3), 2);
   const HookHandle handle = w.add_hook([&](const Tensor&) {
     root = Variable();
     return Tensor();
@@ -171,7 +170,7 @@ TEST(TensorHook, HandleMayOutliveTheVariable) {
 TEST(TensorHook, MustReturnTheSameShape) {
   const Variable w(Tensor::zeros({}), true, "0.bias");
   const HookHandle handle = w.add_hook([](const Tensor&) { return Tensor::zeros({2}); });
-  EXPECT_ERROR(backward(scale(w, 3)),
+  EXPECT_ERROR(backward(mul(w, 3)),
                "hook of '0.bias': expected a gradient f32 [] on cpu, got f32 [2] on cpu");
 }
 

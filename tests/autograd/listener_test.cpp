@@ -4,8 +4,7 @@
 #include <functional>
 
 #include "autograd/engine.h"
-#include "autograd/functions/add.h"
-#include "autograd/functions/scale.h"
+#include "autograd/functions/binary.h"
 #include "tests/autograd/probe.h"
 #include "tests/support/expect_error.h"
 
@@ -31,7 +30,7 @@ TEST(GradListener, HearsNothingOfABackwardThatDoesNotReachIt) {
   LoggingListener listener(log);
   const Variable mine = scalar_leaf(1);
   const HookHandle handle = mine.attach_listener(listener, 0);
-  backward(scale(scalar_leaf(1), 2));
+  backward(mul(scalar_leaf(1), 2));
   EXPECT_THAT(log, IsEmpty());
 }
 
@@ -42,7 +41,7 @@ TEST(GradListener, HearsNothingOfAParameterThatTheLossDoesNotUse) {
   const Variable unused = scalar_leaf(1);
   const HookHandle first = used.attach_listener(listener, 0);
   const HookHandle second = unused.attach_listener(listener, 1);
-  backward(scale(used, 2));
+  backward(mul(used, 2));
   EXPECT_THAT(log, ElementsAre("begin", "ready 0", "end"));
 }
 
@@ -51,7 +50,7 @@ TEST(GradListener, HearsNothingAfterItsHandleIsGone) {
   LoggingListener listener(log);
   const Variable w = scalar_leaf(1);
   { const HookHandle handle = w.attach_listener(listener, 0); }
-  backward(scale(w, 2));
+  backward(mul(w, 2));
   EXPECT_THAT(log, IsEmpty());
 }
 
@@ -80,12 +79,12 @@ TEST(GradListener, MayDetachItselfAndOthersAndAttachOneThatHearsOfTheNextGradien
     h2.detach();
     h4 = w.attach_listener(later, 4);
   };
-  backward(scale(w, 2));
+  backward(mul(w, 2));
   EXPECT_THAT(log,
               ElementsAre("begin", "begin", "begin", "ready 1", "ready 3", "end", "end", "end"));
   EXPECT_THAT(later_log, IsEmpty());
   log.clear();
-  backward(scale(w, 2));
+  backward(mul(w, 2));
   EXPECT_THAT(log, ElementsAre("begin", "ready 3", "end"));
   EXPECT_THAT(later_log, ElementsAre("begin", "ready 4", "end"));
 }
@@ -98,7 +97,7 @@ TEST(GradListener, SharesAVariableWithOthers) {
   const Variable w = scalar_leaf(1);
   const HookHandle h1 = w.attach_listener(first, 4);
   const HookHandle h2 = w.attach_listener(second, 5);
-  backward(scale(w, 2));
+  backward(mul(w, 2));
   EXPECT_THAT(first_log, ElementsAre("begin", "ready 4", "end"));
   EXPECT_THAT(second_log, ElementsAre("begin", "ready 5", "end"));
 }
@@ -112,7 +111,7 @@ TEST(GradListener, IsToldOfAnAbortAndTheNextBackwardStartsClean) {
   const HookHandle h1 = upper.attach_listener(listener, 1);
   const auto loss = [&](const Variable& hidden) { return add(upper, add(hidden, hidden)); };
   {
-    const Variable hidden = scale(lower, 3);
+    const Variable hidden = mul(lower, 3);
     const HookHandle failing =
         hidden.add_hook([](const Tensor&) -> Tensor { throw Error("hook failed"); });
     EXPECT_ERROR(backward(loss(hidden)), "hook failed");
@@ -122,7 +121,7 @@ TEST(GradListener, IsToldOfAnAbortAndTheNextBackwardStartsClean) {
   log.clear();
   lower.zero_grad();
   upper.zero_grad();
-  backward(loss(scale(lower, 3)));
+  backward(loss(mul(lower, 3)));
   EXPECT_THAT(log, ElementsAre("begin", "ready 1", "ready 0", "end"));
   EXPECT_EQ(grad_of(lower), 6.0);
   EXPECT_EQ(grad_of(upper), 1.0);
@@ -130,8 +129,8 @@ TEST(GradListener, IsToldOfAnAbortAndTheNextBackwardStartsClean) {
 
 TEST(GradListener, CanRunTheSameRetainedGraphAgainAfterAnAbort) {
   const Variable w = scalar_leaf(1);
-  const Variable hidden = scale(w, 3);
-  const Variable loss = add(hidden, scale(hidden, 2));
+  const Variable hidden = mul(w, 3);
+  const Variable loss = add(hidden, mul(hidden, 2));
   {
     const HookHandle failing =
         hidden.add_hook([](const Tensor&) -> Tensor { throw Error("hook failed"); });
@@ -151,7 +150,7 @@ TEST(GradListener, ThatThrowsAbortsTheBackward) {
   Failing listener(log);
   const Variable w = scalar_leaf(1);
   const HookHandle handle = w.attach_listener(listener, 0);
-  EXPECT_ERROR(backward(scale(w, 2)), "parameter reported twice");
+  EXPECT_ERROR(backward(mul(w, 2)), "parameter reported twice");
   EXPECT_THAT(log, ElementsAre("begin", "abort"));
 }
 
@@ -165,7 +164,7 @@ TEST(GradListener, HearsThatANodeHasRunAfterAllItsGradients) {
   Counting listener(log);
   const Variable w = scalar_leaf(1);
   const HookHandle handle = w.attach_listener(listener, 0);
-  const Variable x = scale(scalar_leaf(1), 2);
+  const Variable x = mul(scalar_leaf(1), 2);
   backward(probe(log, "node", {w, x}));
   EXPECT_THAT(log,
               ElementsAre("begin", "node:0", "ready 0", "node:1", "node end", "node end", "end"))
@@ -179,7 +178,7 @@ TEST(Variable, WaitsForWhoeverStillWritesItBeforeItIsReadAndOnlyThen) {
   static_cast<void>(w.shape());
   w.zero_grad();
   EXPECT_EQ(waits, 0);
-  static_cast<void>(scale(w, 2));
+  static_cast<void>(mul(w, 2));
   static_cast<void>(w.data());
   EXPECT_EQ(waits, 1);
 }
@@ -190,7 +189,7 @@ TEST(GradListener, AttachesToLeavesOnly) {
   const Variable x(Tensor::zeros({}), false, "images");
   EXPECT_ERROR(static_cast<void>(x.attach_listener(listener, 0)),
                "variable 'images': only a leaf that requires a gradient reports it");
-  EXPECT_THROW(static_cast<void>(scale(scalar_leaf(1), 2).attach_listener(listener, 0)), Error);
+  EXPECT_THROW(static_cast<void>(mul(scalar_leaf(1), 2).attach_listener(listener, 0)), Error);
 }
 
 }  // namespace

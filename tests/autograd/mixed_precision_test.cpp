@@ -30,7 +30,7 @@ Tensor rounded(const Tensor& x) {
 }
 
 std::vector<float> gradient(const Variable& variable) {
-  return variable.grad_state()->grad.to_vector<float>();
+  return variable.grad_state()->grad().to_vector<float>();
 }
 
 TEST(MixedPrecision, FactorsAreRoundedAndSumsAreNot) {

@@ -29,17 +29,6 @@ void engine(benchmark::State& state) {
 }
 BENCHMARK(engine)->RangeMultiplier(10)->Range(10, 100'000);
 
-void engine_replay(benchmark::State& state) {
-  EngineChain chain(static_cast<std::size_t>(state.range(0)));
-  chain.replay();  // rehearsal and recording
-  chain.replay();
-  for ([[maybe_unused]] const auto _ : state) {
-    chain.replay();
-  }
-  count_nodes(state);
-}
-BENCHMARK(engine_replay)->RangeMultiplier(10)->Range(10, 100'000);
-
 void narrow_network(benchmark::State& state) {
   NarrowNetwork network(static_cast<std::size_t>(state.range(0)));
   network.run();
@@ -49,17 +38,6 @@ void narrow_network(benchmark::State& state) {
   count_nodes(state);
 }
 BENCHMARK(narrow_network)->RangeMultiplier(10)->Range(10, 1'000);
-
-void narrow_replay(benchmark::State& state) {
-  NarrowNetwork network(static_cast<std::size_t>(state.range(0)));
-  network.replay();
-  network.replay();
-  for ([[maybe_unused]] const auto _ : state) {
-    network.replay();
-  }
-  count_nodes(state);
-}
-BENCHMARK(narrow_replay)->RangeMultiplier(10)->Range(10, 1'000);
 
 /// What a scope costs when nobody looks.
 void unseen_scope(benchmark::State& state) {

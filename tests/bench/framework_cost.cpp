@@ -47,9 +47,7 @@ dist::DataParallelOptions in_buckets_of_400() {
 }  // namespace
 
 EngineChain::EngineChain(std::size_t nodes)
-    : parameters_(small_parameters(nodes, {})),
-      x_(Tensor::zeros({}), /*requires_grad=*/true),
-      replay_(parameters_, kCpu) {
+    : parameters_(small_parameters(nodes, {})), x_(Tensor::zeros({}), /*requires_grad=*/true) {
   for (std::size_t i = 0; i < nodes; ++i) {
     handles_.push_back(parameters_[i].attach_listener(listener_, i));
   }
@@ -67,15 +65,10 @@ void EngineChain::run() {
   autograd::backward(end());
 }
 
-void EngineChain::replay() {
-  replay_.step({.inputs = x_.data().bytes()}, {[this] { return end(); }});
-}
-
 NarrowNetwork::NarrowNetwork(std::size_t layers)
     : model_(test::make_mlp(std::vector<std::int64_t>(layers + 1, 1))),
       x_(Tensor::zeros({1, 1})),
-      target_(Tensor::zeros({1, 1})),
-      replay_(model_->parameters(), kCpu) {}
+      target_(Tensor::zeros({1, 1})) {}
 
 autograd::Variable NarrowNetwork::loss() {
   return autograd::mse_loss(model_->forward(autograd::Variable(x_)), target_);
@@ -83,11 +76,6 @@ autograd::Variable NarrowNetwork::loss() {
 
 void NarrowNetwork::run() {
   autograd::backward(loss());
-}
-
-void NarrowNetwork::replay() {
-  replay_.step({.inputs = x_.bytes(), .targets = target_.bytes(), .samples = 1},
-               {[this] { return loss(); }});
 }
 
 WrappedParameters::WrappedParameters(std::size_t count)
@@ -98,7 +86,6 @@ void WrappedParameters::report_all() {
   data_parallel_.on_backward_begin();
   for (std::size_t i = parameters_.size(); i-- > 0;) {
     data_parallel_.on_grad_ready(i);
-    data_parallel_.on_node_end();
   }
   data_parallel_.on_backward_end();
 }

@@ -6,11 +6,10 @@
 #include <vector>
 
 #include "autograd/hooks.h"
-#include "autograd/replay.h"
 #include "autograd/variable.h"
 #include "dist/comm/communicator.h"
 #include "dist/ddp/bucket_plan.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "nn/sequential.h"
 #include "tests/support/idle_communicator.h"
 
@@ -24,8 +23,6 @@ class EngineChain {
   explicit EngineChain(std::size_t nodes);
   /// Builds the graph, runs backward through it, takes it apart.
   void run();
-  /// The same from the third time on without its graph.
-  void replay();
   std::size_t callbacks() const { return listener_.callbacks; }
 
  private:
@@ -39,7 +36,6 @@ class EngineChain {
   std::vector<autograd::Variable> parameters_;
   std::vector<autograd::HookHandle> handles_;
   autograd::Variable x_;
-  autograd::Replay replay_;
 };
 
 /// A real network as narrow as it gets: Linear layers of width 1 with bias, batch 1, MSE.
@@ -48,15 +44,12 @@ class NarrowNetwork {
   explicit NarrowNetwork(std::size_t layers);
   /// Forward and backward.
   void run();
-  /// The same from the third time on without its graph.
-  void replay();
 
  private:
   autograd::Variable loss();
 
   std::unique_ptr<nn::Sequential> model_;
   Tensor x_, target_;
-  autograd::Replay replay_;
 };
 
 /// `count` parameters of 64 bytes, wrapped in a DataParallel of mode overlap over a
@@ -71,7 +64,7 @@ class WrappedParameters {
  private:
   std::vector<autograd::Variable> parameters_;
   test::IdleCommunicator comm_;
-  dist::DataParallel data_parallel_;
+  dist::GradAverager data_parallel_;
 };
 
 /// Of `count` parameters, in buckets of about 400: as many buckets as a model of that many tensors

@@ -55,17 +55,6 @@ TEST(FrameworkCost, EngineIsLinearInTheNumberOfNodes) {
   EXPECT_GT(large.callbacks(), 0U);
 }
 
-TEST(FrameworkCost, ReplayIsLinearInTheNumberOfNodesAndCheaperThanTheEngine) {
-  EngineChain small(kSmall);
-  EngineChain large(kLarge);
-  const Growth growth = median_growth([&] { small.replay(); }, [&] { large.replay(); });
-  expect_linear("replay", growth, kMostGrowthOfLittle);
-  const std::size_t callbacks = large.callbacks();
-  large.replay();
-  EXPECT_EQ(large.callbacks() - callbacks, kLarge);
-  EXPECT_LT(growth.small, ns_per_node(kSmall, [&] { small.run(); }));
-}
-
 TEST(FrameworkCost, NarrowNetworkIsLinearInItsDepth) {
   NarrowNetwork small(10);
   NarrowNetwork large(1000);
@@ -75,7 +64,7 @@ TEST(FrameworkCost, NarrowNetworkIsLinearInItsDepth) {
 
 TEST(FrameworkCost, BucketAssignmentIsLinearInTheNumberOfParameters) {
   using dist::BucketBy;
-  for (const BucketBy by : {BucketBy::size, BucketBy::layer, BucketBy::groups}) {
+  for (const BucketBy by : {BucketBy::size, BucketBy::layer}) {
     const auto growth = median_growth([&] { static_cast<void>(plan_of(kSmall, by)); },
                                       [&] { static_cast<void>(plan_of(kLarge, by)); });
     expect_linear("bucket assignment", growth);

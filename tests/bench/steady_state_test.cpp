@@ -7,17 +7,15 @@
 #include <functional>
 #include <memory>
 #include <new>
-#include <optional>
 
 #include "autograd/engine.h"
 #include "autograd/functions/cross_entropy_loss.h"
 #include "autograd/functions/mse_loss.h"
-#include "autograd/replay.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"
 #include "core/runtime/context.h"
 #include "dist/comm/single_process.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/support/small_model.h"
@@ -71,22 +69,13 @@ struct PerStep {
   std::uint64_t tensor_allocations = 0;  ///< that went to the system
   std::uint64_t zero_fills = 0;
   double host_allocations = 0.0;  ///< of the whole process
-  std::uint64_t replays = 0;      ///< of all steps
   std::size_t buckets = 0;
-};
-
-enum class Step {
-  dynamic,          // the graph is built again in every step
-  replayed,         // recorded, forward and backward
-  wholly_replayed,  // recorded with the optimizer's step
-  fused_update      // backward makes the update; without DataParallel, as it is for one rank
 };
 
 struct Options {
   dist::Communicator& comm;
   Device device = kCpu;
   bool adam = false;
-  Step step = Step::dynamic;
   autograd::Precision precision = autograd::Precision::full;
   bool cross_entropy = false;
   std::int64_t layers = 3;
@@ -102,23 +91,13 @@ class Training {
     widths.push_back(kOut);
     model_ = test::make_mlp(widths, 1, options.device, options.precision);
     const std::vector<autograd::Variable> parameters = model_->parameters();
-    const bool fused = options.step == Step::fused_update;
-    if (!fused) {
-      parallel_ = std::make_unique<dist::DataParallel>(
-          parameters, options.comm,
-          dist::DataParallelOptions{.bucket_bytes = options.bucket_bytes});
-    }
+    parallel_ = std::make_unique<dist::GradAverager>(
+        parameters, options.comm, dist::DataParallelOptions{.bucket_bytes = options.bucket_bytes});
     if (options.adam) {
       optimizer_ = std::make_unique<optim::Adam>(parameters, optim::Adam::Options{});
     } else {
-      optimizer_ = std::make_unique<optim::SGD>(
-          parameters, optim::SGD::Options{.lr = 0.01, .momentum = fused ? 0.0 : 0.9});
-    }
-    if (fused) {
-      optimizer_->update_in_backward();
-    }
-    if (options.step == Step::replayed || options.step == Step::wholly_replayed) {
-      replay_.emplace(parameters, options.device);
+      optimizer_ = std::make_unique<optim::SGD>(parameters,
+                                                optim::SGD::Options{.lr = 0.01, .momentum = 0.9});
     }
     x_ = test::data_rows(0, kRows, kIn, 3, options.device);
     target_ = test::data_rows(0, kRows, kOut, 4, options.device);
@@ -128,16 +107,11 @@ class Training {
 
   void step() {
     optimizer_->zero_grad();
-    if (replay_) {
-      replay_step();
-    } else {
-      autograd::backward(forward());
-      optimizer_->step();
-    }
+    autograd::backward(forward());
+    optimizer_->step();
   }
 
-  std::size_t buckets() const { return parallel_ ? parallel_->buckets().size() : 0; }
-  std::size_t replays() const { return replay_ ? replay_->replays() : 0; }
+  std::size_t buckets() const { return parallel_->buckets().size(); }
 
  private:
   autograd::Variable forward() {
@@ -146,24 +120,9 @@ class Training {
                                   : autograd::mse_loss(y, target_);
   }
 
-  void replay_step() {
-    const bool updates = options_.step == Step::wholly_replayed && optimizer_->repeats();
-    autograd::Replay::Work work{.forward = [this] { return forward(); }};
-    if (updates) {
-      work.update = [this] { optimizer_->step(); };
-    }
-    const auto outcome = replay_->step({.inputs = x_.bytes(), .samples = kRows}, work);
-    if (!updates) {
-      optimizer_->step();
-    } else if (outcome.replayed) {
-      optimizer_->count_step();
-    }
-  }
-
   Options options_;
   std::unique_ptr<nn::Sequential> model_;
-  std::optional<autograd::Replay> replay_;
-  std::unique_ptr<dist::DataParallel> parallel_;
+  std::unique_ptr<dist::GradAverager> parallel_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   Tensor x_, target_, labels_;
 };
@@ -174,11 +133,9 @@ PerStep steady_steps(const Options& options) {
   for (int i = 0; i < kWarmUp; ++i) {
     training.step();
   }
-  // Zero fills are counted where they are enqueued: those of a replay, in the step it repeats.
   const auto memory = [&] { return Context::current().memory_stats(options.device); };
   const MemoryStats before = memory();
   const std::uint64_t host_before = host_allocations;
-  const std::size_t replays_before = training.replays();
   for (std::uint64_t i = 0; i < kSteps; ++i) {
     training.step();
   }
@@ -187,7 +144,6 @@ PerStep steady_steps(const Options& options) {
   return {.tensor_allocations = after.system_allocations - before.system_allocations,
           .zero_fills = after.zero_fills - before.zero_fills,
           .host_allocations = static_cast<double>(host) / static_cast<double>(kSteps),
-          .replays = training.replays() - replays_before,
           .buckets = training.buckets()};
 }
 
@@ -247,33 +203,21 @@ TEST(SteadyState, NorDoesAStepOnOneThreadWhichHasItsOwnLibraryForProducts) {
   expect_few_host_allocations(found, kLayers);
 }
 
-/// Every way to make a step, with factors in f32 and bf16, with both losses.
+/// Both optimizers, factors in f32 and bf16, both losses.
 void expect_steady_in_every_way(Device device) {
   constexpr std::int64_t kLayers = 3;
   dist::SingleProcessCommunicator comm(device);
-  const PerStep adam =
-      steady_steps({.comm = comm, .device = device, .adam = true, .step = Step::wholly_replayed});
-  expect_steady_tensors(adam);
-  EXPECT_EQ(adam.replays, kSteps);
-  for (const Step step :
-       {Step::dynamic, Step::replayed, Step::wholly_replayed, Step::fused_update}) {
+  for (const bool adam : {false, true}) {
     for (const auto precision : {autograd::Precision::full, autograd::Precision::bf16}) {
       for (const bool cross_entropy : {false, true}) {
-        SCOPED_TRACE(concat("step ", static_cast<int>(step), ", bf16 ",
-                            precision == autograd::Precision::bf16, ", cross entropy ",
-                            cross_entropy));
-        const PerStep found = steady_steps({.comm = comm,
+        SCOPED_TRACE(concat("adam ", adam, ", bf16 ", precision == autograd::Precision::bf16,
+                            ", cross entropy ", cross_entropy));
+        expect_steady_tensors(steady_steps({.comm = comm,
                                             .device = device,
-                                            .step = step,
+                                            .adam = adam,
                                             .precision = precision,
                                             .cross_entropy = cross_entropy,
-                                            .layers = kLayers});
-        expect_steady_tensors(found);
-        const bool repeats = step == Step::replayed || step == Step::wholly_replayed;
-        EXPECT_EQ(found.replays, repeats ? kSteps : 0U);
-        if (!device.is_cuda()) {
-          expect_few_host_allocations(found, kLayers);
-        }
+                                            .layers = kLayers}));
       }
     }
   }

@@ -13,7 +13,7 @@
 #include "core/cpu/threads.h"
 #include "core/ops.h"
 #include "dist/comm/single_process.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "optim/sgd.h"
 #include "tests/bench/run_measurement.h"
 #include "tests/bench/turns.h"
@@ -31,7 +31,7 @@ class Network {
         target_(Tensor::zeros({batch, width})) {
     ops::uniform({.low = -1.0, .high = 1.0}, x_);
     if (comm != nullptr) {
-      wrapper_ = std::make_unique<dist::DataParallel>(model_->parameters(), *comm,
+      wrapper_ = std::make_unique<dist::GradAverager>(model_->parameters(), *comm,
                                                       dist::DataParallelOptions{});
     }
     optimizer_ =
@@ -46,7 +46,7 @@ class Network {
 
  private:
   std::unique_ptr<nn::Sequential> model_;
-  std::unique_ptr<dist::DataParallel> wrapper_;  // null: without
+  std::unique_ptr<dist::GradAverager> wrapper_;  // null: without
   std::unique_ptr<optim::SGD> optimizer_;
   Tensor x_;
   Tensor target_;

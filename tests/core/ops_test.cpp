@@ -5,6 +5,8 @@
 
 #include <limits>
 
+#include "core/ops_elementwise.h"
+#include "core/ops_reduce.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/tensors.h"
 
@@ -37,10 +39,31 @@ TEST(Axpby, DoesNotReadItsDestinationWithBetaZero) {
   EXPECT_THAT(values(y), ElementsAre(0.5F, 1, 1.5F));
 }
 
-TEST(Add, AddsElementwise) {
+TEST(Binary, ReadsTheDestinationOnlyIfBetaSaysSo) {
   Tensor y = poisoned({2});
-  ops::add(f32({1, 2}, {2}), f32({10, 20}, {2}), y);
-  EXPECT_THAT(values(y), ElementsAre(11, 22));
+  ops::binary(BinaryOp::add, f32({1, 2}, {2}), f32({10, 20}, {2}), {.alpha = 2.0}, y);
+  EXPECT_THAT(values(y), ElementsAre(22, 44));
+  ops::binary(BinaryOp::mul, f32({3}, {}), f32({1, 2}, {2}), {.alpha = 1.0, .beta = 0.5}, y);
+  EXPECT_THAT(values(y), ElementsAre(14, 28));
+}
+
+TEST(Binary, MayOverwriteAnOperand) {
+  Tensor x = f32({1, 2, 3, 4}, {2, 2});
+  ops::binary(BinaryOp::sub, f32({10, 20}, {2}), x, {}, x);
+  EXPECT_THAT(values(x), ElementsAre(9, 18, 7, 16));
+}
+
+TEST(SumTo, SumsOverEveryGroupOfBroadcastDimensions) {
+  const Tensor x = f32({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {2, 3, 1, 2});
+  Tensor y = poisoned({3, 1, 1});
+  ops::sum_to(x, {.alpha = 0.5}, y);
+  EXPECT_THAT(values(y), ElementsAre(9, 13, 17));
+  Tensor row = f32({100, 200}, {2});
+  ops::sum_to(x, {.alpha = 1.0, .beta = 1.0}, row);
+  EXPECT_THAT(values(row), ElementsAre(136, 242));
+  Tensor same = poisoned({2, 3, 1, 2});
+  ops::sum_to(x, {.alpha = -1.0}, same);
+  EXPECT_EQ(values(same)[11], -12.0F);
 }
 
 TEST(Gemm, AddsAnEmptySumToWhatIsThere) {
@@ -196,9 +219,13 @@ TEST(Ops, AlsoWorkInDouble) {
 
 TEST(Ops, RefuseMixedTypesAndShapes) {
   Tensor y = Tensor::empty({2});
-  EXPECT_ERROR(ops::add(Tensor::empty({2}), Tensor::empty({2}, DType::f64), y),
-               "add: expected b of dtype f32, got f64");
-  EXPECT_ERROR(ops::add(Tensor::empty({2}), Tensor::empty({3}), y), "add: expected b [2], got [3]");
+  EXPECT_ERROR(
+      ops::binary(BinaryOp::add, Tensor::empty({2}), Tensor::empty({2}, DType::f64), {}, y),
+      "add: expected b of dtype f32, got f64");
+  EXPECT_ERROR(ops::binary(BinaryOp::add, Tensor::empty({2}), Tensor::empty({2, 2}), {}, y),
+               "add: expected y [2, 2], got [2]");
+  EXPECT_ERROR(ops::reduce_sum(y, {.outer = 1, .n = 3, .inner = 1}, {}, y),
+               "sum: expected x with 3 elements, got [2]");
   EXPECT_ERROR(ops::relu(Tensor::empty({3}), y), "relu: expected y [3], got [2]");
   EXPECT_ERROR(ops::axpby(Tensor(), {}, y), "axpby: x is undefined");
 }

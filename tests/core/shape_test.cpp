@@ -62,5 +62,10 @@ TEST(Shape, RefusesADimensionItDoesNotHave) {
   EXPECT_ERROR(static_cast<void>((Shape{4, 5})[2]), "shape: dimension 2 asked of [4, 5]");
 }
 
+TEST(Shape, ReplacesOneExtent) {
+  EXPECT_EQ((Shape{2, 3, 4}.with_extent(1, 0)), (Shape{2, 0, 4}));
+  EXPECT_ERROR((Shape{2, 3}.with_extent(2, 1)), "shape: dimension 2 asked of [2, 3]");
+}
+
 }  // namespace
 }  // namespace brigade

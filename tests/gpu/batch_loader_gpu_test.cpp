@@ -1,6 +1,6 @@
 #include "core/runtime/context.h"
 #include "core/runtime/pinned.h"
-#include "nn/data/loader.h"
+#include "nn/data/batch_loader.h"
 #include "nn/data/synthetic.h"
 #include "tests/gpu/gpu_test.h"
 

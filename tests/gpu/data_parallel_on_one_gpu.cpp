@@ -12,14 +12,15 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/ops.h"
+#include "core/random.h"
 #include "dist/algorithms/ordered_all_reduce.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "dist/hooks/half_hook.h"
 #include "dist/hooks/power_sgd.h"
 #include "dist/hooks/top_k.h"
 #include "dist/launch/launch.h"
 #include "nn/linear.h"
-#include "nn/mse_loss.h"
+#include "nn/loss.h"
 #include "nn/relu.h"
 #include "nn/sequential.h"
 #include "optim/sgd.h"
@@ -39,16 +40,15 @@ constexpr int kMicroBatches = 2;
 nn::Sequential make_mlp(Device device, std::uint64_t seed = 3) {
   nn::Sequential model;
   std::int64_t in = kIn;
-  std::uint32_t sequence = 0;
+  manual_seed(seed);
   for (const std::int64_t out : {std::int64_t{128}, std::int64_t{100}, kOut}) {
-    if (sequence > 0) {
-      model.append(std::make_unique<nn::ReLU>());
+    if (in != kIn) {
+      model.append(nn::ReLU());
     }
-    model.append(std::make_unique<nn::Linear>(nn::Linear::Options{
-        .in = in, .out = out, .seed = seed, .first_sequence = sequence, .device = device}));
+    model.append(nn::Linear(in, out));
     in = out;
-    sequence += 2;
   }
+  model.to(device);
   return model;
 }
 
@@ -68,7 +68,7 @@ Variable loss_of(nn::Sequential& model, Device device, int step, std::int64_t to
                  std::int64_t begin, std::int64_t count) {
   const Tensor x = global_batch(total, kIn, step, 0).rows(begin, count).to(device);
   const Tensor target = global_batch(total, kOut, step, 1).rows(begin, count).to(device);
-  return nn::MSELoss()(model.forward(Variable(x)), target);
+  return nn::mse_loss(model.forward(Variable(x)), target);
 }
 
 std::vector<double> weights_of(const nn::Sequential& model) {
@@ -114,13 +114,13 @@ struct Together {
 std::vector<double> train_together(dist::Communicator& comm, Device device, const Together& how) {
   // The others begin with other weights and must get rank 0's.
   nn::Sequential model = make_mlp(device, static_cast<std::uint64_t>(3 + comm.rank()));
-  dist::DataParallel parallel(model.parameters(), comm,
+  dist::GradAverager parallel(model.parameters(), comm,
                               {.mode = how.mode,
                                .bucket_bytes = std::size_t{40} << 10U,
                                .init_sync = dist::InitSync::broadcast,
                                .hook = how.hook});
   optim::SGD optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
-  std::optional<dist::DataParallel::InFlightScope> in_flight;
+  std::optional<dist::GradAverager::InFlightScope> in_flight;
   if (how.in_flight) {
     in_flight.emplace(parallel.update_in_flight(
         {.begin_step = [&] { optimizer.begin_step(); },
@@ -136,7 +136,7 @@ std::vector<double> train_together(dist::Communicator& comm, Device device, cons
       const std::int64_t begin = (round * comm.size() + comm.rank()) * count;
       const auto backward = [&] {
         autograd::backward(loss_of(model, device, step, total, begin, count),
-                           {.seed = 1.0 / rounds});
+                           {.grad_scale = 1.0 / rounds});
       };
       if (round + 1 < rounds) {
         const auto scope = parallel.no_sync();

@@ -32,13 +32,6 @@ TYPED_TEST(ElementwiseOnGpu, AxpbyWithBetaZeroIgnoresTheDestination) {
                     [](Tensors& t) { ops::axpby(t[0], {.alpha = 3.0, .beta = 0.0}, t[1]); });
 }
 
-TYPED_TEST(ElementwiseOnGpu, AddEqualsTheCpu) {
-  for (const std::int64_t n : kSizes) {
-    this->expect_same({this->numbers({n}, 1), this->numbers({n}, 2), this->garbage({n})},
-                      [](Tensors& t) { ops::add(t[0], t[1], t[2]); });
-  }
-}
-
 TYPED_TEST(ElementwiseOnGpu, UniformHasTheBitsOfTheCpu) {
   for (const std::int64_t n : kSizes) {
     for (const double low : {0.0, -0.125, -1.0 / 27.0}) {

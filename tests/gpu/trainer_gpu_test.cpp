@@ -17,7 +17,7 @@ class TrainerOnGpu : public GpuTest {
     const auto model = make_mlp({{5, 8, 3}, true}, 0, device);
     const auto loss = make_loss("mse");
     dist::SingleProcessCommunicator comm(device);
-    dist::DataParallel data_parallel(model->parameters(), comm, {});
+    dist::GradAverager data_parallel(model->parameters(), comm, {});
     optim::Adam optimizer(data_parallel.parameters(), {});
     data::DistributedSampler sampler(40, {12, 1, comm.size(), comm.rank()}, 3, true);
     Trainer trainer({.model = *model,

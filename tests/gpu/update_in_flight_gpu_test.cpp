@@ -7,11 +7,10 @@
 
 #include "autograd/engine.h"
 #include "autograd/functions/mse_loss.h"
-#include "autograd/replay.h"
 #include "dist/comm/single_process.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "dist/overlap/bucket_optimizer.h"
-#include "nn/mse_loss.h"
+#include "nn/loss.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/gpu/gpu_test.h"
@@ -21,7 +20,7 @@
 namespace brigade::dist {
 namespace {
 
-class UpdateInFlightOnGpu : public GpuTest {
+class BucketOptimizerOnGpu : public GpuTest {
  protected:
   /// The weights after some steps of one rank, with a bucket and so an update per parameter. A
   /// product of these layers takes many times as long as the update that must not overtake it.
@@ -32,9 +31,9 @@ class UpdateInFlightOnGpu : public GpuTest {
     constexpr std::int64_t kRows = 2048;
     const auto model = test::make_mlp({kWidth, kWidth, kWidth, kWidth}, 1, kGpu);
     SingleProcessCommunicator comm(kGpu);
-    DataParallel data_parallel(model->parameters(), comm, {.bucket_bytes = 1024});
+    GradAverager data_parallel(model->parameters(), comm, {.bucket_bytes = 1024});
     Optimizer optimizer(data_parallel.parameters(), options);
-    std::optional<DataParallel::InFlightScope> in_flight;
+    std::optional<GradAverager::InFlightScope> in_flight;
     if (deadline) {
       in_flight.emplace(data_parallel.update_in_flight(
           {.begin_step = [&] { optimizer.begin_step(); },
@@ -45,7 +44,7 @@ class UpdateInFlightOnGpu : public GpuTest {
     const Tensor target = test::data_rows(0, kRows, kWidth, 3, kGpu);
     for (int step = 0; step < 4; ++step) {
       optimizer.zero_grad();
-      autograd::backward(nn::MSELoss()(model->forward(autograd::Variable(x)), target));
+      autograd::backward(nn::mse_loss(model->forward(autograd::Variable(x)), target));
       if (!deadline) {
         optimizer.step();
       }
@@ -62,11 +61,11 @@ class UpdateInFlightOnGpu : public GpuTest {
   }
 };
 
-TEST_F(UpdateInFlightOnGpu, HasTheBitsOfStepsAfterBackwardWithSgd) {
+TEST_F(BucketOptimizerOnGpu, HasTheBitsOfStepsAfterBackwardWithSgd) {
   expect_the_bits_of_steps_after_backward<optim::SGD>({.lr = 10.0, .momentum = 0.9});
 }
 
-TEST_F(UpdateInFlightOnGpu, HasTheBitsOfStepsAfterBackwardWithAdam) {
+TEST_F(BucketOptimizerOnGpu, HasTheBitsOfStepsAfterBackwardWithAdam) {
   expect_the_bits_of_steps_after_backward<optim::Adam>({});
 }
 
@@ -89,85 +88,17 @@ constexpr const char* kRefused =
     "longer execute the same collectives; end the job";
 
 // On the CPU a collective fails on its stream's thread; here while it is enqueued.
-TEST_F(UpdateInFlightOnGpu, ABackwardThatFailsInsideACollectiveRefusesTheNextOne) {
+TEST_F(BucketOptimizerOnGpu, ABackwardThatFailsInsideACollectiveRefusesTheNextOne) {
   const auto model = test::make_mlp({4, 4}, 1, kGpu);
   SingleProcessCommunicator comm(kGpu);
-  const DataParallel data_parallel(model->parameters(), comm,
+  const GradAverager data_parallel(model->parameters(), comm,
                                    {.hook = std::make_shared<FailsHalfway>()});
   const auto backward = [&] {
     const autograd::Variable x(test::data_rows(0, 2, 4, 2, kGpu));
-    autograd::backward(nn::MSELoss()(model->forward(x), test::data_rows(0, 2, 4, 3, kGpu)));
+    autograd::backward(nn::mse_loss(model->forward(x), test::data_rows(0, 2, 4, 3, kGpu)));
   };
   EXPECT_ERROR(backward(), "the hook fails");
   EXPECT_ERROR(backward(), kRefused);
-}
-
-/// A rank that replays its forward and backward.
-struct ReplayingRank {
-  explicit ReplayingRank(const DataParallelOptions& options = {})
-      : data_parallel(model->parameters(), comm, options) {}
-
-  autograd::Variable loss() {
-    return autograd::mse_loss(model->forward(autograd::Variable(x)), target);
-  }
-  void step() {
-    for (const autograd::Variable& parameter : data_parallel.parameters()) {
-      parameter.zero_grad();
-    }
-    replay.step({.inputs = x.bytes(), .targets = target.bytes(), .samples = 2},
-                {[this] { return loss(); }});
-  }
-
-  std::unique_ptr<nn::Sequential> model = test::make_mlp({4, 4}, 1, kGpu);
-  Tensor x = test::data_rows(0, 2, 4, 2, kGpu);
-  Tensor target = test::data_rows(0, 2, 4, 3, kGpu);
-  SingleProcessCommunicator comm{kGpu};
-  DataParallel data_parallel;
-  autograd::Replay replay{model->parameters(), kGpu};
-};
-
-// The listeners hear nothing of a CUDA graph, so none may outlive what they have become.
-TEST_F(UpdateInFlightOnGpu, AReplayNoticesThatUpdatesBeginAndEnd) {
-  constexpr std::size_t kSteps = 5;
-  const auto trained = [](bool in_scope) {
-    ReplayingRank rank;
-    optim::SGD optimizer(rank.model->parameters(), {.lr = 0.1});
-    const auto steps = [&](bool afterwards) {
-      for (std::size_t step = 0; step < kSteps; ++step) {
-        rank.step();
-        if (afterwards) {
-          optimizer.step();
-        }
-      }
-    };
-    steps(true);
-    if (in_scope) {
-      const auto scope = rank.data_parallel.update_in_flight(
-          {.begin_step = [&] { optimizer.begin_step(); },
-           .update = [&](const Bucket& bucket) { return optimizer.update_of(bucket.data); }},
-          UpdateDeadline::end_of_backward);
-      steps(false);
-    } else {
-      steps(true);
-    }
-    steps(true);
-    EXPECT_GE(rank.replay.replays(), 3 * (kSteps - 2));
-    return autograd::values_of(rank.model->parameters());
-  };
-  EXPECT_EQ(trained(true), trained(false));
-}
-
-TEST_F(UpdateInFlightOnGpu, AReplayIsRefusedAsABackwardIs) {
-  const auto hook = std::make_shared<FailsHalfway>();
-  hook->fails = false;
-  ReplayingRank rank({.hook = hook});
-  for (int step = 0; step < 3; ++step) {
-    rank.step();
-  }
-  EXPECT_EQ(rank.replay.replays(), 1U);
-  hook->fails = true;
-  EXPECT_ERROR(autograd::backward(rank.loss()), "the hook fails");
-  EXPECT_ERROR(rank.step(), kRefused);
 }
 
 }  // namespace

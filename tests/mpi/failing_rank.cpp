@@ -25,7 +25,7 @@ int run(dist::MpiSession& session, const std::string& how, const std::string& ki
   }
   if (how == "throw_in_backward") {
     const auto model = test::make_mlp({4, 4, 4});
-    const dist::DataParallel parallel(model->parameters(), comm,
+    const dist::GradAverager parallel(model->parameters(), comm,
                                       {.mode = dist::SyncMode::per_param});
     const autograd::HookHandle hook = parallel.parameters()[2].add_hook([&](const Tensor&) {
       BRIGADE_CHECK(!fails, "broken on purpose");

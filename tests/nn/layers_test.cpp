@@ -1,14 +1,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <thread>
 
 #include "autograd/engine.h"
 #include "autograd/functions/linear.h"
 #include "autograd/functions/relu.h"
 #include "core/random.h"
 #include "nn/linear.h"
-#include "nn/mse_loss.h"
+#include "nn/loss.h"
 #include "nn/relu.h"
 #include "nn/sequential.h"
 #include "tests/support/expect_error.h"
@@ -27,13 +29,8 @@ std::vector<float> values(const Variable& parameter) {
 }
 
 Sequential small_mlp(bool bias) {
-  Sequential model;
-  model.append(
-      std::make_unique<Linear>(Linear::Options{.in = 4, .out = 3, .bias = bias, .seed = 1}));
-  model.append(std::make_unique<ReLU>());
-  model.append(std::make_unique<Linear>(
-      Linear::Options{.in = 3, .out = 2, .bias = bias, .seed = 1, .first_sequence = 2}));
-  return model;
+  manual_seed(1);
+  return Sequential(Linear(4, 3, {.bias = bias}), ReLU(), Linear(3, 2, {.bias = bias}));
 }
 
 std::vector<std::string> names(const Module& module) {
@@ -45,7 +42,8 @@ std::vector<std::string> names(const Module& module) {
 }
 
 TEST(LinearLayer, StartsUniformWithinOneOverTheRootOfItsInputs) {
-  const Linear layer({.in = 400, .out = 50, .seed = 3});
+  manual_seed(3);
+  const Linear layer(400, 50);
   for (const Variable& parameter : layer.parameters()) {
     EXPECT_THAT(values(parameter), Each(AllOf(Ge(-0.05F), Le(0.05F))));
   }
@@ -56,48 +54,90 @@ TEST(LinearLayer, StartsUniformWithinOneOverTheRootOfItsInputs) {
   EXPECT_NEAR(std::sqrt(squares / 20'000.0), 0.05 / std::sqrt(3.0), 1e-3);
 }
 
-TEST(LinearLayer, DrawsWeightAndBiasFromTheirOwnSequences) {
-  const Linear layer({.in = 4, .out = 3, .seed = 11, .first_sequence = 6});
+TEST(LinearLayer, DrawsItsParametersFromTheStreamsThatFollowTheSeed) {
   const auto expected = [](std::uint32_t sequence, std::uint64_t i) {
     return unit_float(random_bits(11, sequences::kParameters + sequence, i)) - 0.5F;
   };
-  const auto weight = values(layer.parameters()[0]);
-  const auto bias = values(layer.parameters()[1]);
-  for (std::size_t i = 0; i < weight.size(); ++i) {
-    EXPECT_FLOAT_EQ(weight[i], expected(6, i));
+  manual_seed(11);
+  const std::vector<Linear> layers{Linear(4, 3), Linear(4, 3)};
+  std::uint32_t sequence = 0;
+  for (const Linear& layer : layers) {
+    for (const Variable& parameter : layer.parameters()) {
+      const std::vector<float> got = values(parameter);
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        EXPECT_FLOAT_EQ(got[i], expected(sequence, i)) << parameter.name() << " of " << sequence;
+      }
+      ++sequence;
+    }
   }
-  for (std::size_t i = 0; i < bias.size(); ++i) {
-    EXPECT_FLOAT_EQ(bias[i], expected(7, i));
-  }
+  EXPECT_EQ(sequence, 4U);
+}
+
+TEST(LinearLayer, DiffersFromAnotherOfItsShape) {
+  manual_seed(1);
+  const Linear first(64, 64);
+  const Linear second(64, 64);
+  EXPECT_NE(values(first.parameters()[0]), values(second.parameters()[0]));
+  EXPECT_NE(values(first.parameters()[1]), values(second.parameters()[1]));
 }
 
 TEST(LinearLayer, IsTheSameForTheSameSeedAndDifferentForAnother) {
   const auto weights = [](std::uint64_t seed) {
-    return values(Linear({.in = 8, .out = 8, .seed = seed}).parameters()[0]);
+    manual_seed(seed);
+    return values(Linear(8, 8).parameters()[0]);
   };
   EXPECT_EQ(weights(5), weights(5));
   EXPECT_NE(weights(5), weights(6));
 }
 
+TEST(LinearLayer, IsTheSameOnThreadsThatConstructAtTheSameTime) {
+  std::array<std::vector<float>, 2> weights;
+  std::vector<std::thread> ranks;
+  for (std::vector<float>& mine : weights) {
+    ranks.emplace_back([&mine] {
+      manual_seed(4);
+      for (int layer = 0; layer < 50; ++layer) {
+        const auto parameters = Linear(5, 5).parameters();
+        const std::vector<float> weight = values(parameters[0]);
+        mine.insert(mine.end(), weight.begin(), weight.end());
+      }
+    });
+  }
+  for (std::thread& rank : ranks) {
+    rank.join();
+  }
+  EXPECT_EQ(weights[0], weights[1]);
+}
+
+TEST(LinearLayer, WithoutBiasLeavesTheNextLayerItsWeights) {
+  manual_seed(2);
+  const Linear with(3, 3);
+  const Linear after_with(3, 3);
+  manual_seed(2);
+  const Linear without(3, 3, {.bias = false});
+  const Linear after_without(3, 3);
+  EXPECT_EQ(values(after_with.parameters()[0]), values(after_without.parameters()[0]));
+}
+
 TEST(LinearLayer, StoresItsWeightAsOutTimesIn) {
-  const Linear layer({.in = 4, .out = 3});
+  const Linear layer(4, 3);
   EXPECT_EQ(layer.parameters()[0].shape(), (Shape{3, 4}));
   EXPECT_EQ(layer.parameters()[1].shape(), (Shape{3}));
   EXPECT_TRUE(layer.parameters()[0].requires_grad());
 }
 
 TEST(LinearLayer, HasNoBiasWhenToldSo) {
-  const Linear layer({.in = 4, .out = 3, .bias = false});
+  const Linear layer(4, 3, {.bias = false});
   EXPECT_THAT(names(layer), ElementsAre("weight"));
   EXPECT_EQ(layer.description(), "Linear(4, 3, no bias)");
 }
 
 TEST(LinearLayer, RefusesToHaveNoFeatures) {
-  EXPECT_ERROR(Linear({.in = 0, .out = 3}), "Linear: expected positive features, got 0 in, 3 out");
+  EXPECT_ERROR(Linear(0, 3), "Linear: expected positive features, got 0 in, 3 out");
 }
 
 TEST(LinearLayer, ComputesWhatItsParametersSay) {
-  Linear layer({.in = 2, .out = 2});
+  Linear layer(2, 2);
   layer.parameters()[0].data().copy_from(Tensor::from(std::vector<float>{1, 2, 3, 4}, {2, 2}));
   layer.parameters()[1].data().copy_from(Tensor::from(std::vector<float>{10, 20}, {2}));
   const Variable y = layer.forward(Variable(Tensor::from(std::vector<float>{1, -1}, {1, 2})));
@@ -110,9 +150,7 @@ TEST(SequentialModule, NamesItsParametersAsPyTorchDoes) {
 }
 
 TEST(SequentialModule, PutsTheNamesOfInnerModulesBehindItsOwn) {
-  Sequential outer;
-  outer.append(std::make_unique<ReLU>());
-  outer.append(std::make_unique<Sequential>(small_mlp(false)));
+  const Sequential outer(ReLU(), small_mlp(false));
   EXPECT_THAT(names(outer), ElementsAre("1.0.weight", "1.2.weight"));
 }
 
@@ -137,7 +175,7 @@ TEST(SequentialModule, GivesTheBitsOfItsLayersOneByOne) {
       for (const Variable& parameter : model.parameters()) {
         parameter.zero_grad();
       }
-      autograd::backward(MSELoss()(y, Tensor::zeros({2, 2})));
+      autograd::backward(nn::mse_loss(y, Tensor::zeros({2, 2})));
       for (const Variable& parameter : model.parameters()) {
         result.push_back(parameter.grad().to_vector<float>());
       }
@@ -156,7 +194,7 @@ TEST(SequentialModule, GivesTheBitsOfItsLayersOneByOne) {
 TEST(SequentialModule, HandsOutParametersThatShareTheirGradient) {
   Sequential model = small_mlp(true);
   const Variable x(Tensor::zeros({1, 4}));
-  autograd::backward(MSELoss()(model.forward(x), Tensor::zeros({1, 2})));
+  autograd::backward(nn::mse_loss(model.forward(x), Tensor::zeros({1, 2})));
   for (const Variable& parameter : model.parameters()) {
     EXPECT_TRUE(parameter.grad().defined()) << parameter.name();
   }

@@ -1,9 +1,9 @@
+#include "nn/loss.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "autograd/engine.h"
-#include "nn/cross_entropy_loss.h"
-#include "nn/mse_loss.h"
 #include "tests/support/expect_error.h"
 
 namespace brigade::nn {
@@ -24,7 +24,7 @@ Tensor labels(const std::vector<std::int64_t>& values) {
 
 TEST(MseLoss, TakesLabelsForTheirOneHotRows) {
   const Variable x = prediction();
-  const Variable loss = MSELoss()(x, labels({1, 2}));
+  const Variable loss = nn::mse_loss(x, labels({1, 2}));
   EXPECT_FLOAT_EQ(static_cast<float>(loss.data().item()), 7.25F / 6);
   autograd::backward(loss);
   EXPECT_THAT(x.grad().to_vector<float>(),
@@ -35,22 +35,35 @@ TEST(MseLoss, TakesLabelsForTheirOneHotRows) {
 
 TEST(MseLoss, OfLabelsEqualsThatOfTheOneHotTensor) {
   const Tensor one_hot = Tensor::from(std::vector<float>{0, 1, 0, 0, 0, 1}, {2, 3});
-  EXPECT_EQ(MSELoss()(prediction(), labels({1, 2})).data().item(),
-            MSELoss()(prediction(), one_hot).data().item());
+  EXPECT_EQ(nn::mse_loss(prediction(), labels({1, 2})).data().item(),
+            nn::mse_loss(prediction(), one_hot).data().item());
 }
 
 TEST(MseLoss, RefusesATargetOfAnotherShape) {
-  EXPECT_ERROR(MSELoss()(prediction(), Tensor::zeros({3, 2})),
+  EXPECT_ERROR(nn::mse_loss(prediction(), Tensor::zeros({3, 2})),
                "mse_loss: expected target [2, 3], got [3, 2]");
 }
 
 TEST(MseLoss, RefusesALabelThatIsNoOutput) {
-  EXPECT_ERROR(MSELoss()(prediction(), labels({1, 3})), "labels: expected 0 to 2, got 3 in row 1");
+  EXPECT_ERROR(nn::mse_loss(prediction(), labels({1, 3})),
+               "labels: expected 0 to 2, got 3 in row 1");
+}
+
+TEST(MseLoss, TakesATargetInAVariable) {
+  const Tensor target = Tensor::from(std::vector<float>{0, 1, 0, 0, 0, 1}, {2, 3});
+  EXPECT_EQ(nn::mse_loss(prediction(), Variable(target)).item(),
+            nn::mse_loss(prediction(), target).item());
+}
+
+TEST(MseLoss, RefusesATargetThatRequiresAGradient) {
+  EXPECT_ERROR(nn::mse_loss(prediction(), prediction()),
+               "mse_loss: expected a constant target, got one that requires a gradient; write the "
+               "loss as arithmetic on Variables instead");
 }
 
 TEST(CrossEntropyLoss, AveragesOverTheSamples) {
   const Variable x = prediction();
-  const Variable loss = CrossEntropyLoss()(x, labels({1, 0}));
+  const Variable loss = nn::cross_entropy(x, labels({1, 0}));
   EXPECT_NEAR(loss.data().item(), 1.205578658, 1e-6);
   autograd::backward(loss);
   EXPECT_THAT(x.grad().to_vector<float>(),
@@ -60,7 +73,7 @@ TEST(CrossEntropyLoss, AveragesOverTheSamples) {
 }
 
 TEST(CrossEntropyLoss, RefusesFloatingPointTargets) {
-  EXPECT_ERROR(CrossEntropyLoss()(prediction(), Tensor::zeros({2, 3})),
+  EXPECT_ERROR(nn::cross_entropy(prediction(), Tensor::zeros({2, 3})),
                "cross_entropy: expected labels of dtype i64");
 }
 

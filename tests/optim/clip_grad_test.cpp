@@ -28,8 +28,7 @@ struct Two {
     return Variable(Tensor::zeros({static_cast<std::int64_t>(values.size())}), true);
   }
   static void fill(const Variable& variable, const Row& values) {
-    variable.grad_state()->grad.copy_from(Tensor::from(values, variable.shape()));
-    variable.grad_state()->filled = true;
+    variable.set_grad(Tensor::from(values, variable.shape()));
   }
 
   Variable a;
@@ -62,8 +61,7 @@ TEST(ClipGradNorm, LeavesShortGradientsBitForBit) {
 
 TEST(ClipGradNorm, IgnoresAParameterThatTheStepLeavesAlone) {
   Two two({3}, {4});
-  two.b.grad_state()->filled = false;  // its memory still holds the 4
-  two.b.grad_state()->unused = true;
+  two.b.grad_state()->mark_unused();
   EXPECT_DOUBLE_EQ(clip_grad_norm(two.optimizer, 10.0).value(), 3.0);
 }
 
@@ -90,7 +88,7 @@ TEST(ClipGradNorm, AddsUpInTheOrderOfTheListWhereverTheParametersLie) {
   std::vector<const std::byte*> places;
   std::vector<const std::byte*> expected;
   for (const Variable& parameter : parameters) {
-    parameter.grad_state()->filled = true;
+    parameter.grad_state()->fill_with_zeros();
     expected.push_back(parameter.data().bytes());
   }
   for (const ParamRange& part : optimizer.parts()) {

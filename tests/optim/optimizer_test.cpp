@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "autograd/engine.h"
-#include "autograd/functions/scale.h"
+#include "autograd/functions/binary.h"
 #include "core/error.h"
 #include "core/ops.h"
 #include "core/runtime/context.h"
@@ -24,8 +24,7 @@ Variable parameter(const Row& values, std::string name = "w") {
 }
 
 void set_gradient(const Variable& variable, const Row& values) {
-  variable.grad_state()->grad.copy_from(Tensor::from(values, variable.shape()));
-  variable.grad_state()->filled = true;
+  variable.set_grad(Tensor::from(values, variable.shape()));
 }
 
 /// Three steps from (1, -2, 3) with the gradients (0.5, -1, 2), (-0.25, 0.75, 1), (1, 1, -3) must
@@ -47,6 +46,31 @@ void expect_path(typename OptimizerT::Options options, const std::vector<Row>& r
 TEST(Sgd, WithoutMomentumFollowsPyTorch) {
   expect_path<SGD>({.lr = 0.1},
                    {{0.95F, -1.9F, 2.8F}, {0.975F, -1.975F, 2.7F}, {0.875F, -2.075F, 3.0F}});
+}
+
+/// What an optimizer takes instead of a list.
+struct Model {
+  Variable w = parameter({1, -2, 3});
+  std::vector<Variable> parameters() const { return {w}; }
+};
+
+template <class OptimizerT>
+std::vector<float> after_one_step_of(const Model& model, OptimizerT optimizer) {
+  set_gradient(model.w, {1, 1, 1});
+  optimizer->step();
+  return model.w.data().to_vector<float>();
+}
+
+TEST(Sgd, TakesAModelAndHasPyTorchsDefaults) {
+  const Model model;
+  EXPECT_THAT(after_one_step_of(model, std::make_unique<SGD>(model)),
+              testing::ElementsAre(0.99F, -2.01F, 2.99F));
+}
+
+TEST(Adam, TakesAModelAndHasPyTorchsDefaults) {
+  const Model model;
+  EXPECT_THAT(after_one_step_of(model, std::make_unique<Adam>(model)),
+              testing::Pointwise(testing::FloatNear(1e-6F), Row{0.999F, -2.001F, 2.999F}));
 }
 
 /// Subtracts the gradient, unless told to fail.
@@ -128,7 +152,7 @@ TEST(Optimizer, NamesTheParameterThatHasNoGradient) {
   const Variable used = parameter({1}, "0.weight");
   const Variable unused = parameter({1}, "2.weight");
   SGD optimizer({used, unused}, {.lr = 0.1});
-  autograd::backward(autograd::scale(used, 2));
+  autograd::backward(autograd::mul(used, 2));
   EXPECT_ERROR(
       optimizer.step(),
       "optimizer: parameter '2.weight' has no gradient: call backward first, on a loss that "
@@ -140,8 +164,8 @@ TEST(Optimizer, NamesTheParameterThatHasNoGradient) {
 TEST(Optimizer, RefusesAGradientThatWasNeverSynchronised) {
   const Variable w = parameter({1}, "0.weight");
   SGD optimizer({w}, {.lr = 0.1});
-  autograd::backward(autograd::scale(w, 2));
-  w.grad_state()->synchronized = false;
+  autograd::backward(autograd::mul(w, 2));
+  w.grad_state()->set_synchronized(false);
   EXPECT_ERROR(optimizer.step(),
                "optimizer: the gradient of '0.weight' was never synchronised over the ranks: every "
                "backward since zero_grad ran inside no_sync()");
@@ -150,11 +174,11 @@ TEST(Optimizer, RefusesAGradientThatWasNeverSynchronised) {
 TEST(Optimizer, NeedsAFreshGradientAfterZeroGrad) {
   const Variable w = parameter({1});
   SGD optimizer({w}, {.lr = 0.5});
-  autograd::backward(autograd::scale(w, 2));
+  autograd::backward(autograd::mul(w, 2));
   optimizer.step();
   optimizer.zero_grad();
   EXPECT_THROW(optimizer.step(), Error);
-  autograd::backward(autograd::scale(w, 1));
+  autograd::backward(autograd::mul(w, 1));
   optimizer.step();
   EXPECT_EQ(w.data().to_vector<float>()[0], -0.5F);
   EXPECT_EQ(optimizer.steps_done(), 2);

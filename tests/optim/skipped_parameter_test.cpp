@@ -28,16 +28,12 @@ class SkippedParameter : public testing::Test {
 
   void give_gradients() const {
     for (const Variable& parameter : parameters) {
-      parameter.grad_state()->grad.copy_from(Tensor::from(Row{1, 1}, {2}));
-      parameter.grad_state()->filled = true;
+      parameter.set_grad(Tensor::from(Row{1, 1}, {2}));
     }
   }
 
   /// As DataParallel leaves a parameter that no rank has used.
-  void leave_unused(std::size_t i) const {
-    parameters[i].grad_state()->filled = false;
-    parameters[i].grad_state()->unused = true;
-  }
+  void leave_unused(std::size_t i) const { parameters[i].grad_state()->mark_unused(); }
 
   Row weights() const { return data.to_vector<float>(); }
 
@@ -78,23 +74,6 @@ TEST_F(SkippedParameter, DoesNotCountTheStepInAdam) {
                                             Row{0.5F, 0.5F, 0.75F, 0.75F, 0.5F, 0.5F}));
 }
 
-// Which a recorded step would not know.
-TEST_F(SkippedParameter, EndsTheRepetitionOfStepsUntilItIsFrozen) {
-  Adam optimizer(parameters, {});
-  EXPECT_FALSE(optimizer.repeats()) << "nothing has been stepped yet";
-  optimizer.step();
-  EXPECT_TRUE(optimizer.repeats());
-  optimizer.count_step();
-  EXPECT_TRUE(optimizer.repeats());
-  leave_unused(1);
-  optimizer.step();
-  give_gradients();
-  EXPECT_FALSE(optimizer.repeats()) << "p1 is one update behind";
-  parameters[1].set_requires_grad(false);
-  EXPECT_TRUE(optimizer.repeats());
-  EXPECT_EQ(optimizer.steps_done(), 3);
-}
-
 TEST_F(SkippedParameter, IsAlsoAFrozenOne) {
   SGD optimizer(parameters, {.lr = 0.5});
   parameters[0].set_requires_grad(false);
@@ -130,8 +109,7 @@ TEST_F(SkippedParameter, LeavesOneKernelPerSpanWhenThereIsNone) {
 TEST(Optimizer, UpdatesAWeightThatIsListedTwiceOnce) {
   const Variable w(Tensor::from(Row{1}, {1}), true, "w");
   SGD optimizer({w, w}, {.lr = 0.5});
-  w.grad_state()->grad.copy_from(Tensor::from(Row{1}, {1}));
-  w.grad_state()->filled = true;
+  w.set_grad(Tensor::from(Row{1}, {1}));
   optimizer.step();
   EXPECT_THAT(w.data().to_vector<float>(), ElementsAre(0.5F));
 }
@@ -139,9 +117,8 @@ TEST(Optimizer, UpdatesAWeightThatIsListedTwiceOnce) {
 TEST(Optimizer, UsesLocalGradientsOnlyWhenTold) {
   const Variable w(Tensor::from(Row{1}, {1}), true, "w");
   SGD optimizer({w}, {.lr = 0.5});
-  w.grad_state()->grad.copy_from(Tensor::from(Row{1}, {1}));
-  w.grad_state()->filled = true;
-  w.grad_state()->synchronized = false;
+  w.set_grad(Tensor::from(Row{1}, {1}));
+  w.grad_state()->set_synchronized(false);
   EXPECT_THROW(optimizer.step(), Error);
   optimizer.step(LocalGradients::allow);
   EXPECT_THAT(w.data().to_vector<float>(), ElementsAre(0.5F));
@@ -152,8 +129,7 @@ TEST(Optimizer, StateNeverSharesMemoryWithGradients) {
   const Variable w(Tensor::from(Row{0}, {1}), true, "w");
   SGD optimizer({w}, {.lr = 1.0, .momentum = 0.5});
   for (const float gradient : {4.0F, 0.0F, 0.0F}) {
-    w.grad_state()->grad.copy_from(Tensor::from(Row{gradient}, {1}));
-    w.grad_state()->filled = true;
+    w.set_grad(Tensor::from(Row{gradient}, {1}));
     optimizer.step();
     EXPECT_THAT(w.grad().to_vector<float>(), ElementsAre(gradient)) << "step() only reads it";
   }

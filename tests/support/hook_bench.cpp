@@ -22,7 +22,7 @@ HookBench::HookBench(dist::Communicator& comm, std::unique_ptr<dist::CommHook> h
 std::vector<float> HookBench::reduce(const std::vector<float>& gradients) {
   std::size_t used = 0;
   for (const autograd::Variable& parameter : parameters_) {
-    const Tensor& place = parameter.grad_state()->grad;
+    const Tensor& place = parameter.grad_state()->grad();
     BRIGADE_CHECK(used * sizeof(float) + place.nbytes() <= gradients.size() * sizeof(float),
                   "hook bench: ", gradients.size(), " gradients are too few");
     std::memcpy(place.bytes(), gradients.data() + used, place.nbytes());
@@ -31,7 +31,7 @@ std::vector<float> HookBench::reduce(const std::vector<float>& gradients) {
   comm_.wait(hook_->all_reduce(0, buckets_.front().pieces.front(), comm_), kCpu);
   std::vector<float> result;
   for (const autograd::Variable& parameter : parameters_) {
-    const std::vector<float> values = parameter.grad_state()->grad.to_vector<float>();
+    const std::vector<float> values = parameter.grad_state()->grad().to_vector<float>();
     result.insert(result.end(), values.begin(), values.end());
   }
   return result;

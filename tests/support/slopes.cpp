@@ -3,8 +3,7 @@
 #include <limits>
 
 #include "autograd/engine.h"
-#include "autograd/functions/add.h"
-#include "autograd/functions/scale.h"
+#include "autograd/functions/binary.h"
 
 namespace brigade::test {
 
@@ -20,7 +19,7 @@ std::vector<autograd::Variable> numbers(std::size_t count) {
 void backward_of(const std::vector<Use>& uses) {
   autograd::Variable loss;
   for (const Use& use : uses) {
-    const autograd::Variable term = autograd::scale(use.parameter, use.slope);
+    const autograd::Variable term = autograd::mul(use.parameter, use.slope);
     loss = loss.defined() ? autograd::add(loss, term) : term;
   }
   autograd::backward(loss);

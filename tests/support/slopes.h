@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "autograd/variable.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 
 namespace brigade::test {
 

@@ -3,6 +3,7 @@
 #include "autograd/engine.h"
 #include "autograd/functions/mse_loss.h"
 #include "core/ops.h"
+#include "core/random.h"
 #include "nn/linear.h"
 #include "nn/relu.h"
 
@@ -11,20 +12,15 @@ namespace brigade::test {
 std::unique_ptr<nn::Sequential> make_mlp(const std::vector<std::int64_t>& widths,
                                          std::uint64_t seed, Device device,
                                          autograd::Precision precision) {
+  manual_seed(seed);
   auto model = std::make_unique<nn::Sequential>();
   for (std::size_t layer = 0; layer + 1 < widths.size(); ++layer) {
     if (layer > 0) {
-      model->append(std::make_unique<nn::ReLU>());
+      model->append(nn::ReLU());
     }
-    model->append(std::make_unique<nn::Linear>(
-        nn::Linear::Options{.in = widths[layer],
-                            .out = widths[layer + 1],
-                            .bias = true,
-                            .seed = seed,
-                            .first_sequence = static_cast<std::uint32_t>(2 * layer),
-                            .device = device,
-                            .precision = precision}));
+    model->append(nn::Linear(widths[layer], widths[layer + 1], {.precision = precision}));
   }
+  model->to(device);
   return model;
 }
 

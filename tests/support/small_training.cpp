@@ -20,7 +20,7 @@ constexpr std::int64_t kGlobalBatch = 48;
 std::vector<float> train(dist::Communicator& comm, const TrainingRun& run) {
   const auto model = make_mlp({kIn, 16, 8, kOut}, 1, run.device);
   const std::vector<autograd::Variable> parameters = model->parameters();
-  dist::DataParallel parallel(
+  dist::GradAverager parallel(
       parameters, comm, {.mode = run.mode, .bucket_bytes = run.bucket_bytes, .hook = run.hook});
   optim::SGD optimizer(parameters, {.lr = 0.1, .momentum = 0.9});
   const std::int64_t rows = kGlobalBatch / comm.size() / run.accum;
@@ -38,7 +38,7 @@ std::vector<float> train(dist::Communicator& comm, const TrainingRun& run) {
         scope.end();
       }
       autograd::backward(autograd::mse_loss(model->forward(autograd::Variable(x)), target),
-                         {.seed = 1.0 / run.accum});
+                         {.grad_scale = 1.0 / run.accum});
     }
     optimizer.step();
   }

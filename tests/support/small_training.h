@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 
 namespace brigade::test {
 

@@ -1,8 +1,8 @@
 // Lab 1: no synchronisation.
 //
-// Every rank has a copy of the network and its own share of the samples, and trains without a word
-// to the others. All copies begin equal. After the first step they are N different networks, none
-// of which has learned from all the data.
+// Every rank has a copy of the network and its own share of the samples, and trains without
+// communication. All copies start equal. After the first step they are N different networks, and
+// none of them has learned from all samples.
 #include "apps/labs/common.h"
 #include "autograd/engine.h"
 #include "optim/sgd.h"
@@ -18,15 +18,15 @@ void train(dist::Communicator& comm, Recorder& trace) {
       difference_between_ranks(parameters, comm));
 
   for (int step = 0; step < kSteps; ++step) {
-    // Rank r takes piece r of the global batch: the samples are divided, the network is not.
+    // Rank r takes piece r of the global batch: data parallelism divides the samples, not the net.
     const Batch batch = make_batch(step, comm.rank());
-    trace.start();  // for the time line (--trace), like the other lines with `trace`
+    trace.start();  // for the time line of --trace, like all lines with `trace`
     optimizer.zero_grad();
     const Variable loss = loss_of(*model, batch);
     trace.forward_done();
     autograd::backward(loss);
     trace.backward_done();
-    // This rank's gradient alone. It points where its own samples want to go.
+    // Each rank applies the gradient of its own samples.
     optimizer.step();
     trace.finish();
     say(comm, "step {}: loss {:.4f}, largest weight difference between ranks {:.6f}", step,
@@ -49,5 +49,5 @@ void train(dist::Communicator& comm, Recorder& trace) {
 }  // namespace brigade::labs
 
 int main(int argc, char** argv) {
-  return brigade::labs::run_lab("lab 1", argc, argv, brigade::labs::train);
+  return brigade::labs::run_lab("lab 1", brigade::labs::kQuiz, argc, argv, brigade::labs::train);
 }

@@ -1,8 +1,8 @@
 // Lab 2: naive data parallelism.
 //
-// Equal weights stay equal when every rank applies the same update. So between backward and the
-// optimizer the ranks average their gradients: one all-reduce per parameter, one after the other,
-// each waited for before the next begins.
+// Equal weights stay equal if every rank applies the same update. So the ranks average their
+// gradients between backward and the optimizer: one blocking all-reduce per parameter, one after
+// the other.
 #include "apps/labs/common.h"
 #include "autograd/engine.h"
 #include "optim/sgd.h"
@@ -21,12 +21,12 @@ void train(dist::Communicator& comm, Recorder& trace) {
     optimizer.zero_grad();
     const Variable loss = loss_of(*model, batch);
     trace.forward_done();
-    // An all-reduce computes sums. The objective is the *mean* over the ranks, so every rank starts
-    // its backward from 1/N instead of 1, and the sum of these gradients is their average. It costs
-    // nothing; dividing afterwards would read and write every gradient once more.
-    autograd::backward(loss, {.seed = 1.0 / comm.size()});
+    // An all-reduce adds, but the objective is the *mean* over the ranks. So every rank starts its
+    // backward from 1/N instead of 1. This is free; dividing the sums afterwards would read and
+    // write every gradient once more.
+    autograd::backward(loss, {.grad_scale = 1.0 / comm.size()});
 
-    // From here to the end of the inner loop nobody computes.
+    // No rank computes during this loop.
     for (const Variable& parameter : parameters) {
       comm.blocking_all_reduce(parameter.grad(), parameter.name());
     }
@@ -46,5 +46,5 @@ void train(dist::Communicator& comm, Recorder& trace) {
 }  // namespace brigade::labs
 
 int main(int argc, char** argv) {
-  return brigade::labs::run_lab("lab 2", argc, argv, brigade::labs::train);
+  return brigade::labs::run_lab("lab 2", brigade::labs::kQuiz, argc, argv, brigade::labs::train);
 }

@@ -1,8 +1,8 @@
 // Lab 3: a hook per parameter.
 //
-// Backward knows the last layer's gradients long before the first layer's. Nobody has to wait for
-// its end: the engine calls on_grad_ready() the moment a gradient is final, and an asynchronous
-// all-reduce can carry it away while backward computes the next one.
+// Backward computes the last layer's gradients first. The engine calls on_grad_ready() as soon as a
+// gradient is final. An asynchronous all-reduce can then send it while backward computes the next
+// one.
 #include "apps/labs/common.h"
 #include "autograd/engine.h"
 #include "autograd/hooks.h"
@@ -20,11 +20,11 @@ class PerParameterSync final : public autograd::GradListener {
     }
   }
 
-  /// Called inside backward, between two kernels.
+  /// Called during backward, between two kernels, on the thread of backward.
   void on_grad_ready(std::size_t index) override {
     const Variable& parameter = parameters_[index];
-    // Returns at once: the sum is made by the communicator's own thread. Until wait() the gradient
-    // belongs to it, and nobody here may read or write it.
+    // Returns at once: the communicator's own thread computes the sum. Until wait() the
+    // communicator owns the gradient, so this thread must neither read nor write it.
     works_.push_back(comm_.all_reduce(parameter.grad(), parameter.name()));
     narrate_("  {} is ready: all-reduce {} starts", parameter.name(), works_.size());
   }
@@ -34,7 +34,7 @@ class PerParameterSync final : public autograd::GradListener {
       finished_early_ += work.done().done() ? 1 : 0;
     }
     narrate_("  backward has ended");
-    // Only now. A wait inside on_grad_ready would be lab 2 again, in another order.
+    // A wait inside on_grad_ready would block backward, as in lab 2.
     for (const dist::Work& work : works_) {
       comm_.wait(work, kCpu);
     }
@@ -42,7 +42,7 @@ class PerParameterSync final : public autograd::GradListener {
     narrate_.fall_silent();
   }
 
-  /// How many all-reduces so far had nothing left to wait for when their backward ended.
+  /// The number of all-reduces so far that had finished when their backward ended.
   int finished_early() const { return finished_early_; }
 
  private:
@@ -66,7 +66,7 @@ void train(dist::Communicator& comm, Recorder& trace) {
     optimizer.zero_grad();
     const Variable loss = loss_of(*model, batch);
     trace.forward_done();
-    autograd::backward(loss, {.seed = 1.0 / comm.size()});  // and all-reduces, through the hooks
+    autograd::backward(loss, {.grad_scale = 1.0 / comm.size()});  // all-reduces through the hooks
     trace.backward_done();
     optimizer.step();
     trace.finish();
@@ -85,5 +85,5 @@ void train(dist::Communicator& comm, Recorder& trace) {
 }  // namespace brigade::labs
 
 int main(int argc, char** argv) {
-  return brigade::labs::run_lab("lab 3", argc, argv, brigade::labs::train);
+  return brigade::labs::run_lab("lab 3", brigade::labs::kQuiz, argc, argv, brigade::labs::train);
 }

@@ -1,9 +1,9 @@
 // Lab 4: buckets by halves.
 //
-// A message costs a start-up time, however small it is, and a bias of 4 numbers pays it like a
-// weight of 16384. So gradients are put side by side in memory: one flat tensor holds those of the
-// first half of the parameters, another those of the second half, and two all-reduces carry all
-// six. They start after backward, as in lab 2, to see what buckets alone buy.
+// Every message has a start-up cost, the same for a bias of 4 numbers as for a weight of 16384. So
+// one flat tensor, a bucket, holds the gradients of the first half of the parameters, another those
+// of the second half. Two all-reduces replace six. They start after backward, as in lab 2, to show
+// what buckets alone gain.
 #include <span>
 
 #include "apps/labs/common.h"
@@ -13,8 +13,8 @@
 namespace brigade::labs {
 namespace {
 
-/// One flat tensor, of which the gradients of `members` are slices from now on. Backward writes
-/// them there directly: nothing is ever copied into a bucket or out of it.
+/// A flat tensor whose slices become the gradients of `members`. Backward then writes there
+/// directly: no gradient is copied into a bucket or out of it.
 Tensor make_bucket(std::span<const Variable> members, const dist::Communicator& comm) {
   std::int64_t numel = 0;
   for (const Variable& member : members) {
@@ -37,10 +37,9 @@ void train(dist::Communicator& comm, Recorder& trace) {
   const std::vector<Variable> parameters = model->parameters();
   const std::span<const Variable> all(parameters);
   const std::size_t half = all.size() / 2;
-  // The second half comes first, because its gradients do.
+  // The second half first, because backward computes its gradients first.
   const std::vector<Tensor> buckets{make_bucket(all.subspan(half), comm),
                                     make_bucket(all.first(half), comm)};
-  // Before the buckets would do as well: its next step() follows gradients that have moved.
   optim::SGD optimizer(parameters, {.lr = kLearningRate});
 
   for (int step = 0; step < kSteps; ++step) {
@@ -49,7 +48,7 @@ void train(dist::Communicator& comm, Recorder& trace) {
     optimizer.zero_grad();
     const Variable loss = loss_of(*model, batch);
     trace.forward_done();
-    autograd::backward(loss, {.seed = 1.0 / comm.size()});
+    autograd::backward(loss, {.grad_scale = 1.0 / comm.size()});
     for (const Tensor& bucket : buckets) {
       comm.blocking_all_reduce(bucket, "half");
     }
@@ -70,5 +69,5 @@ void train(dist::Communicator& comm, Recorder& trace) {
 }  // namespace brigade::labs
 
 int main(int argc, char** argv) {
-  return brigade::labs::run_lab("lab 4", argc, argv, brigade::labs::train);
+  return brigade::labs::run_lab("lab 4", brigade::labs::kQuiz, argc, argv, brigade::labs::train);
 }

@@ -1,15 +1,15 @@
-// Lab 5: bucketed overlap, which is what DDP is.
+// Lab 5: bucketed overlap: DDP.
 //
-// Lab 3 started early but sent many small messages, lab 4 sent few but started late. Here a bucket
-// leaves when its last gradient is ready, while backward goes on:
+// Lab 3 sends early but in many small messages; lab 4 sends few messages but late. Here a bucket is
+// launched when its last gradient is ready, while backward continues:
 //
-//   - each bucket counts the gradients it still misses;
-//   - a full bucket leaves only when all buckets before it have left;
-//   - all are waited for when backward has ended.
+//   - each bucket counts its missing gradients;
+//   - a full bucket is launched only after all buckets before it;
+//   - on_backward_end waits for all of them.
 #include "apps/labs/common.h"
 #include "autograd/engine.h"
 #include "autograd/hooks.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "optim/sgd.h"
 
 namespace brigade::labs {
@@ -25,7 +25,7 @@ class OverlapSync final : public autograd::GradListener {
     for (const Variable& parameter : parameters_) {
       bytes.push_back(dist::slice_bytes(parameter.data()));
     }
-    // Lab 4's flat tensors, of at most kCapBytes each, filled from the last parameter backwards.
+    // Flat tensors as in lab 4, of at most kCapBytes each, filled from the last parameter on.
     buckets_ = dist::make_buckets(parameters_, dist::assign_buckets(bytes, kCapBytes));
     for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
       say(comm_, "bucket {}: {} bytes", bucket, buckets_[bucket].grads.nbytes());
@@ -51,8 +51,8 @@ class OverlapSync final : public autograd::GradListener {
     if (missing_[mine] == 0 && works_.size() < mine) {
       narrate_("            bucket {} is full, but bucket {} has not left", mine, works_.size());
     }
-    // Not "if mine is full, launch it": ranks match collectives by the order of the calls and by
-    // nothing else, so this order must not depend on when a gradient happens to be ready.
+    // Not "if mine is full, launch it": ranks match collectives by call order alone, so the order
+    // must not depend on when a gradient happens to be ready.
     while (works_.size() < buckets_.size() && missing_[works_.size()] == 0) {
       narrate_("            bucket {} leaves", works_.size());
       works_.push_back(comm_.all_reduce(buckets_[works_.size()].grads,
@@ -75,12 +75,12 @@ class OverlapSync final : public autograd::GradListener {
   std::vector<std::size_t> bucket_of_;  // parameter -> bucket
   std::vector<dist::Bucket> buckets_;
   std::vector<autograd::HookHandle> handles_;
-  std::vector<std::size_t> missing_;  // bucket -> gradients still to come in this backward
+  std::vector<std::size_t> missing_;  // bucket -> gradients still missing in this backward
   std::vector<dist::Work> works_;     // one per launched bucket: works_.size() is the next
   Narrator narrate_;
 };
 
-/// Trains and returns the number of collectives per step. `share` is this rank's part of the mean.
+/// Trains and returns the number of collectives per step. Backward starts from `share`.
 std::uint64_t train(nn::Module& model, dist::Communicator& comm, double share, Recorder& trace) {
   optim::SGD optimizer(model.parameters(), {.lr = kLearningRate});
   const std::uint64_t before = comm.collectives();
@@ -90,7 +90,7 @@ std::uint64_t train(nn::Module& model, dist::Communicator& comm, double share, R
     optimizer.zero_grad();
     const Variable loss = loss_of(model, batch);
     trace.forward_done();
-    autograd::backward(loss, {.seed = share});
+    autograd::backward(loss, {.grad_scale = share});
     trace.backward_done();
     optimizer.step();
     trace.finish();
@@ -104,8 +104,8 @@ void compare(dist::Communicator& comm, Recorder& trace) {
   const std::uint64_t ours = train(*model, comm, 1.0 / comm.size(), trace);
   check_weights(model->parameters(), comm, comm.size());
 
-  const auto same_model = make_model();  // the library divides by N itself: grad_scale, variable.h
-  const dist::DataParallel parallel(same_model->parameters(), comm, {.bucket_bytes = kCapBytes});
+  const auto same_model = make_model();  // the library divides by N itself
+  const dist::GradAverager parallel(same_model->parameters(), comm, {.bucket_bytes = kCapBytes});
   const std::uint64_t theirs = train(*same_model, comm, 1.0, trace);
   say(comm, "collectives per step: {} here, {} in dist::DataParallel", ours, theirs);
   expect(ours == theirs, "expected as many collectives as dist::DataParallel");
@@ -115,5 +115,5 @@ void compare(dist::Communicator& comm, Recorder& trace) {
 }  // namespace brigade::labs
 
 int main(int argc, char** argv) {
-  return brigade::labs::run_lab("lab 5", argc, argv, brigade::labs::compare);
+  return brigade::labs::run_lab("lab 5", brigade::labs::kQuiz, argc, argv, brigade::labs::compare);
 }

@@ -1,8 +1,8 @@
 // Lab 6: accumulate locally, synchronise once.
 //
-// A step of K micro-batches needs the sum of K gradients, and sums can be taken in any order: first
-// over this rank's micro-batches, then once over the ranks. The first K-1 backwards of a step run
-// inside a NoSync scope and send nothing. Each adds to what the one before has left.
+// A step of K micro-batches needs the sum of K N gradients, in any order: first over this rank's
+// micro-batches, then once over the ranks. The first K-1 backwards of a step run inside a NoSync
+// scope and only accumulate; the last one all-reduces the sum.
 #include "apps/labs/common.h"
 #include "autograd/engine.h"
 #include "autograd/hooks.h"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kMicroBatches = 4;
 
-/// Lab 3's listener, with a switch.
+/// The listener of lab 3, with a switch.
 class SwitchedSync final : public autograd::GradListener {
  public:
   SwitchedSync(std::vector<Variable> parameters, dist::Communicator& comm)
@@ -23,8 +23,8 @@ class SwitchedSync final : public autograd::GradListener {
     }
   }
 
-  /// Backwards that begin while it lives stay local. A scope and not a setter, so that an exception
-  /// or a `continue` cannot leave it switched on.
+  /// Backwards that start during its lifetime do not communicate. A scope instead of a setter, so
+  /// that an exception or a `continue` cannot leave it switched on.
   class NoSync {
    public:
     explicit NoSync(SwitchedSync& sync) : sync_(sync) { ++sync_.depth_; }
@@ -36,8 +36,7 @@ class SwitchedSync final : public autograd::GradListener {
     SwitchedSync& sync_;
   };
 
-  /// The decision is made here and holds for the whole backward: half a synchronised model would be
-  /// worse than none.
+  /// Decides for the whole backward, so that the gradients of all parameters agree.
   void on_backward_begin() override { syncing_ = depth_ == 0; }
 
   void on_grad_ready(std::size_t index) override {
@@ -72,13 +71,13 @@ void train(dist::Communicator& comm, Recorder& trace) {
 
   for (int step = 0; step < kSteps; ++step) {
     trace.start();
-    optimizer.zero_grad();  // once per step: between micro-batches gradients must add up
-    // The objective is the mean over ranks and micro-batches.
+    optimizer.zero_grad();  // once per step: between micro-batches gradients accumulate
+    // The objective is the mean over ranks and micro-batches, so backward starts from 1/(K N).
     const auto backward = [&](int micro) {
       const int piece = micro * comm.size() + comm.rank();
       const Variable loss = loss_of(*model, make_batch(step, piece));
       trace.forward_done();
-      autograd::backward(loss, {.seed = 1.0 / pieces});
+      autograd::backward(loss, {.grad_scale = 1.0 / pieces});
       trace.backward_done();
       narrate("  micro-batch {} of {}: {} collectives so far", micro + 1, kMicroBatches,
               comm.collectives());
@@ -106,5 +105,5 @@ void train(dist::Communicator& comm, Recorder& trace) {
 }  // namespace brigade::labs
 
 int main(int argc, char** argv) {
-  return brigade::labs::run_lab("lab 6", argc, argv, brigade::labs::train);
+  return brigade::labs::run_lab("lab 6", brigade::labs::kQuiz, argc, argv, brigade::labs::train);
 }

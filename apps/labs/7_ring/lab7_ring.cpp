@@ -1,16 +1,14 @@
-// Lab 7: what an all-reduce does inside: the ring, step by step.
+// Lab 7: inside an all-reduce: the ring, step by step.
 //
-// The tensor is cut into N chunks, and the N ranks stand in a circle. In every step each rank sends
-// one chunk to its right neighbour and receives one from its left, all at the same time. With all
-// numbers modulo N:
+// The tensor is cut into N chunks; the N ranks form a circle. In each step every rank sends one
+// chunk to its right neighbour and receives one from its left. All numbers are modulo N:
 //
 //   reduce-scatter, s = 0 ... N-2: rank r sends chunk r - s, adds what arrives to chunk r - s - 1.
 //                                  Afterwards rank r owns the finished sum of chunk r + 1.
-//   all-gather,     s = 0 ... N-2: rank r sends chunk r + 1 - s, which is finished, and overwrites
-//                                  chunk r - s with the finished one that arrives.
+//   all-gather,     s = 0 ... N-2: rank r sends the finished chunk r + 1 - s and overwrites chunk
+//                                  r - s with the finished one that arrives.
 //
-// Each rank sends 2 (N - 1) / N of the tensor, however many ranks there are, and each link is busy
-// in every step.
+// Each rank sends 2 (N - 1) / N of the tensor, and every link is busy in every step.
 #include <mpi.h>
 
 #include <algorithm>
@@ -27,8 +25,8 @@ constexpr int kDigits = 15;
 
 class Ring {
  public:
-  /// Rank r contributes 10^r everywhere: the digits of a sum tell whose numbers are in it. From 15
-  /// on they are used again, because a double has room for no more.
+  /// Rank r contributes 10^r everywhere, so the digits of a sum tell which ranks are in it. A
+  /// double holds 15 digits; rank 15 uses the first one again.
   Ring(dist::Communicator& comm, Recorder& trace, const Narrator& narrate)
       : comm_(comm),
         trace_(trace),
@@ -61,8 +59,8 @@ class Ring {
     return values_.data() + static_cast<std::size_t>((chunk % n + n) % n) * kChunk;
   }
 
-  /// Sends chunk number `chunk` to the right; returns what came from the left. One call for both:
-  /// if all ranks sent first and received afterwards, all could be waiting for a receiver.
+  /// Sends chunk number `chunk` to the right; returns the one received from the left. One call does
+  /// both: if all ranks sent first, all could wait for a receiver.
   std::vector<double> exchange(const char* round, int chunk) {
     const int size = comm_.size();
     const int right = (comm_.rank() + 1) % size;
@@ -98,12 +96,14 @@ class Ring {
 
 void run(dist::Communicator& comm, Recorder& trace) {
   Narrator narrate(comm);
-  for (int time = 0; time < kSteps; ++time) {  // told once; the others are for the time line
+  for (int time = 0; time < kSteps; ++time) {  // printed once; repeated for the time line
     Ring ring(comm, trace, narrate);
     const Tensor sum = Tensor::from(ring.values(), {std::ssize(ring.values())});
     trace.start();
+    trace.forward_done();  // there is no network: the step is one "backward"
     comm.blocking_all_reduce(sum, "Communicator");
     ring.run();
+    trace.backward_done();
     trace.finish();
     expect(on_all_ranks(sum.to_vector<double>() == ring.values(), comm),
            "expected the result of Communicator::all_reduce on every rank");
@@ -116,5 +116,5 @@ void run(dist::Communicator& comm, Recorder& trace) {
 }  // namespace brigade::labs
 
 int main(int argc, char** argv) {
-  return brigade::labs::run_lab("lab 7", argc, argv, brigade::labs::run);
+  return brigade::labs::run_lab("lab 7", brigade::labs::kQuiz, argc, argv, brigade::labs::run);
 }

@@ -30,7 +30,7 @@ class BenchAllReduce : public testing::TestWithParam<Case> {};
 // 3 and 5 ranks: no size is divisible by the number of ranks.
 TEST_P(BenchAllReduce, GetsEverySumRight) {
   const Case& expected = GetParam();
-  for (const char* flags : {"-d f32 ", "-d f64 --memory plain "}) {
+  for (const char* flags : {"-d f32 ", "-d f64 "}) {
     const Outcome outcome =
         bench(concat(flags, "-b 8 -e 3M -f 59 --json --comm ", expected.comm), expected.ranks);
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -42,7 +42,6 @@ TEST_P(BenchAllReduce, GetsEverySumRight) {
     for (const auto& row : json["results"][0]["rows"]) {
       EXPECT_EQ(row["in_place"]["wrong"], 0) << row;
       EXPECT_EQ(row["out_of_place"]["wrong"], 0) << row;
-      EXPECT_GE(row["comm_thread_cpu_ms"], 0.0);
     }
   }
 }
@@ -57,29 +56,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"halving", 5, "halving"}, Case{"tree", 5, "tree"}),
     [](const auto& test) { return concat(test.param.comm, test.param.ranks); });
 
-TEST(BenchProgram, PrintsTablesRatiosAndTheCostOfRankOrder) {
-  const Outcome outcome = bench("-b 8K -e 64K --comm mpi,shared --reduce fast,deterministic", 2);
+TEST(BenchProgram, PrintsATableAndAFitPerCommunicator) {
+  const Outcome outcome = bench("-b 8K -e 64K --comm mpi,shared", 2);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_EQ(test::count(outcome.out, "out-of-place                          in-place"), 4);
-  EXPECT_EQ(test::count(outcome.out, "# in place as a ring: alpha "), 4);
-  EXPECT_THAT(outcome.out, HasSubstr("# in-place times as multiples of mpi's"));
-  EXPECT_THAT(outcome.out, HasSubstr("# --reduce deterministic with mpi: "));
-  EXPECT_THAT(outcome.out, HasSubstr("# --reduce deterministic with shared: "));
-}
-
-TEST(BenchProgram, OverAnEmulatedLinkNothingIsFasterThanTheLink) {
-  // Every way that works on one host, 3 ranks for sums that are not halves.
-  const Outcome outcome = bench("-b 1M -e 2M -f 2 --json --emulate-link 2000,0.25", 3);
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const auto json = nlohmann::json::parse(outcome.out);
-  ASSERT_EQ(json["results"].size(), 6U) << "mpi, mpi_blocking, shared, ring, halving, tree";
-  for (const auto& result : json["results"]) {
-    EXPECT_THAT(result["comm"].get<std::string>(), HasSubstr("emulated link 2000 us, 0.25 GB/s"));
-    for (const auto& row : result["rows"]) {
-      const double link_us = 4.0 * 2000.0 + 4.0 / 3.0 * row["bytes"].get<double>() / 250.0;
-      EXPECT_GE(row["in_place"]["time_us"].get<double>(), link_us - 0.01) << result["name"];
-    }
-  }
+  EXPECT_EQ(test::count(outcome.out, "out-of-place                        in-place"), 2);
+  EXPECT_EQ(test::count(outcome.out, "# in-place fit: alpha "), 2);
 }
 
 TEST(BenchProgram, WrongFlagsAreOneLineAndCodeTwo) {
@@ -91,9 +72,6 @@ TEST(BenchProgram, WrongFlagsAreOneLineAndCodeTwo) {
   };
   complaint("-b 2M -e 1M", "bench_all_reduce: --max-bytes: expected at least --min-bytes");
   complaint("--comm nccl", "[rank 0] comm: nccl moves GPU memory, but this run is on the CPU");
-  complaint("--comm hierarchical --reduce deterministic",
-            "[rank 0] --reduce deterministic: expected a --comm that can add in rank order, got "
-            "hierarchical");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <regex>
 
 #include "apps/metrics/timing_summary.h"
@@ -87,13 +88,22 @@ TEST_F(CompareModes, EveryModeCommunicatesAsItSays) {
   EXPECT_EQ(json["modes"][0]["hidden_fraction"], 0.0) << "naive hides nothing";
 }
 
-/// The median of the recorded steps, as the table takes it.
-double median(const Picture& picture, double (Picture::*figure)() const) {
+/// Of the recorded steps.
+std::vector<double> values(const Picture& picture, double (Picture::*figure)() const) {
   std::vector<double> values;
   for (std::size_t step = 0; step < picture.steps.size(); ++step) {
     values.push_back((picture.step(step).*figure)());
   }
-  return apps::quantile(std::move(values), 0.5);
+  return values;
+}
+
+double sum(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+/// The median of the recorded steps, as the table takes it.
+double median(const Picture& picture, double (Picture::*figure)() const) {
+  return apps::quantile(values(picture, figure), 0.5);
 }
 
 /// The rank whose median step is longest, the one that the table describes.
@@ -119,7 +129,8 @@ TEST_F(CompareModes, HidesAsMuchInTheTableAsInTheTraces) {
     const Picture slowest = slowest_rank(dir_ / "run" / ("trace-" + name + ".json.gz"));
     ASSERT_EQ(slowest.steps.size(), json["timed_steps"]);
     const double exposed = median(slowest, &Picture::exposed_ms);
-    const double hidden = 1.0 - exposed / median(slowest, &Picture::comm_ms);
+    const double comm = sum(values(slowest, &Picture::comm_ms));
+    const double hidden = 1.0 - sum(values(slowest, &Picture::exposed_ms)) / comm;
     EXPECT_NEAR(mode["hidden_fraction"], hidden, 1e-3) << name;
     EXPECT_NEAR(mode["exposed_ms"], exposed, 1e-3) << name;
     const std::regex row("\n  " + name + R"((?: +\S+){7} +(\d+) )");
@@ -156,7 +167,9 @@ TEST_F(CompareModes, ThePageHasTheNumbersOfTheTable) {
     std::array<char, 96> exposed{};
     std::snprintf(exposed.data(), exposed.size(), "<title>exposed %.1f ms</title>",
                   mode["exposed_ms"].get<double>());
-    EXPECT_THAT(page, HasSubstr(exposed.data())) << mode["mode"];
+    if (mode["exposed_ms"].get<double>() > 0.01 * mode["comm_ms"].get<double>()) {  // it is visible
+      EXPECT_TRUE(page.find(exposed.data()) != std::string::npos) << mode["mode"];
+    }
     std::array<char, 32> samples{};
     std::snprintf(samples.data(), samples.size(), ">%.0f samples/s<",
                   mode["samples_per_second"].get<double>());

@@ -94,7 +94,7 @@ TEST(BucketFlags, MustBeAlikeOnAllRanks) {
 TEST(BucketContents, NameTheParametersOfEveryPiece) {
   dist::SingleProcessCommunicator comm(kCpu);
   const auto model = make_mlp({{16, 16}, true}, 0, kCpu);  // bias 64 bytes, weight 1024
-  const dist::DataParallel parallel(
+  const dist::GradAverager parallel(
       model->parameters(), comm,
       {.bucket_bytes = 576, .bucket_by = dist::BucketBy::layer, .split_tensors = true});
   const auto contents = bucket_contents(parallel);

@@ -277,9 +277,9 @@ TEST(Options, NeverSynchronisingLeavesNothingToSaveOrToCompare) {
 }
 
 TEST(Options, UnusedParametersAreRefusedOrFound) {
-  EXPECT_EQ(parsed({}).data_parallel().unused, dist::UnusedPolicy::refuse);
+  EXPECT_FALSE(parsed({}).data_parallel().find_unused_parameters);
   const Options find = parsed({"--find-unused"});
-  EXPECT_EQ(find.data_parallel().unused, dist::UnusedPolicy::find);
+  EXPECT_TRUE(find.data_parallel().find_unused_parameters);
 }
 
 TEST(Options, UnevenBatchesAreJoinedDroppedOrPadded) {

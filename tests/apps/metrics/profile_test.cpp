@@ -41,19 +41,8 @@ TEST(WorkOfStep, CountsWhatMustBeReadAndWritten) {
       << "g, w twice, v twice; once per step, not per micro-batch";
 }
 
-TEST(WorkOfStep, HasNoPassThatMasksWhereTheProductDoes) {
-  StepShape shape = small();
-  shape.masks_in_product = true;
-  const auto work = work_of_step(shape);
-  const double x = 4 * 10, h = 4 * 20, y = 4 * 5, w1 = 10 * 20, w2 = 20 * 5, bits = h / 32;
-  EXPECT_DOUBLE_EQ(work.at("forward Linear").bytes, 2 * 4 * ((x + w1 + h + bits) + (h + w2 + y)));
-  EXPECT_DOUBLE_EQ(work.at("backward linear_relu").bytes, 2 * 4 * (h + x + w1) + 4 * w1);
-  EXPECT_DOUBLE_EQ(work.at("backward linear").bytes,
-                   2 * 4 * ((y + h + w2) + (y + w2 + h + bits)) + 4 * w2);
-}
-
 TEST(Floor, IsTheLongerOfComputingAndMoving) {
-  const MachineLimits limits{.gflops = 100, .gbps = 10};
+  const MachineLimits limits{.gflops = 100, .gigabytes_per_s = 10};
   EXPECT_DOUBLE_EQ(floor_ms({.flop = 2e8, .bytes = 1e6}, limits), 2.0);
   EXPECT_DOUBLE_EQ(floor_ms({.flop = 2e6, .bytes = 1e7}, limits), 1.0);
   EXPECT_DOUBLE_EQ(model_flop_utilisation(small(), limits.gflops, model_flop(small()) / 1e8 * 2),
@@ -63,14 +52,20 @@ TEST(Floor, IsTheLongerOfComputingAndMoving) {
 TEST(ProfileTable, HasRatesAndMultiplesWhereTheWorkIsKnown) {
   const StepShape shape = small();
   const double bytes = work_of_step(shape).at("optimizer").bytes;
-  const MachineLimits limits{.gflops = 100, .gbps = bytes / 1e6};  // its floor: 1 ms
-  const std::vector<std::string> lines = profile_table(
+  const MachineLimits limits{.gflops = 100, .gigabytes_per_s = bytes / 1e6};  // its floor: 1 ms
+  const std::vector<FigureRow> rows = profile_rows(
       {{.name = "optimizer", .ms = 1.5, .calls = 1}, {.name = "loss", .ms = 0.5, .calls = 2}},
       shape, limits);
-  ASSERT_EQ(lines.size(), 3U);
-  EXPECT_THAT(lines[1], testing::MatchesRegex("optimizer +1 +1[.]500 +75[.]0 +- +[0-9.]+ +1[.]50"));
-  EXPECT_THAT(lines[2], testing::MatchesRegex("loss +2 +0[.]500 +25[.]0 +- +- +-"));
-  EXPECT_EQ(lines[0].size(), lines[1].size()) << "heads stand above their columns";
+  const TextGrid grid = grid_of("operation", rows);
+  const std::vector<std::string> head{"operation", "calls", "ms/step", "%",
+                                      "GFLOP/s",   "GB/s",  "x floor"};
+  EXPECT_EQ(grid.at(0), head);
+  EXPECT_EQ(grid.at(1).at(6), "1.50");
+  EXPECT_EQ(grid.at(2), (std::vector<std::string>{"loss", "2", "0.500", "25.0", "-", "-", "-"}));
+  const auto optimizer = json_of(rows.at(0).figures);
+  EXPECT_EQ(optimizer["floor_ms"], 1.0);
+  EXPECT_EQ(optimizer["bytes"], bytes);
+  EXPECT_TRUE(json_of(rows.at(1).figures)["bytes"].is_null());
 }
 
 template <class Work>
@@ -114,7 +109,7 @@ TEST(MachineLimits, AreWhatAnotherClockSays) {
                                ops::gemm(a, ops::Trans::no, a, ops::Trans::no, {}, c);
                              });
                     });
-  expect_bests_near([] { return measure_limits(kCpu).gbps; },
+  expect_bests_near([] { return measure_limits(kCpu).gigabytes_per_s; },
                     [&] {
                       return 3e-9 * sizeof(float) * kLength /
                              fastest_seconds([&] { ops::sgd({.lr = 0.5}, g, w, no_velocity); });

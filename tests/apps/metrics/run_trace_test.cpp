@@ -34,7 +34,6 @@ RunTrace two_ranks() {
     spans.waits = {{9, 10}};
     spans.scopes = {{"forward", Lane::compute, 0, 0, 3},
                     {"layer 0 ReLU()", Lane::compute, 1, 1, 2}};
-    spans.memory = {{0, 2U << 20U}};
     trace.ranks.push_back({.rank = rank, .host = "here", .clock_error_ms = 0, .steps = {}});
     trace.ranks.back().steps.push_back({7, spans});
   }
@@ -107,28 +106,6 @@ TEST(ChromeTrace, HasALanePerKindAndAnArrowFromReadyOverLaunchToDone) {
   }
   EXPECT_EQ(arrows, "s5000 t7000 f11000 ");
   EXPECT_EQ(comm_spans, 1);
-}
-
-/// "at:MiB at:MiB ..." of a counter of rank 0, times in us.
-std::string counter(const RunTrace& trace, const std::string& name) {
-  const auto json = nlohmann::json::parse(chrome_trace_json(trace));
-  std::string text;
-  for (const auto& event : json["traceEvents"]) {
-    if (event["ph"] == "C" && event["pid"] == 0 && event["name"] == name) {
-      text += concat(event["ts"].get<double>(), ":", event["args"]["MiB"].get<double>(), " ");
-    }
-  }
-  return text;
-}
-
-TEST(ChromeTrace, CountsMemoryAndTheBytesInFlight) {
-  RunTrace trace = two_ranks();
-  StepSpans& spans = trace.ranks[0].steps[0].spans;
-  spans.memory.push_back({9, 3U << 20U});
-  spans.collectives.push_back({.ready = 6, .begin = 8, .end = 12, .bytes = 1U << 19U});
-  spans.labels.push_back("bucket_1");
-  EXPECT_EQ(counter(trace, "memory in use"), "0:2 9000:3 ");
-  EXPECT_EQ(counter(trace, "bytes in flight"), "5000:1 8000:1.5 10000:0.5 12000:0 ");
 }
 
 TEST(ChromeTrace, GivesEachCollectiveItsAlgorithmBandwidth) {

@@ -156,7 +156,7 @@ TEST(StepClock, APauseBetweenStepsThatAdjoinIsNoPartOfAny) {
   EXPECT_GE(step().optimizer.end, kPause);
 }
 
-TEST(StepClock, AnUpdateInFlightAtAStepsEndIsSharedOutBetweenTheSteps) {
+TEST(StepClock, AnBucketOptimizerAtAStepsEndIsSharedOutBetweenTheSteps) {
   dist::SingleProcessCommunicator comm(kCpu);
   StepClock clock(kCpu, comm);
   clock.set_recording(true);

@@ -51,6 +51,35 @@ TEST(TimingSummary, TakesTheSlowestRankAndLeavesOutWarmUp) {
   });
 }
 
+// Medians of the same steps: comm 10, hidden 0, and 1 - exposed / comm = 0.
+TEST(HiddenFraction, IsASumOfStepsOverASumOfStepsAndNotARatioOfMedians) {
+  const std::vector<StepTimes> steps{{.comm = 10, .hidden = 0, .exposed = 10},
+                                     {.comm = 10, .hidden = 9, .exposed = 1},
+                                     {.comm = 10, .hidden = 0, .exposed = 10}};
+  EXPECT_DOUBLE_EQ(hidden_fraction(steps), 0.3);
+  EXPECT_EQ(hidden_fraction({}), 0.0);
+  EXPECT_EQ(hidden_fraction(std::vector<StepTimes>(2)), 0.0) << "no communication";
+}
+
+// Rank 1 is the slowest: it hides 3 ms of 4 in one of its three steps.
+TEST(HiddenFraction, OfARunIsThatOfTheSlowestRank) {
+  test::thread_world(2, [](dist::Communicator& comm) {
+    TimingHistory mine;
+    for (int step = 0; step < 3; ++step) {
+      StepSpans spans;
+      const double end = comm.rank() == 1 ? 10 : 5;
+      spans.optimizer = {end, end};
+      spans.collectives = {{.ready = 0, .begin = 0, .end = 4, .bytes = 64}};
+      spans.waits = {{comm.rank() == 1 && step == 1 ? 3.0 : 0.0, 4.0}};
+      mine.add(spans, kSamples);
+    }
+    const TimingSummary summary = summarize(mine, 0, comm);
+    EXPECT_EQ(summary.slowest_rank, 1);
+    EXPECT_DOUBLE_EQ(summary.hidden_fraction, 0.25);
+    EXPECT_EQ(summary.median.hidden, 0.0);
+  });
+}
+
 TEST(TimingSummary, NamesTheRankThatTheOthersWaitFor) {
   test::thread_world(3, [](dist::Communicator& comm) {
     // Less the millisecond of waiting, medians of 9.5, 19.5 and 10.5.

@@ -19,9 +19,10 @@ TEST(Report, SaysHowMuchOfTheCommunicationIsHidden) {
   result.bytes_sent_per_step = 3U << 19U;
   testing::internal::CaptureStdout();
   print_result({true, Console::Target::out, "never"}, info, result, {});
-  EXPECT_THAT(testing::internal::GetCapturedStdout(),
-              HasSubstr("communication 8.00 ms per step, hidden behind computation: 75 %; 3 "
-                        "collectives, 2.50 MiB per step, 1.50 sent by rank 0\n"));
+  EXPECT_THAT(
+      testing::internal::GetCapturedStdout(),
+      HasSubstr("communication: 8.00 ms per step, exposed 2.00 ms, hidden behind "
+                "computation 75 %, collectives 3, 2.50 MiB reduced, 1.50 MiB sent by rank 0\n"));
 }
 
 // One rank in mode naive waits for its own collectives, which are none.
@@ -36,7 +37,7 @@ TEST(Report, ShowsAWaitAlsoWithoutCommunication) {
   EXPECT_THAT(last_lines({}), testing::Not(HasSubstr("wrote")));
   EXPECT_THAT(last_lines({}), testing::Not(HasSubstr("waiting for gradients")));
   result.timing.median.wait = 0.14;
-  EXPECT_THAT(last_lines({}), HasSubstr("waiting for gradients 0.14, optimizer"));
+  EXPECT_THAT(last_lines({}), HasSubstr("waiting for gradients 0.14 ms, optimizer"));
 }
 
 }  // namespace

@@ -54,6 +54,7 @@ TEST(Summary, EveryTimeStandsUnderItsName) {
                                 {"hidden_ms", 112},
                                 {"exposed_ms", 113},
                                 {"rank_compute_ms", {114, 115, 116}},
+                                {"compute_fraction", -6.0 / 101},
                                 {"hidden_fraction", 0.25},
                                 {"samples_per_second_overall", 117},
                                 {"seconds", 118}};
@@ -83,6 +84,15 @@ TEST(Summary, EveryResultStandsUnderItsName) {
   for (const auto& [name, value] : expected.items()) {
     EXPECT_EQ(json[name], value) << name;
   }
+}
+
+TEST(Summary, TheConfigurationHasTheFlagsAsNumbersAndTexts) {
+  RunInfo info;
+  info.options.bucket_mb = 1.5;
+  info.options.comm_hook = "fp16";
+  const auto config = nlohmann::json::parse(summary_json(info, {}))["config"];
+  EXPECT_EQ(config["bucket_mb"], 1.5);
+  EXPECT_EQ(config["comm_hook"], "fp16");
 }
 
 // Modes that send in another order than the buckets' would show one bucket's times as another's.

@@ -60,6 +60,25 @@ TEST(TimelinePage, PanelsShareOneScale) {
   EXPECT_NEAR(forwards[2].width, 8.0 * 1054.0 / 26.0, 0.01);
 }
 
+// Medians of the three steps would give 1 - 2 / 6 = 66.7 %.
+TEST(TimelinePage, HiddenIsASumOfStepsOverASumOfSteps) {
+  StepSpans exposed = overlapping_step();
+  exposed.waits = {{6, 12}};
+  const std::string page = timeline_html(
+      "t", {run_trace({{overlapping_step(), exposed, started_at(20, overlapping_step())}})});
+  EXPECT_THAT(page, HasSubstr("<b>hidden 44.4 %</b>")) << "(4 + 0 + 4) / (6 + 6 + 6)";
+  EXPECT_THAT(page, HasSubstr("<td>44.4 %</td>"));
+}
+
+TEST(TimelinePage, LeavesBracesInTextsAlone) {
+  RunTrace trace = run_trace({{overlapping_step()}});
+  trace.title = "{{title}}";
+  const std::string page = timeline_html("{{panels}}", {trace});
+  EXPECT_THAT(page, HasSubstr("<h1>{{panels}}</h1>"));
+  EXPECT_THAT(page, HasSubstr("<h2>{{title}}</h2>"));
+  EXPECT_THAT(page, Not(HasSubstr("{{summary}}")));
+}
+
 TEST(TimelinePage, EscapesTextThatIsNotItsOwn) {
   RunTrace trace = run_trace({{overlapping_step()}});
   trace.title = "a < b & c";
@@ -89,7 +108,7 @@ TEST(TimelinePage, OneRankHasNoCommunication) {
   alone.labels.clear();
   const std::string page = timeline_html("t", {run_trace({{alone}})});
   EXPECT_THAT(page, HasSubstr("<b>step 13.0 ms</b>, no communication."));
-  EXPECT_THAT(page, HasSubstr("<td>–</td>"));
+  EXPECT_THAT(page, HasSubstr("<td>-</td>"));
 }
 
 TEST(TimelinePage, NeedsNothingFromElsewhereAndClosesWhatItOpens) {

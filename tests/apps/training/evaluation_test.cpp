@@ -11,6 +11,7 @@
 #include "apps/training/evaluate.h"
 #include "apps/training/model.h"
 #include "nn/data/fashion_mnist.h"
+#include "nn/weights.h"
 #include "tests/support/program_run.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thread_world.h"
@@ -25,7 +26,7 @@ const std::filesystem::path kTiny = kData / "tiny";
 /// PyTorch's initial weights.
 std::unique_ptr<nn::Sequential> fixture_model() {
   auto model = make_mlp({{16, 24, 10}, true}, 0, kCpu);
-  load_weights(kData / "init.safetensors", model->parameters());
+  nn::load(*model, kData / "init.safetensors");
   return model;
 }
 

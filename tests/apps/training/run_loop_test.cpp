@@ -72,7 +72,7 @@ Told run(const RunInfo& info, double lr, std::function<std::int64_t()> label,
   dist::SingleProcessCommunicator comm(kCpu);
   const auto model = make_mlp(info.shape, /*seed=*/0, kCpu);
   const auto loss = make_loss("cross_entropy");
-  dist::DataParallel data_parallel(model->parameters(), comm, {});
+  dist::GradAverager data_parallel(model->parameters(), comm, {});
   optim::SGD optimizer(data_parallel.parameters(), {.lr = lr});
   data::DistributedSampler sampler(kSamples, info.geometry, /*seed=*/0, /*shuffle=*/false);
   const TemporaryDirectory directory;

@@ -48,7 +48,7 @@ Outcome train(const Setup& setup) {
     const data::DataSplits data = data::make_synthetic(options, 40);
     const auto model = make_mlp({{5, 8, 3}, true}, 0, kCpu);
     const auto loss = make_loss("mse");
-    dist::DataParallel data_parallel(model->parameters(), comm, {.mode = setup.mode});
+    dist::GradAverager data_parallel(model->parameters(), comm, {.mode = setup.mode});
     optim::SGD optimizer(data_parallel.parameters(), {.lr = setup.lr, .momentum = 0.9});
     data::DistributedSampler sampler(40, {setup.batch, setup.accum, comm.size(), comm.rank()},
                                      /*seed=*/3, /*shuffle=*/true);
@@ -151,7 +151,7 @@ std::vector<float> weights_after_an_epoch(const data::Dataset& data, std::int64_
                                           dist::Communicator& comm) {
   const auto model = make_mlp({{5, 8, 3}, true}, 0, kCpu);
   const auto loss = make_loss("mse");
-  dist::DataParallel data_parallel(model->parameters(), comm, {});
+  dist::GradAverager data_parallel(model->parameters(), comm, {});
   optim::SGD optimizer(data_parallel.parameters(), {.lr = 0.1, .momentum = 0.9});
   data::DistributedSampler sampler(data.size(), {batch, accum, comm.size(), comm.rank()}, 0, false);
   Trainer trainer({.model = *model,
@@ -221,7 +221,7 @@ TEST(Trainer, ASteadyStepAllocatesNothingInAnyMode) {
       const data::DataSplits data = data::make_synthetic({.in = 5, .out = 3}, 64);
       const auto model = make_mlp({{5, 8, 8, 3}, true}, 0, kCpu);
       const auto loss = make_loss("mse");
-      dist::DataParallel data_parallel(model->parameters(), comm, {.mode = mode});
+      dist::GradAverager data_parallel(model->parameters(), comm, {.mode = mode});
       optim::Adam optimizer(data_parallel.parameters(), {});
       data::DistributedSampler sampler(64, {4, 2, comm.size(), comm.rank()}, 3, true);
       Trainer trainer({*model, *loss, optimizer, data_parallel, sampler, *data.train, kCpu, true});

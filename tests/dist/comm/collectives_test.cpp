@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 
 #include "core/runtime/context.h"
-#include "dist/comm/single_process.h"
 #include "tests/support/thread_world.h"
 
 namespace brigade::dist {
@@ -14,17 +13,6 @@ using testing::ElementsAre;
 /// What `rank` writes into its letters.
 Tensor letter(int rank, int number) {
   return Tensor::from(std::vector<float>{static_cast<float>(10 * rank + number)}, {1});
-}
-
-TEST(Collectives, ThatAGraphRepeatsAreCountedAgain) {
-  SingleProcessCommunicator comm(kCpu);
-  comm.blocking_all_reduce(letter(0, 0));
-  const Traffic before = comm.traffic();
-  comm.count_again({.collectives = 2, .bytes_reduced = 30, .bytes_sent = 400});
-  const Traffic again = comm.traffic() - before;
-  EXPECT_EQ(again.collectives, 2U);
-  EXPECT_EQ(again.bytes_reduced, 30U);
-  EXPECT_EQ(again.bytes_sent, 400U);
 }
 
 TEST(Collectives, ExchangeDeliversInOrderAndToTheRightRank) {

@@ -6,7 +6,8 @@
 #include <thread>
 
 #include "core/ops.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/comm/emulated_link_communicator.h"
+#include "dist/ddp/grad_averager.h"
 #include "tests/support/small_model.h"
 #include "tests/support/thread_world.h"
 
@@ -38,8 +39,8 @@ TEST(LinkModel, OneRankNeedsNoNetworkAndNoBytesCostLatencyOnly) {
 }
 
 TEST(EmulatedLink, DelaysTheCollectiveAndLeavesTheCallerFree) {
-  thread_world(2, [](Communicator& comm) {
-    comm.emulate_link({.alpha_us = 10'000.0, .gigabytes_per_s = 1.0});  // 20 ms
+  thread_world(2, [](Communicator& plain) {
+    EmulatedLinkCommunicator comm(plain, {.alpha_us = 10'000.0, .gigabytes_per_s = 1.0});  // 20 ms
     Tensor values = Tensor::empty({100});
     ops::fill(1.0, values);
     const auto begin = Clock::now();
@@ -52,8 +53,8 @@ TEST(EmulatedLink, DelaysTheCollectiveAndLeavesTheCallerFree) {
 }
 
 TEST(EmulatedLink, BeginsToCostWhenTheLastRankHasCome) {
-  thread_world(2, [](Communicator& comm) {
-    comm.emulate_link({.alpha_us = 10'000.0, .gigabytes_per_s = 1.0});  // 20 ms
+  thread_world(2, [](Communicator& plain) {
+    EmulatedLinkCommunicator comm(plain, {.alpha_us = 10'000.0, .gigabytes_per_s = 1.0});  // 20 ms
     Tensor values = Tensor::zeros({100});
     const auto begin = Clock::now();
     comm.barrier();
@@ -64,9 +65,9 @@ TEST(EmulatedLink, BeginsToCostWhenTheLastRankHasCome) {
 }
 
 TEST(EmulatedLink, IsPartOfTheDescription) {
-  thread_world(2, [](Communicator& comm) {
-    EXPECT_EQ(comm.description(), "threads");
-    comm.emulate_link({.alpha_us = 50.0, .gigabytes_per_s = 1.5});
+  thread_world(2, [](Communicator& plain) {
+    EXPECT_EQ(plain.description(), "threads");
+    const EmulatedLinkCommunicator comm(plain, {.alpha_us = 50.0, .gigabytes_per_s = 1.5});
     EXPECT_EQ(comm.description(), "threads, emulated link 50 us, 1.5 GB/s");
   });
 }
@@ -74,7 +75,7 @@ TEST(EmulatedLink, IsPartOfTheDescription) {
 /// One backward of a model with six parameters over a link that is all latency: 10 ms a collective.
 double backward_ms(Communicator& comm, SyncMode mode) {
   const auto model = test::make_mlp({2, 3, 4, 2});
-  DataParallel parallel(model->parameters(), comm, {.mode = mode});
+  GradAverager parallel(model->parameters(), comm, {.mode = mode});
   comm.barrier();
   const auto begin = Clock::now();
   test::backward_once(*model, 2, 2);
@@ -82,8 +83,8 @@ double backward_ms(Communicator& comm, SyncMode mode) {
 }
 
 TEST(EmulatedLink, EveryCollectivePaysTheLatency) {
-  thread_world(2, [](Communicator& comm) {
-    comm.emulate_link({.alpha_us = 5'000.0, .gigabytes_per_s = 1000.0});
+  thread_world(2, [](Communicator& plain) {
+    EmulatedLinkCommunicator comm(plain, {.alpha_us = 5'000.0, .gigabytes_per_s = 1000.0});
     EXPECT_GE(backward_ms(comm, SyncMode::naive), 60.0);
     EXPECT_GE(backward_ms(comm, SyncMode::per_param), 60.0);
     const double bucketed = backward_ms(comm, SyncMode::overlap);
@@ -120,7 +121,7 @@ class GpuCommunicator final : public Communicator {
 
 TEST(EmulatedLink, IsRefusedOnAGpu) {
   GpuCommunicator comm;
-  EXPECT_THAT([&] { comm.emulate_link({}); },
+  EXPECT_THAT([&] { EmulatedLinkCommunicator(comm, LinkModel()); },
               ThrowsMessage<UsageError>(HasSubstr("emulated links are for CPU ranks")));
   EXPECT_EQ(comm.description(), "gpu");
 }

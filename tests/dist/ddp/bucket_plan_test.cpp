@@ -101,26 +101,8 @@ TEST(BucketsByLayer, GroupWhatBelongsToALayer) {
       << "layer 0 began first, but layer 2 is complete first and must not wait for it";
 }
 
-TEST(BucketsByGroups, HalvesHaveEqualBytes) {
-  const BucketPolicy halves{.by = BucketBy::groups, .groups = 2, .cap_bytes = 1};
-  EXPECT_EQ(plan({10, 10, 10, 10}, halves), (BucketPlan{{3, 2}, {1, 0}}));
-  EXPECT_EQ(plan({10, 10, 10, 30}, halves), (BucketPlan{{3}, {2, 1, 0}}));
-  EXPECT_EQ(plan({100, 1, 1}, halves), (BucketPlan{{2, 1}, {0}}));
-  EXPECT_EQ(plan({10, 10, 10}, halves), (BucketPlan{{2}, {1, 0}}));
-  EXPECT_EQ(plan({10}, halves), (BucketPlan{{0}}));
-}
-
-TEST(BucketsByGroups, AreAtMostAsManyAsAskedFor) {
-  EXPECT_EQ(plan({10, 10, 10, 10, 10, 10}, {.by = BucketBy::groups, .groups = 3}),
-            (BucketPlan{{5, 4}, {3, 2}, {1, 0}}));
-  EXPECT_EQ(plan({10, 10}, {.by = BucketBy::groups, .groups = 5}), (BucketPlan{{1}, {0}}));
-  EXPECT_EQ(plan({1, 1, 100}, {.by = BucketBy::groups, .groups = 3}), (BucketPlan{{2}, {1, 0}}))
-      << "one tensor fills more than a third";
-  EXPECT_EQ(plan({7, 8, 9}, {.by = BucketBy::groups, .groups = 1}), (BucketPlan{{2, 1, 0}}));
-}
-
 TEST(BucketsByParameter, HoldOneEach) {
-  EXPECT_EQ(plan({4, 4, 4}, {.by = BucketBy::parameter}), (BucketPlan{{2}, {1}, {0}}));
+  EXPECT_EQ(plan({4, 4, 4}, {.cap_bytes = 0}), (BucketPlan{{2}, {1}, {0}}));
 }
 
 TEST(Buckets, NeverMixDtypes) {
@@ -136,8 +118,6 @@ TEST(Buckets, NeverMixDtypes) {
             (BucketPlan{{3}, {2}, {1}, {0}}));
   EXPECT_EQ(assign_buckets(mixed, order, {.by = BucketBy::layer}),
             (BucketPlan{{3}, {2}, {1}, {0}}));
-  EXPECT_EQ(assign_buckets(mixed, order, {.by = BucketBy::groups, .groups = 1}),
-            (BucketPlan{{3, 1}, {2, 0}}));
 }
 
 TEST(Buckets, FollowTheOrderTheyAreGiven) {
@@ -169,8 +149,6 @@ TEST(BucketPolicy, SaysWhatCounts) {
   EXPECT_EQ(to_string(BucketPolicy{.cap_bytes = 10, .first_cap_bytes = 1, .last_cap_bytes = 2}),
             "size, at most 10 bytes, first 1, last 2");
   EXPECT_EQ(to_string(BucketPolicy{.by = BucketBy::layer}), "layer");
-  EXPECT_EQ(to_string(BucketPolicy{.by = BucketBy::groups}), "halves");
-  EXPECT_EQ(to_string(BucketPolicy{.by = BucketBy::groups, .groups = 5}), "5 groups");
 }
 
 }  // namespace

@@ -6,10 +6,9 @@
 
 #include "autograd/engine.h"
 #include "autograd/functions/mse_loss.h"
-#include "autograd/replay.h"
 #include "core/runtime/context.h"
 #include "dist/comm/single_process.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "dist/hooks/power_sgd.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
@@ -25,7 +24,7 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 /// "2.weight 2.bias | 0.weight": the buckets that a DataParallel uses now.
-std::string buckets_of(const DataParallel& parallel) {
+std::string buckets_of(const GradAverager& parallel) {
   std::string text;
   for (const Bucket& bucket : parallel.buckets()) {
     text += text.empty() ? "" : " |";
@@ -46,7 +45,7 @@ std::vector<autograd::Variable> wrong_way_round(const nn::Module& model) {
 TEST(BucketRebuilder, RebuildsOnceFromTheFirstBackward) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 3, 2});
-    const DataParallel parallel(wrong_way_round(*model), comm, {.bucket_bytes = 128});
+    const GradAverager parallel(wrong_way_round(*model), comm, {.bucket_bytes = 128});
     EXPECT_EQ(buckets_of(parallel), "0.bias 0.weight | 2.bias 2.weight");
     test::backward_once(*model, 2, 2);
     EXPECT_EQ(buckets_of(parallel), "2.weight 2.bias | 0.weight 0.bias");
@@ -60,7 +59,7 @@ TEST(BucketRebuilder, RebuildsOnceFromTheFirstBackward) {
 TEST(BucketRebuilder, WaitsForABackwardThatRankZeroHasSeen) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 3, 2});
-    DataParallel parallel(wrong_way_round(*model), comm, {.bucket_bytes = 128});
+    GradAverager parallel(wrong_way_round(*model), comm, {.bucket_bytes = 128});
     if (comm.rank() == 0) {
       parallel.shadow_backward();  // it has no samples
     } else {
@@ -79,7 +78,7 @@ TEST(BucketRebuilder, RebuildingHoldsAFewLayersTwiceAndNotAll) {
   constexpr std::size_t kLayerBytes = (kWidth + 1) * kWidth * sizeof(float);
   const auto model = test::make_mlp(std::vector<std::int64_t>(9, kWidth));
   // Layers 012 345 67 at first, then 765 432 10: every bucket takes from two old ones.
-  const DataParallel parallel(wrong_way_round(*model), comm, {.bucket_bytes = 3 * kLayerBytes});
+  const GradAverager parallel(wrong_way_round(*model), comm, {.bucket_bytes = 3 * kLayerBytes});
   const optim::SGD optimizer(model->parameters(), {.lr = 0.1});  // follows, and must let go
   CachingAllocator& allocator = *Context::current().allocator(kCpu);
   const std::size_t before = allocator.stats().in_use;  // 8 layers, weights and gradients
@@ -91,26 +90,12 @@ TEST(BucketRebuilder, RebuildingHoldsAFewLayersTwiceAndNotAll) {
   EXPECT_LT(allocator.stats().peak_in_use, before + 6 * kLayerBytes);
 }
 
-TEST(BucketRebuilder, BucketsRebuiltInARehearsalAreNotInItsMemory) {
-  SingleProcessCommunicator comm(kCpu);
-  const auto model = test::make_mlp({2, 3, 3, 2});
-  DataParallel parallel(wrong_way_round(*model), comm, {.bucket_bytes = 256});
-  autograd::Replay replay(model->parameters(), kCpu);
-  const Tensor x = test::data_rows(0, 4, 2, 3);
-  replay.step({.inputs = x.bytes(), .targets = x.bytes(), .samples = 4},
-              {[&] { return autograd::mse_loss(model->forward(autograd::Variable(x)), x); }});
-  EXPECT_TRUE(parallel.rebuilt());
-  const std::size_t elsewhere = Context::current().memory_stats(kCpu).in_use -
-                                Context::current().allocator(kCpu)->stats().in_use;
-  EXPECT_EQ(elsewhere, 0U) << "activations are gone, and buckets are no part of a step";
-}
-
 TEST(BucketRebuilder, AHookLetsGoOfTheOldGradients) {
   SingleProcessCommunicator comm(kCpu);
   constexpr std::int64_t kWidth = 128;
   constexpr std::size_t kLayerBytes = (kWidth + 1) * kWidth * sizeof(float);
   const auto model = test::make_mlp(std::vector<std::int64_t>(9, kWidth));
-  const DataParallel parallel(
+  const GradAverager parallel(
       wrong_way_round(*model), comm,
       {.bucket_bytes = 3 * kLayerBytes, .hook = std::make_shared<PowerSgd>(1)});
   CachingAllocator& allocator = *Context::current().allocator(kCpu);
@@ -126,7 +111,7 @@ TEST(BucketRebuilder, AfterAFailedRebuildThereIsNoWayOn) {
   test::FakeCommunicator comm(2);
   const auto model = test::make_mlp({2, 3, 3, 2});
   // Layers 01 2 at first, then 21 0: a new bucket is needed.
-  const DataParallel parallel(wrong_way_round(*model), comm, {.bucket_bytes = 256});
+  const GradAverager parallel(wrong_way_round(*model), comm, {.bucket_bytes = 256});
   comm.out_of_memory = true;
   EXPECT_THAT([&] { test::backward_once(*model, 2, 2); },
               ThrowsMessage<Error>(HasSubstr("out of memory")));
@@ -147,7 +132,7 @@ std::vector<autograd::Variable> biases_first(const nn::Module& model) {
 TEST(BucketRebuilder, MovesNothingForTheOrderInsideABucket) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({2, 3, 2});
-  const DataParallel parallel(biases_first(*model), comm, {.bucket_bytes = 128});
+  const GradAverager parallel(biases_first(*model), comm, {.bucket_bytes = 128});
   const std::byte* place = parallel.buckets()[0].grads.bytes();
   test::backward_once(*model, 2, 2);
   EXPECT_EQ(buckets_of(parallel), "2.bias 2.weight | 0.bias 0.weight")
@@ -159,7 +144,7 @@ TEST(BucketRebuilder, MovesNothingForTheOrderInsideABucket) {
 TEST(BucketRebuilder, PutsALayersWeightBeforeItsBiasWhereABucketEndsBetweenThem) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({2, 3, 2});
-  const DataParallel parallel(biases_first(*model), comm, {.mode = SyncMode::per_param});
+  const GradAverager parallel(biases_first(*model), comm, {.mode = SyncMode::per_param});
   EXPECT_EQ(buckets_of(parallel), "2.bias | 2.weight | 0.bias | 0.weight");
   test::backward_once(*model, 2, 2);
   EXPECT_EQ(buckets_of(parallel), "2.weight | 2.bias | 0.weight | 0.bias");
@@ -170,7 +155,7 @@ TEST(BucketRebuilder, OfAStackOfLayersIsTheExpectedOne) {
   for (const SyncMode mode : {SyncMode::per_param, SyncMode::overlap}) {
     for (const std::size_t cap : {std::size_t{64}, std::size_t{192}, std::size_t{1} << 20U}) {
       const auto model = test::make_mlp({2, 3, 3, 3, 2});
-      const DataParallel parallel(model->parameters(), comm, {.mode = mode, .bucket_bytes = cap});
+      const GradAverager parallel(model->parameters(), comm, {.mode = mode, .bucket_bytes = cap});
       const std::string before = buckets_of(parallel);
       test::backward_once(*model, 2, 2);
       EXPECT_EQ(buckets_of(parallel), before);
@@ -182,13 +167,13 @@ TEST(BucketRebuilder, OfAStackOfLayersIsTheExpectedOne) {
 TEST(BucketRebuilder, KeepsTheFirstPlanIfToldTo) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({2, 3, 2});
-  const DataParallel kept(wrong_way_round(*model), comm,
+  const GradAverager kept(wrong_way_round(*model), comm,
                           {.bucket_bytes = 128, .rebuild_buckets = false});
   test::backward_once(*model, 2, 2);
   EXPECT_EQ(buckets_of(kept), "0.bias 0.weight | 2.bias 2.weight");
 
   const auto other = test::make_mlp({2, 3, 2});
-  const DataParallel given(other->parameters(), comm, {.plan = {{0, 1}, {2, 3}}});
+  const GradAverager given(other->parameters(), comm, {.plan = {{0, 1}, {2, 3}}});
   test::backward_once(*other, 2, 2);
   EXPECT_EQ(buckets_of(given), "0.weight 0.bias | 2.weight 2.bias");
 }
@@ -196,7 +181,7 @@ TEST(BucketRebuilder, KeepsTheFirstPlanIfToldTo) {
 TEST(BucketRebuilder, WatchesTheFirstBackwardThatSynchronises) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({2, 3, 2});
-  DataParallel parallel(wrong_way_round(*model), comm, {.bucket_bytes = 128});
+  GradAverager parallel(wrong_way_round(*model), comm, {.bucket_bytes = 128});
   {
     const auto local = parallel.no_sync();
     test::backward_once(*model, 2, 2);
@@ -266,7 +251,7 @@ std::vector<float> train(Communicator& comm, typename OptimizerT::Options settin
   for (int i = 0; i < 3; ++i) {
     step(i);
   }
-  const DataParallel parallel(parameters, comm, options);
+  const GradAverager parallel(parameters, comm, options);
   for (int i = 3; i < 7; ++i) {
     step(comm.size() * i + comm.rank());
   }
@@ -299,8 +284,6 @@ TEST(Policies, GiveTheSameBitsWhateverTheBuckets) {
         train<optim::SGD>(comm, momentum, {.mode = SyncMode::naive, .bucket_bytes = 256});
     for (const DataParallelOptions& options :
          {DataParallelOptions{.bucket_by = BucketBy::layer},
-          DataParallelOptions{.bucket_by = BucketBy::groups},
-          DataParallelOptions{.bucket_by = BucketBy::groups, .bucket_groups = 3},
           DataParallelOptions{.bucket_bytes = 512, .last_bucket_bytes = 64},
           DataParallelOptions{.bucket_bytes = 64, .split_tensors = true},
           DataParallelOptions{.mode = SyncMode::flat, .bucket_bytes = 64, .split_tensors = true},

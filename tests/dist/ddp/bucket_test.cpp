@@ -50,8 +50,8 @@ TEST(MakeBuckets, KeepsValuesAndMakesGradientsSlices) {
   for (const std::size_t i : buckets[0].members) {
     EXPECT_EQ(parameters[i].data().to_vector<float>(), before[i]) << parameters[i].name();
     EXPECT_TRUE(parameters[i].data().same_storage(buckets[0].data));
-    EXPECT_TRUE(parameters[i].grad_state()->grad.same_storage(buckets[0].grads));
-    EXPECT_EQ(parameters[i].grad_state()->grad.byte_offset(), expected_offset);
+    EXPECT_TRUE(parameters[i].grad_state()->grad().same_storage(buckets[0].grads));
+    EXPECT_EQ(parameters[i].grad_state()->grad().byte_offset(), expected_offset);
     EXPECT_EQ(parameters[i].data().byte_offset(), expected_offset);
     expected_offset += slice_bytes(parameters[i].data());
   }
@@ -147,20 +147,20 @@ TEST(MakeBuckets, LeaveABucketWhoseMembersStayTogetherWhereItIs) {
   std::vector<Bucket> before = make_buckets(parameters, {{3, 2}, {1}, {0}});
   const std::byte* data = before[0].data.bytes();
   const std::byte* grads = before[0].grads.bytes();
-  const std::size_t moves = parameters[3].grad_state()->moves;
+  const std::size_t moves = parameters[3].grad_state()->storage_version();
 
   const std::vector<Bucket> after =
       make_buckets(parameters, {{1, 0}, {3, 2}}, {}, Tensor::zeros, std::move(before));
   ASSERT_EQ(after.size(), 2U);
   EXPECT_EQ(after[1].data.bytes(), data);
   EXPECT_EQ(after[1].grads.bytes(), grads);
-  EXPECT_EQ(parameters[3].grad_state()->moves, moves) << "optimizers need not follow";
-  EXPECT_GT(parameters[0].grad_state()->moves, moves);
+  EXPECT_EQ(parameters[3].grad_state()->storage_version(), moves) << "optimizers need not follow";
+  EXPECT_GT(parameters[0].grad_state()->storage_version(), moves);
   EXPECT_THAT(labels(after[1]), ElementsAre("bucket_1")) << "its place in the new order";
   EXPECT_EQ(after[1].pieces[0].grads.bytes(), grads);
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     EXPECT_EQ(parameters[i].data().to_vector<float>(), values[i]) << parameters[i].name();
-    EXPECT_TRUE(parameters[i].grad_state()->grad.same_storage(after[i < 2 ? 0 : 1].grads));
+    EXPECT_TRUE(parameters[i].grad_state()->grad().same_storage(after[i < 2 ? 0 : 1].grads));
   }
 }
 

@@ -1,348 +1,204 @@
 #include "dist/ddp/data_parallel.h"
 
 #include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
-#include <mutex>
+#include <stdexcept>
 
-#include "autograd/engine.h"
-#include "autograd/functions/add.h"
-#include "autograd/functions/linear.h"
 #include "autograd/functions/mse_loss.h"
-#include "core/ops.h"
-#include "dist/comm/single_process.h"
+#include "core/random.h"
+#include "nn/linear.h"
+#include "nn/loss.h"
+#include "nn/relu.h"
+#include "nn/sequential.h"
 #include "optim/sgd.h"
-#include "tests/support/fake_communicator.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/small_model.h"
-#include "tests/support/small_training.h"
+#include "tests/support/tensors.h"
 #include "tests/support/thread_world.h"
 
 namespace brigade::dist {
 namespace {
 
-using test::thread_world;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using autograd::Variable;
 
-using test::relative_l2;
-using test::train;
-using Run = test::TrainingRun;
+constexpr std::int64_t kRows = 12;  // of all ranks and micro-batches together
 
-std::vector<float> train_alone() {
-  SingleProcessCommunicator one(kCpu);
-  return train(one, {});
+World world_of(Communicator& comm) {
+  RankInfo ranks;
+  ranks.rank = comm.rank();
+  ranks.size = comm.size();
+  return {ranks, kCpu, std::shared_ptr<Communicator>(std::shared_ptr<void>(), &comm)};
 }
 
-class ModesTest : public testing::TestWithParam<std::tuple<int, Run>> {};
+nn::Sequential make_model() {
+  manual_seed(1);
+  return nn::Sequential(nn::Linear(3, 4), nn::ReLU(), nn::Linear(4, 2));
+}
 
-TEST_P(ModesTest, TrainsAsOneRankOnTheGlobalBatch) {
-  const auto [ranks, run] = GetParam();
-  const std::vector<float> expected = train_alone();
-  thread_world(ranks, [&, run = run](Communicator& comm) {
-    EXPECT_LE(relative_l2(train(comm, run), expected), 1e-6);
+/// loss of part `part` of `parts` equal ones
+template <class Model>
+Variable loss_of(Model& model, int part, int parts) {
+  const std::int64_t rows = kRows / parts;
+  return nn::mse_loss(model(test::data_rows(part * rows, rows, 3, 5)),
+                      test::data_rows(part * rows, rows, 2, 6));
+}
+
+std::vector<float> gradients_of(const std::vector<Variable>& parameters) {
+  std::vector<float> all;
+  for (const Variable& parameter : parameters) {
+    const std::vector<float> values = parameter.grad().to_vector<float>();
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
+/// What one process without any DataParallel gets for all rows.
+std::vector<float> expected_gradients() {
+  nn::Sequential model = make_model();
+  loss_of(model, 0, 1).backward();
+  return gradients_of(model.parameters());
+}
+
+void expect_near(const std::vector<float>& got, const std::vector<float>& expected) {
+  EXPECT_THAT(got, testing::Pointwise(testing::FloatNear(1e-6F), expected));
+}
+
+TEST(DataParallel, AveragesWithDefaultsWhatAWholeModelComputes) {
+  const std::vector<float> expected = expected_gradients();
+  test::thread_world(3, [&](Communicator& comm) {
+    nn::Sequential model = make_model();
+    const World world = world_of(comm);
+    DataParallel ddp(model, world);
+    loss_of(ddp, comm.rank(), 3).backward();
+    expect_near(gradients_of(ddp.parameters()), expected);
+    optim::SGD(ddp, {.lr = 0.1}).step();
+    ddp.verify_parameters_equal();
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    RanksAndModes, ModesTest,
-    testing::Combine(testing::Values(2, 3, 4),
-                     testing::Values(Run{.mode = SyncMode::naive}, Run{.mode = SyncMode::flat},
-                                     Run{.mode = SyncMode::per_param},
-                                     Run{.mode = SyncMode::overlap},
-                                     Run{.mode = SyncMode::overlap, .accum = 2, .no_sync = true},
-                                     Run{.mode = SyncMode::overlap, .accum = 2, .no_sync = false},
-                                     Run{.mode = SyncMode::naive, .accum = 2, .no_sync = false})),
-    [](const auto& test) {
-      const int ranks = std::get<0>(test.param);
-      const Run& run = std::get<1>(test.param);
-      return concat(ranks, "_", to_string(run.mode),
-                    run.accum > 1 ? (run.no_sync ? "_no_sync" : "_accum") : "");
-    });
+/// Not an nn::Module, with two inputs.
+struct Product {
+  Variable w{test::f32({2}, {1, 1}), true, "w"};
+  std::vector<Variable> parameters() const { return {w}; }
+  Variable operator()(const Variable& x, const Tensor& target) const {
+    return autograd::mse_loss(autograd::linear(x, w, {}), target);
+  }
+};
 
-TEST(DataParallel, AllModesGiveTheSameBitsOnThreads) {
-  thread_world(3, [](Communicator& comm) {
-    const std::vector<float> expected = train(comm, {.mode = SyncMode::naive});
-    for (const SyncMode mode : {SyncMode::flat, SyncMode::per_param, SyncMode::overlap}) {
-      EXPECT_EQ(train(comm, {.mode = mode}), expected) << to_string(mode);
+TEST(DataParallel, WrapsWhateverHasParametersAndCanBeCalled) {
+  test::thread_world(2, [](Communicator& comm) {
+    Product product;
+    DataParallel ddp(product, comm);
+    const auto target = static_cast<float>(2 * comm.rank());  // mean over ranks: 1
+    ddp(Variable(test::f32({1}, {1, 1})), test::f32({target}, {1, 1})).backward();
+    EXPECT_EQ(test::values(product.w.grad()), (std::vector<float>{2}));  // 2 (w - 1)
+  });
+}
+
+TEST(DataParallel, AccumulatesMicroBatchesAsIfTheyWereOne) {
+  const std::vector<float> expected = expected_gradients();
+  test::thread_world(2, [&](Communicator& comm) {
+    for (const int count : {1, 2, 3}) {
+      nn::Sequential model = make_model();
+      DataParallel ddp(model, comm);
+      const std::uint64_t before = comm.collectives();
+      std::vector<int> indices;
+      for (auto& micro : ddp.accumulate(count)) {
+        indices.push_back(micro.index());
+        const int part = micro.index() * 2 + comm.rank();
+        EXPECT_EQ(comm.collectives(), before) << "none before the last micro-batch";
+        micro.backward(loss_of(ddp, part, 2 * count));
+        EXPECT_EQ(micro.last(), micro.index() + 1 == count);
+      }
+      EXPECT_EQ(std::ssize(indices), count);
+      EXPECT_EQ(comm.collectives(), before + ddp.buckets().size());
+      expect_near(gradients_of(ddp.parameters()), expected);
     }
   });
 }
 
-TEST(DataParallel, NoSyncUsesAQuarterOfTheCollectivesAtFourMicroBatches) {
-  constexpr std::size_t kCap = 600;  // 3 buckets, before and after they are rebuilt
-  thread_world(2, [](Communicator& comm) {
-    std::uint64_t without = 0;
-    std::uint64_t with = 0;
+TEST(DataParallel, SynchronisesAgainAfterAnAccumulationThatEndedEarly) {
+  test::thread_world(2, [](Communicator& comm) {
+    nn::Sequential model = make_model();
+    DataParallel ddp(model, comm);
+    const auto fail = [&] {
+      for ([[maybe_unused]] auto& micro : ddp.accumulate(3)) {
+        throw std::runtime_error("no more data");
+      }
+    };
+    EXPECT_THROW(fail(), std::runtime_error);
+    for ([[maybe_unused]] auto& micro : ddp.accumulate(3)) {
+      break;
+    }
+    loss_of(ddp, comm.rank(), 2).backward();
+    expect_near(gradients_of(ddp.parameters()), expected_gradients());
+  });
+}
+
+TEST(DataParallel, AccumulatesLocallyInsideAnOuterNoSync) {
+  test::thread_world(2, [](Communicator& comm) {
+    nn::Sequential model = make_model();
+    DataParallel ddp(model, comm);
     const std::uint64_t before = comm.collectives();
-    train(comm, {.accum = 4, .no_sync = false, .bucket_bytes = kCap});
-    without = comm.collectives() / 6;
-    EXPECT_EQ(before, 0U);
-    const std::uint64_t so_far = comm.collectives();
-    train(comm, {.accum = 4, .no_sync = true, .bucket_bytes = kCap});
-    with = (comm.collectives() - so_far) / 6;
-    EXPECT_EQ(without, 4 * with);
-    EXPECT_GT(with, 1U);
-  });
-}
-
-TEST(DataParallel, ScopesNestAndTheOuterOneCounts) {
-  thread_world(2, [](Communicator& comm) {
-    const auto model = test::make_mlp({2, 2});
-    DataParallel parallel(model->parameters(), comm, {});
-    const auto run = [&] { test::backward_once(*model, 2, 2); };
     {
-      const auto outer = parallel.no_sync();
-      { const auto inner = parallel.no_sync(); }
-      run();
-      EXPECT_EQ(comm.collectives(), 0U);
-    }
-    run();
-    EXPECT_EQ(comm.collectives(), 1U);
-  });
-}
-
-TEST(DataParallel, RefusesAnOptimizerStepOnGradientsThatNeverMet) {
-  thread_world(2, [](Communicator& comm) {
-    const auto model = test::make_mlp({2, 2});
-    DataParallel parallel(model->parameters(), comm, {});
-    optim::SGD optimizer(model->parameters(), {.lr = 0.1});
-    const auto local = parallel.no_sync();
-    test::backward_once(*model, 2, 2);
-    EXPECT_THAT([&] { optimizer.step(); },
-                ThrowsMessage<Error>(HasSubstr("never synchronised over the ranks")));
-  });
-}
-
-TEST(DataParallel, NamesRankParameterAndDifferenceWhenInitialValuesDiffer) {
-  thread_world(3, [](Communicator& comm) {
-    const auto model = test::make_mlp({2, 2});
-    if (comm.rank() == 2) {
-      Tensor bias = model->parameters()[1].data();
-      ops::fill(1.0, bias);
-    } else {
-      Tensor bias = model->parameters()[1].data();
-      ops::fill(0.5, bias);
-    }
-    EXPECT_THAT([&] { DataParallel(model->parameters(), comm, {}); },
-                ThrowsMessage<VerificationError>(HasSubstr(
-                    "parameter '0.bias' of rank 2 differs from rank 0's: largest difference 0.5")));
-  });
-}
-
-TEST(DataParallel, BroadcastMakesRankZeroWin) {
-  thread_world(2, [](Communicator& comm) {
-    const auto model = test::make_mlp({2, 2}, /*seed=*/static_cast<std::uint64_t>(comm.rank() + 1));
-    const DataParallel parallel(model->parameters(), comm, {.init_sync = InitSync::broadcast});
-    EXPECT_EQ(model->parameters()[0].data().to_vector<float>(),
-              test::make_mlp({2, 2}, 1)->parameters()[0].data().to_vector<float>());
-  });
-}
-
-TEST(DataParallel, RefusesRanksWithDifferentModes) {
-  thread_world(2, [](Communicator& comm) {
-    const auto model = test::make_mlp({2, 2});
-    const SyncMode mode = comm.rank() == 0 ? SyncMode::naive : SyncMode::overlap;
-    EXPECT_THAT([&] { DataParallel(model->parameters(), comm, {.mode = mode}); },
-                ThrowsMessage<VerificationError>(HasSubstr("rank 0 has 'mode naive")));
-  });
-}
-
-TEST(DataParallel, RefusesRanksWithDifferentBuckets) {
-  thread_world(2, [](Communicator& comm) {
-    const auto model = test::make_mlp({2, 2});
-    const BucketPlan plan = comm.rank() == 0 ? BucketPlan{{1, 0}} : BucketPlan{{0, 1}};
-    EXPECT_THAT([&] { DataParallel(model->parameters(), comm, {.plan = plan}); },
-                ThrowsMessage<VerificationError>(
-                    HasSubstr("rank 0 has 'bucket 0: 0.bias', rank 1 has 'bucket 0: 0.weight'")));
-    const BucketPlan cut = comm.rank() == 0 ? BucketPlan{{1, 0}} : BucketPlan{{1}, {0}};
-    EXPECT_THAT([&] { DataParallel(model->parameters(), comm, {.plan = cut}); },
-                ThrowsMessage<VerificationError>(
-                    HasSubstr("rank 0 has 'bucket 0: 0.weight', rank 1 has 'bucket 1: 0.weight'")));
-  });
-}
-
-TEST(DataParallel, RefusesRanksWithDifferentPolicies) {
-  const auto complaint = [](const DataParallelOptions& zero, const DataParallelOptions& one,
-                            const std::string& text) {
-    thread_world(2, [&](Communicator& comm) {
-      const auto model = test::make_mlp({2, 2});
-      EXPECT_THAT([&] { DataParallel(model->parameters(), comm, comm.rank() == 0 ? zero : one); },
-                  ThrowsMessage<VerificationError>(HasSubstr(text)));
-    });
-  };
-  complaint({.bucket_by = BucketBy::layer}, {.bucket_by = BucketBy::groups},
-            "rank 0 has 'buckets by layer', rank 1 has 'buckets by halves'");
-  complaint({}, {.last_bucket_bytes = 64}, "bytes, last 64'");
-  complaint({}, {.first_bucket_bytes = 64}, "bytes, first 64'");
-  complaint({}, {.split_tensors = true, .piece_bytes = 64}, "ones split, pieces of 64 bytes'");
-  complaint({}, {.rebuild_buckets = false},
-            "rank 0 has 'buckets rebuilt once', rank 1 has 'buckets never rebuilt'");
-  complaint({}, {.plan = {{0, 1}}}, "rank 1 has 'buckets never rebuilt'");
-}
-
-TEST(DataParallel, FollowsThePlanItIsGiven) {
-  SingleProcessCommunicator comm(kCpu);
-  const auto model = test::make_mlp({2, 3, 2});
-  const DataParallel parallel(model->parameters(), comm, {.plan = {{3}, {1, 2}, {0}}});
-  ASSERT_EQ(parallel.buckets().size(), 3U);
-  EXPECT_EQ(parallel.buckets()[1].members, (std::vector<std::size_t>{1, 2}));
-  test::backward_once(*model, 2, 2);
-  EXPECT_EQ(comm.collectives(), 3U);
-}
-
-TEST(DataParallel, KeepsDtypesApart) {
-  thread_world(2, [](Communicator& comm) {
-    const std::vector<autograd::Variable> parameters{
-        autograd::Variable(Tensor::zeros({3}, DType::f32), true, "a"),
-        autograd::Variable(Tensor::zeros({3}, DType::f64), true, "b"),
-        autograd::Variable(Tensor::zeros({3}, DType::f32), true, "c")};
-    DataParallel parallel(parameters, comm, {});
-    ASSERT_EQ(parallel.buckets().size(), 2U);
-    EXPECT_EQ(parallel.buckets()[0].grads.dtype(), DType::f64);
-    EXPECT_EQ(parallel.buckets()[1].members, (std::vector<std::size_t>{2, 0}));
-    parallel.on_backward_begin();
-    for (const std::size_t i : {2U, 1U, 0U}) {
-      Tensor grad = parameters[i].grad_state()->grad;
-      ops::fill(1.5, grad);
-      parameters[i].grad_state()->filled = true;
-      parallel.on_grad_ready(i);
-    }
-    parallel.on_backward_end();
-    EXPECT_THAT(parameters[0].grad().to_vector<float>(), testing::Each(3.0F));
-    EXPECT_THAT(parameters[1].grad().to_vector<double>(), testing::Each(3.0));
-  });
-}
-
-TEST(DataParallel, RefusesAPlanWithAParameterThatIsNotThere) {
-  SingleProcessCommunicator comm(kCpu);
-  const auto model = test::make_mlp({2, 2});
-  EXPECT_THAT(
-      [&] {
-        DataParallel(model->parameters(), comm, {.plan = {{0, 1, 2}}});
-      },
-      ThrowsMessage<Error>(HasSubstr("bucket 0 has parameter number 2 of 2")));
-}
-
-TEST(DataParallel, RefusesRanksWithDifferentShapes) {
-  thread_world(2, [](Communicator& comm) {
-    const auto model = test::make_mlp({2, comm.rank() == 0 ? 2 : 3});
-    EXPECT_THAT([&] { DataParallel(model->parameters(), comm, {}); },
-                ThrowsMessage<VerificationError>(HasSubstr(
-                    "rank 0 has '0.weight f32 [2, 2]', rank 1 has '0.weight f32 [3, 2]'")));
-  });
-}
-
-TEST(DataParallel, NamesAParameterUnusedInBackwardInTheSameStep) {
-  thread_world(2, [](Communicator& comm) {
-    const auto used = test::make_mlp({2, 2});
-    const autograd::Variable unused(Tensor::zeros({3}), true, "never_used");
-    std::vector<autograd::Variable> parameters = used->parameters();
-    parameters.push_back(unused);
-    const DataParallel parallel(parameters, comm, {});
-    EXPECT_THAT([&] { test::backward_once(*used, 2, 2); },
-                ThrowsMessage<Error>(HasSubstr("'never_used'")));
-  });
-}
-
-TEST(DataParallel, EveryRankNamesWhatOneRankMissesInTheFirstBackward) {
-  for (const SyncMode mode : {SyncMode::naive, SyncMode::flat, SyncMode::overlap}) {
-    thread_world(3, [mode](Communicator& comm) {
-      const auto model = test::make_mlp({2, 2, 2});
-      std::vector<autograd::Variable> parameters = model->parameters();
-      if (comm.rank() == 1) {  // a copy that its model does not use
-        parameters[2] = autograd::Variable(parameters[2].data().clone(), true, "2.weight");
+      auto silent = ddp.no_sync();
+      for (auto& micro : ddp.accumulate(2)) {
+        micro.backward(loss_of(ddp, comm.rank(), 2));
       }
-      const DataParallel parallel(parameters, comm, {.mode = mode});
-      EXPECT_THAT(
-          [&] { test::backward_once(*model, 2, 2); },
-          ThrowsMessage<Error>(HasSubstr("data parallel: 1 of 4 parameters got no gradient in this "
-                                         "backward on rank 1: '2.weight'; the loss must depend")));
-    });
-  }
+      EXPECT_EQ(comm.collectives(), before);
+    }
+    ddp.sync_gradients();
+    expect_near(gradients_of(ddp.parameters()), expected_gradients());
+  });
 }
 
-TEST(DataParallel, RefusesAnOptimizerStepAfterABackwardThatFailed) {
-  SingleProcessCommunicator comm(kCpu);
-  const auto model = test::make_mlp({2, 2});
-  std::vector<autograd::Variable> parameters = model->parameters();
-  const autograd::Variable once(Tensor::zeros({}), true, "used_once");
-  parameters.push_back(once);
-  const DataParallel parallel(parameters, comm, {});
-  optim::SGD optimizer(model->parameters(), {.lr = 0.1});
-  const autograd::Variable x(Tensor::zeros({4, 2}));
-  autograd::backward(
-      autograd::add(autograd::mse_loss(model->forward(x), Tensor::zeros({4, 2})), once));
-  optimizer.step();
-  EXPECT_THROW(test::backward_once(*model, 2, 2), Error);  // later than all ranks compare
-  EXPECT_THAT([&] { optimizer.step(); },
-              ThrowsMessage<Error>(HasSubstr("never synchronised over the ranks")));
-}
-
-TEST(DataParallel, AveragesAWeightThatIsUsedTwice) {
-  const auto gradient = [](int ranks, bool first_without_sync) {
-    std::vector<float> result;
-    std::mutex mutex;
-    test::thread_world(ranks, [&](Communicator& comm) {
-      const autograd::Variable w(Tensor::from(std::vector<float>{0.5F, -1, 2, 0.25F}, {2, 2}), true,
-                                 "w");
-      DataParallel parallel({w}, comm, {});
-      const auto backward = [&] {
-        const Tensor x = Tensor::from(std::vector<float>{1, 2, -3, 4}, {2, 2});
-        const autograd::Variable hidden =
-            autograd::linear(autograd::Variable(x), w, autograd::Variable());
-        autograd::backward(autograd::mse_loss(autograd::linear(hidden, w, autograd::Variable()),
-                                              Tensor::zeros({2, 2})));
-      };
-      if (first_without_sync) {
-        const auto scope = parallel.no_sync();
-        backward();
+TEST(DataParallel, SynchronisesGradientsWithoutABackward) {
+  test::thread_world(2, [](Communicator& comm) {
+    for (const SyncMode mode :
+         {SyncMode::naive, SyncMode::flat, SyncMode::per_param, SyncMode::overlap}) {
+      nn::Sequential model = make_model();
+      DataParallel ddp(model, comm, {.mode = mode});
+      optim::SGD sgd(ddp, {.lr = 0.1});
+      {
+        auto silent = ddp.no_sync();
+        loss_of(ddp, comm.rank(), 2).backward();
+        EXPECT_THROW(sgd.step(), Error) << "the gradients are this rank's alone";
       }
-      backward();
-      const std::lock_guard lock(mutex);
-      result = w.grad().to_vector<float>();
-    });
-    return result;
-  };
-  // All ranks have the same samples, so the average is what one rank gets.
-  for (const bool first_without_sync : {false, true}) {
-    const std::vector<float> alone = gradient(1, first_without_sync);
-    EXPECT_THAT(gradient(2, first_without_sync),
-                testing::Pointwise(testing::FloatNear(1e-4F), alone));
-    EXPECT_THAT(gradient(4, first_without_sync),
-                testing::Pointwise(testing::FloatNear(1e-4F), alone));
-  }
+      ddp.sync_gradients();
+      expect_near(gradients_of(ddp.parameters()), expected_gradients());
+      ddp.sync_gradients();  // the average of averages
+      expect_near(gradients_of(ddp.parameters()), expected_gradients());
+      sgd.step();
+      ddp.verify_parameters_equal();
+    }
+  });
 }
 
-TEST(DataParallel, TakesTheMemoryOfGradientsFromTheCommunicator) {
-  test::FakeCommunicator comm(2);
-  const auto model = test::make_mlp({2, 3, 2});
-  const DataParallel parallel(model->parameters(), comm, {.bucket_bytes = 64});
-  ASSERT_GT(parallel.buckets().size(), 1U);
-  ASSERT_EQ(comm.buffers.size(), parallel.buckets().size());
-  for (std::size_t i = 0; i < comm.buffers.size(); ++i) {
-    EXPECT_TRUE(parallel.buckets()[i].grads.same_storage(comm.buffers[i]))
-        << "bucket " << i << " would be copied to where the ranks can reach it";
-  }
+TEST(DataParallel, RefusesToSynchroniseInsideNoSync) {
+  test::thread_world(1, [](Communicator& comm) {
+    nn::Sequential model = make_model();
+    DataParallel ddp(model, comm);
+    auto silent = ddp.no_sync();
+    EXPECT_ERROR(ddp.sync_gradients(),
+                 "data parallel: sync_gradients inside no_sync() would do nothing; end the scope "
+                 "first");
+  });
 }
 
-TEST(DataParallel, RefusesToWrapAParameterTwice) {
-  SingleProcessCommunicator comm(kCpu);
-  const auto model = test::make_mlp({2, 2});
-  const DataParallel first(model->parameters(), comm, {});
-  EXPECT_THAT([&] { DataParallel(model->parameters(), comm, {}); },
-              ThrowsMessage<Error>(HasSubstr("already wrapped")));
+TEST(DataParallel, RefusesAStepWithoutMicroBatches) {
+  test::thread_world(1, [](Communicator& comm) {
+    nn::Sequential model = make_model();
+    DataParallel ddp(model, comm);
+    EXPECT_ERROR(ddp.accumulate(0), "accumulate: expected at least one micro-batch, got 0");
+  });
 }
 
-TEST(DataParallel, LeavesTheModelAsItWas) {
-  thread_world(2, [](Communicator& comm) {
-    const auto model = test::make_mlp({2, 2});
-    test::backward_once(*model, 2, 2);
-    const std::vector<float> alone = model->parameters()[0].grad().to_vector<float>();
-    { const DataParallel wrapped(model->parameters(), comm, {}); }
-    model->parameters()[0].zero_grad();
-    test::backward_once(*model, 2, 2);
-    EXPECT_EQ(comm.collectives(), 0U);
-    EXPECT_EQ(model->parameters()[0].grad().to_vector<float>(), alone)
-        << "not divided by the ranks";
+TEST(DataParallel, RefusesRanksThatStartWithOtherWeights) {
+  test::thread_world(2, [](Communicator& comm) {
+    manual_seed(static_cast<std::uint64_t>(comm.rank()));
+    nn::Linear model(2, 2);
+    EXPECT_THROW(DataParallel(model, comm), VerificationError);
   });
 }
 

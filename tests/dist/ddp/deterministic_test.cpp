@@ -4,7 +4,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/functions/mse_loss.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "optim/sgd.h"
 #include "tests/support/all_reduces.h"
 #include "tests/support/small_model.h"
@@ -44,7 +44,7 @@ std::vector<float> train(int ranks, const std::string& algorithm,
     comm.use(test::make_all_reduce(algorithm));
     const auto model = test::make_mlp({256, 512, 256, 10});
     const std::vector<autograd::Variable> parameters = model->parameters();
-    DataParallel parallel(parameters, comm, options);
+    GradAverager parallel(parameters, comm, options);
     optim::SGD optimizer(parameters, {.lr = 0.1, .momentum = 0.9});
     for (int step = 0; step < 2; ++step) {
       optimizer.zero_grad();

@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "autograd/engine.h"
-#include "autograd/functions/scale.h"
+#include "autograd/functions/binary.h"
 #include "core/ops.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "dist/ddp/replica_check.h"
 #include "optim/sgd.h"
 #include "tests/support/expect_error.h"
@@ -26,7 +26,7 @@ TEST(NoSync, TheFirstSynchronisedBackwardReducesAllThatWasAccumulated) {
   for (const SyncMode mode : test::kAllModes) {
     thread_world(2, [mode](Communicator& comm) {
       const auto p = numbers(1);
-      DataParallel parallel(p, comm, {.mode = mode});
+      GradAverager parallel(p, comm, {.mode = mode});
       const double mine = comm.rank() == 0 ? 1.0 : 5.0;
       {
         const auto scope = parallel.no_sync();
@@ -46,7 +46,7 @@ TEST(NoSync, AnAverageAccumulatedUponIsNotAveragedTwice) {
   for (const SyncMode mode : test::kAllModes) {
     thread_world(2, [mode](Communicator& comm) {
       const auto p = numbers(1);
-      const DataParallel parallel(p, comm, {.mode = mode});
+      const GradAverager parallel(p, comm, {.mode = mode});
       const double mine = comm.rank() == 0 ? 1.0 : 5.0;
       backward_of({{p[0], mine}});
       EXPECT_EQ(gradient_of(p[0]), 3.0);
@@ -59,15 +59,15 @@ TEST(NoSync, AnAverageAccumulatedUponIsNotAveragedTwice) {
 TEST(NoSync, IsDecidedWhenBackwardStartsNotInForward) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(1);
-    DataParallel parallel(p, comm, {});
-    std::optional<DataParallel::NoSyncScope> scope(parallel.no_sync());
-    const autograd::Variable inside = autograd::scale(p[0], comm.rank() == 0 ? 1 : 5);
+    GradAverager parallel(p, comm, {});
+    std::optional<GradAverager::NoSyncScope> scope(parallel.no_sync());
+    const autograd::Variable inside = autograd::mul(p[0], comm.rank() == 0 ? 1 : 5);
     scope.reset();
     autograd::backward(inside);
     EXPECT_EQ(gradient_of(p[0]), 3.0) << "forward inside, backward outside: synchronised";
 
     p[0].zero_grad();
-    const autograd::Variable outside = autograd::scale(p[0], comm.rank() == 0 ? 1 : 5);
+    const autograd::Variable outside = autograd::mul(p[0], comm.rank() == 0 ? 1 : 5);
     scope.emplace(parallel.no_sync());
     autograd::backward(outside);
     EXPECT_EQ(gradient_of(p[0]), comm.rank() == 0 ? 0.5 : 2.5) << "the other way round: not";
@@ -77,7 +77,7 @@ TEST(NoSync, IsDecidedWhenBackwardStartsNotInForward) {
 TEST(NoSync, EndsWhenAnExceptionLeavesItsScope) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(1);
-    DataParallel parallel(p, comm, {});
+    GradAverager parallel(p, comm, {});
     try {
       const auto scope = parallel.no_sync();
       throw Error("the data ran out");
@@ -91,7 +91,7 @@ TEST(NoSync, EndsWhenAnExceptionLeavesItsScope) {
 TEST(NoSync, StepsOnLocalGradientsDriveTheRanksApartAndTheDifferenceIsShown) {
   thread_world(3, [](Communicator& comm) {
     const auto p = numbers(2);
-    DataParallel parallel(p, comm, {});
+    GradAverager parallel(p, comm, {});
     optim::SGD optimizer(p, {.lr = 1});
     const auto scope = parallel.no_sync();
     std::vector<double> differences{largest_rank_difference(p, comm).value};
@@ -122,7 +122,7 @@ TEST(FailedBackward, BeforeACollectiveLeavesTheNextOneAsIfItHadNotBeen) {
   for (const SyncMode mode : test::kAllModes) {
     thread_world(2, [mode](Communicator& comm) {
       const auto p = numbers(3);
-      const DataParallel parallel(p, comm, {.mode = mode, .plan = {{0, 1, 2}}});
+      const GradAverager parallel(p, comm, {.mode = mode, .plan = {{0, 1, 2}}});
       {
         const autograd::HookHandle failing =
             p[1].add_hook([](const Tensor&) -> Tensor { throw Error("hook failed"); });
@@ -143,7 +143,7 @@ TEST(FailedBackward, BeforeACollectiveLeavesTheNextOneAsIfItHadNotBeen) {
 TEST(FailedBackward, IsForgottenByWhatWatchesTheOrderOfGradients) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(3);
-    const DataParallel parallel(p, comm, {});
+    const GradAverager parallel(p, comm, {});
     {
       const autograd::HookHandle failing =
           p[1].add_hook([](const Tensor&) -> Tensor { throw Error("hook failed"); });
@@ -162,9 +162,9 @@ TEST(FailedBackward, IsNoneWhereWhatFailsIsTheUpdateBehindIt) {
   for (const SyncMode mode : test::kAllModes) {
     thread_world(2, [mode](Communicator& comm) {
       const auto p = numbers(1);
-      DataParallel parallel(p, comm, {.mode = mode});
+      GradAverager parallel(p, comm, {.mode = mode});
       backward_of({{p[0], 1}});
-      parallel.on_backward_abort();  // as autograd::Replay says it of a whole step
+      parallel.on_backward_abort();
       p[0].zero_grad();
       backward_of({{p[0], 3}});
       EXPECT_EQ(gradient_of(p[0]), 3.0);
@@ -175,7 +175,7 @@ TEST(FailedBackward, IsNoneWhereWhatFailsIsTheUpdateBehindIt) {
 TEST(FailedBackward, ThatHasNotBegunHereLeavesTheNextOneAsIfItHadNotBeen) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(1);
-    DataParallel parallel(p, comm, {});
+    GradAverager parallel(p, comm, {});
     backward_of({{p[0], 1}});
     comm.blocking_all_reduce(Tensor::zeros({1}));  // a metric
     // Another listener has failed before this one heard of a backward.
@@ -202,16 +202,13 @@ TEST(FailedBackward, BehindACollectiveRefusesTheNextOne) {
   for (const SyncMode mode : {SyncMode::flat, SyncMode::per_param, SyncMode::overlap}) {
     thread_world(2, [mode](Communicator& comm) {
       const auto p = numbers(2);
-      DataParallel parallel(
+      GradAverager parallel(
           p, comm, {.mode = mode, .hook = std::make_shared<FailsBehindOne>(), .plan = {{1}, {0}}});
       EXPECT_ERROR(backward_of({{p[0], 1}, {p[1], 1}}), "the hook fails");
       const std::string refusal =
           "data parallel: an earlier backward failed with an all-reduce in flight, so the ranks no "
           "longer execute the same collectives; end the job";
       EXPECT_ERROR(backward_of({{p[0], 1}, {p[1], 1}}), refusal) << to_string(mode);
-      for (const autograd::Variable& each : p) {  // it may still be on its way
-        EXPECT_FALSE(each.grad_state()->loan.lend(each.grad_state()->grad, {}).defined());
-      }
       const auto scope = parallel.no_sync();
       EXPECT_ERROR(backward_of({{p[0], 1}, {p[1], 1}}), refusal) << to_string(mode);
     });
@@ -222,7 +219,7 @@ TEST(Gradients, AreWrittenIntoTheSameBucketAgainAfterZeroGrad) {
   for (const SyncMode mode : test::kAllModes) {
     thread_world(2, [mode](Communicator& comm) {
       const auto p = numbers(2);
-      const DataParallel parallel(p, comm, {.mode = mode});
+      const GradAverager parallel(p, comm, {.mode = mode});
       backward_of({{p[0], 7}, {p[1], 7}});
       const std::byte* place = p[0].grad().bytes();
       p[0].zero_grad();
@@ -240,7 +237,7 @@ TEST(Gradients, AreWhatIsReducedAndParametersAreNotTouched) {
     thread_world(3, [mode](Communicator& comm) {
       const auto p = numbers(4);
       // Buckets of three and of one: the last, partial one counts as well.
-      const DataParallel parallel(p, comm, {.mode = mode, .bucket_bytes = 3 * kSliceAlignment});
+      const GradAverager parallel(p, comm, {.mode = mode, .bucket_bytes = 3 * kSliceAlignment});
       const double mine = 3.0 * comm.rank();
       backward_of({{p[0], mine}, {p[1], mine}, {p[2], mine}, {p[3], mine}});
       for (const autograd::Variable& parameter : p) {

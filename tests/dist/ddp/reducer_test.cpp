@@ -3,9 +3,10 @@
 #include <gmock/gmock.h>
 
 #include "core/ops.h"
+#include "dist/comm/emulated_link_communicator.h"
 #include "dist/comm/single_process.h"
-#include "dist/ddp/data_parallel.h"
 #include "dist/ddp/flat_sync.h"
+#include "dist/ddp/grad_averager.h"
 #include "tests/support/fake_communicator.h"
 #include "tests/support/small_model.h"
 #include "tests/support/thread_world.h"
@@ -24,7 +25,7 @@ class ReducerTest : public testing::Test {
  protected:
   ReducerTest() {
     for (const autograd::Variable& parameter : parameters) {
-      parameter.grad_state()->filled = true;
+      parameter.grad_state()->fill_with_zeros();
     }
   }
 
@@ -155,7 +156,7 @@ TEST(SplitBuckets, HavePiecesAsLargeAsDataParallelIsTold) {
   SingleProcessCommunicator comm(kCpu);
   const auto model = test::make_mlp({16, 16});  // 1024 bytes of weight
   const auto pieces = [&](const DataParallelOptions& options) {
-    return DataParallel(model->parameters(), comm, options).buckets().back().pieces.size();
+    return GradAverager(model->parameters(), comm, options).buckets().back().pieces.size();
   };
   const BucketPlan plan{{1}, {0}};
   EXPECT_EQ(pieces({.bucket_bytes = 512, .plan = plan}), 1U);
@@ -201,8 +202,9 @@ TEST(SplitBuckets, LeaveInTheGivenOrderAfterAFlatBackwardToo) {
 }
 
 TEST(SplitBuckets, AreDoneWhenTheirLastPieceIs) {
-  test::thread_world(2, [](Communicator& comm) {
-    comm.emulate_link({.alpha_us = 10'000, .gigabytes_per_s = 10});  // a collective takes 20 ms
+  test::thread_world(2, [](Communicator& plain) {
+    EmulatedLinkCommunicator comm(
+        plain, {.alpha_us = 10'000, .gigabytes_per_s = 10});  // a collective takes 20 ms
     comm.set_timing(true);
     const auto model = test::make_mlp({16, 16});
     const std::vector<autograd::Variable> parameters = model->parameters();

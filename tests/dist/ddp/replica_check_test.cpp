@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/ops.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "tests/support/slopes.h"
 #include "tests/support/thread_world.h"
 
@@ -27,7 +27,7 @@ TEST(VerifyParametersEqual, NamesWhateverTrainingHasDrivenApart) {
   for (const std::size_t drifted : {0U, 1U, 2U}) {
     thread_world(3, [drifted](Communicator& comm) {
       const auto p = numbers(3);
-      const DataParallel parallel(p, comm, {});
+      const GradAverager parallel(p, comm, {});
       parallel.verify_parameters_equal();
       if (comm.rank() == 1) {
         set(p[drifted], 1.5);
@@ -45,7 +45,7 @@ TEST(VerifyParametersEqual, LooksAtFrozenOnesToo) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(2);
     p[0].set_requires_grad(false);
-    const DataParallel parallel(p, comm, {});
+    const GradAverager parallel(p, comm, {});
     if (comm.rank() == 1) {
       set(p[0], 2.0);
     }

@@ -2,11 +2,11 @@
 // else may lie there.
 #include <gmock/gmock.h>
 
+#include "autograd/functions/binary.h"
 #include "autograd/functions/linear.h"
-#include "autograd/functions/scale.h"
 #include "core/ops.h"
 #include "dist/comm/single_process.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "optim/sgd.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/fake_communicator.h"
@@ -28,7 +28,7 @@ TEST(TiedWeights, NamedTwiceHaveOneSlotOneCollectiveAndOneUpdate) {
     thread_world(2, [mode](Communicator& comm) {
       const auto p = numbers(2);
       const std::vector<autograd::Variable> twice{p[0], p[1], p[0]};
-      const DataParallel parallel(twice, comm, {.mode = mode, .bucket_bytes = 0});
+      const GradAverager parallel(twice, comm, {.mode = mode, .bucket_bytes = 0});
       EXPECT_EQ(parallel.parameters().size(), 2U);
       EXPECT_EQ(parallel.buckets().size(), 2U);
       optim::SGD optimizer(twice, {.lr = 1});
@@ -43,7 +43,7 @@ TEST(TiedWeights, NamedTwiceHaveOneSlotOneCollectiveAndOneUpdate) {
 TEST(TiedWeights, UsedTwiceInForwardReportOnceWithTheSumOfBothUses) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(1);
-    const DataParallel parallel(p, comm, {.mode = SyncMode::per_param});
+    const GradAverager parallel(p, comm, {.mode = SyncMode::per_param});
     backward_of({{p[0], comm.rank() + 1.0}, {p[0], 10}});
     EXPECT_EQ(comm.collectives(), 1U);
     EXPECT_EQ(gradient_of(p[0]), 11.5);
@@ -54,7 +54,7 @@ TEST(FrozenParameters, HaveNoSlotAndStayAsTheyAre) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(3);
     p[1].set_requires_grad(false);
-    DataParallel parallel(p, comm, {});
+    GradAverager parallel(p, comm, {});
     optim::SGD optimizer(p, {.lr = 1});
     EXPECT_EQ(parallel.buckets()[0].members.size(), 2U);
     backward_of({{p[0], 1}, {p[1], 1}, {p[2], 1}});
@@ -71,11 +71,11 @@ TEST(FrozenParameters, AreComparedAndBroadcastLikeTheOthers) {
     Tensor frozen = p[1].data();
     ops::fill(comm.rank() == 0 ? 1.0 : 3.0, frozen);
     p[1].set_requires_grad(false);
-    EXPECT_THAT([&] { DataParallel(p, comm, {}); },
+    EXPECT_THAT([&] { GradAverager(p, comm, {}); },
                 ThrowsMessage<VerificationError>(
                     HasSubstr("parameter 'b' of rank 1 differs from rank 0's: largest difference "
                               "2")));
-    const DataParallel parallel(p, comm, {.init_sync = InitSync::broadcast});
+    const GradAverager parallel(p, comm, {.init_sync = InitSync::broadcast});
     EXPECT_EQ(p[1].data().item(), 1.0);
   });
 }
@@ -85,7 +85,7 @@ TEST(FrozenParameters, MustBeTheSameOnAllRanks) {
     const auto p = numbers(2);
     p[comm.rank() == 0 ? 0 : 1].set_requires_grad(false);
     EXPECT_THAT(
-        [&] { DataParallel(p, comm, {}); },
+        [&] { GradAverager(p, comm, {}); },
         ThrowsMessage<VerificationError>(HasSubstr("rank 0 has 'b f32 []', rank 1 has 'a")));
   });
 }
@@ -93,7 +93,7 @@ TEST(FrozenParameters, MustBeTheSameOnAllRanks) {
 TEST(FrozenParameters, FrozenAfterConstructionAreAnErrorOfTheNextBackward) {
   SingleProcessCommunicator comm(kCpu);
   const auto p = numbers(2);
-  const DataParallel parallel(p, comm, {});
+  const GradAverager parallel(p, comm, {});
   p[1].set_requires_grad(false);
   EXPECT_ERROR(backward_of({{p[0], 1}, {p[1], 1}}),
                "data parallel: parameter 'b' was frozen after DataParallel was made; freeze it "
@@ -104,34 +104,21 @@ TEST(FrozenParameters, ThawedAfterConstructionAreAnErrorOfTheNextBackward) {
   SingleProcessCommunicator comm(kCpu);
   const auto p = numbers(2);
   p[1].set_requires_grad(false);
-  const DataParallel parallel(p, comm, {});
+  const GradAverager parallel(p, comm, {});
   p[1].set_requires_grad(true);
   EXPECT_ERROR(backward_of({{p[0], 1}, {p[1], 1}}),
                "data parallel: parameter 'b' was frozen when DataParallel was made and trains now; "
                "make a new DataParallel");
 }
 
-TEST(DataParallel, AnOutputThatTravelsDoesNotLieInAGradient) {
-  test::FakeCommunicator comm(2);
-  const autograd::Variable w(Tensor::zeros({2, 2}), true, "w");
-  const DataParallel parallel({w}, comm, {});
-  const autograd::Variable x(Tensor::zeros({2, 2}));
-  const autograd::Variable y = autograd::linear(x, w, {});
-  EXPECT_EQ(y.data().bytes(), w.grad_state()->grad.bytes());
-  comm.all_reduce(y.data());  // backward could overwrite it on its way
-  EXPECT_NE(y.data().bytes(), w.grad_state()->grad.bytes());
-  comm.stream().flush();
-  EXPECT_EQ(comm.reduced.back(), y.data().bytes());
-}
-
-TEST(DataParallel, RefusesWhatWasComputed) {
+TEST(GradAverager, RefusesWhatWasComputed) {
   SingleProcessCommunicator comm(kCpu);
   const autograd::Variable hidden = [] {
     const auto p = numbers(1);
-    return autograd::scale(p[0], 2);
+    return autograd::mul(p[0], 2);
   }();
   hidden.set_name("hidden");
-  EXPECT_ERROR(DataParallel({hidden}, comm, {}),
+  EXPECT_ERROR(GradAverager({hidden}, comm, {}),
                "data parallel: 'hidden' is not a leaf but was computed; pass the parameters it "
                "comes from");
 }

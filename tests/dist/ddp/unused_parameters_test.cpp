@@ -8,7 +8,7 @@
 #include "autograd/functions/linear.h"
 #include "autograd/functions/mse_loss.h"
 #include "dist/comm/single_process.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "optim/sgd.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/fake_communicator.h"
@@ -29,46 +29,30 @@ using testing::ThrowsMessage;
 
 constexpr std::size_t kTwoPerBucket = 2 * kSliceAlignment;
 
-DataParallelOptions finding(SyncMode mode, UnusedPolicy policy = UnusedPolicy::find) {
-  return {.mode = mode, .bucket_bytes = kTwoPerBucket, .unused = policy};
+DataParallelOptions finding(SyncMode mode) {
+  return {.mode = mode, .bucket_bytes = kTwoPerBucket, .find_unused_parameters = true};
 }
 
 /// In every mode, on ranks that are threads.
-class UnusedParametersTest : public testing::TestWithParam<std::tuple<SyncMode, UnusedPolicy>> {
+class UnusedParametersTest : public testing::TestWithParam<SyncMode> {
  protected:
-  static DataParallelOptions options() {
-    return finding(std::get<0>(GetParam()), std::get<1>(GetParam()));
-  }
+  static DataParallelOptions options() { return finding(GetParam()); }
 };
 
 TEST(UnusedParameters, AreNamedInALaterBackwardToo) {
   for (const SyncMode mode : {SyncMode::naive, SyncMode::flat, SyncMode::overlap}) {
     SingleProcessCommunicator comm(kCpu);
     const auto p = numbers(2);
-    const DataParallel parallel(p, comm, {.mode = mode});
+    const GradAverager parallel(p, comm, {.mode = mode});
     backward_of({{p[0], 1}, {p[1], 1}});
     EXPECT_THAT([&] { backward_of({{p[0], 1}}); }, ThrowsMessage<Error>(HasSubstr("'b'")));
   }
 }
 
-TEST(UnusedParameters, LeaveAnOutputAloneThatLiesInTheirGradient) {
-  SingleProcessCommunicator comm(kCpu);
-  const Tensor x = Tensor::from(std::vector<float>{1, 2, 3, 4}, {2, 2});
-  const autograd::Variable used(x.clone(), true, "used");
-  const autograd::Variable unused(x.clone(), true, "unused");
-  const DataParallel parallel({used, unused}, comm, finding(SyncMode::overlap));
-  const autograd::Variable y = autograd::linear(autograd::Variable(x), unused, {});
-  EXPECT_EQ(y.data().bytes(), unused.grad_state()->grad.bytes());
-  const autograd::Variable other = autograd::linear(autograd::Variable(x), used, {});
-  autograd::backward(autograd::mse_loss(other, Tensor::zeros({2, 2})));
-  EXPECT_EQ(values(unused.grad_state()->grad), std::vector<float>(4, 0.0F));
-  EXPECT_EQ(values(y.data()), (std::vector<float>{5, 11, 11, 25}));
-}
-
 TEST_P(UnusedParametersTest, OneThatSomeRankUsesHasTheAverageOnAll) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(3);
-    const DataParallel parallel(p, comm, options());
+    const GradAverager parallel(p, comm, options());
     if (comm.rank() == 0) {
       backward_of({{p[0], 2}, {p[1], 8}, {p[2], 1}});
     } else {
@@ -83,7 +67,7 @@ TEST_P(UnusedParametersTest, OneThatSomeRankUsesHasTheAverageOnAll) {
 TEST_P(UnusedParametersTest, OneThatNoRankUsesHasNoGradientAndTheStepLeavesItAlone) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(3);
-    const DataParallel parallel(p, comm, options());
+    const GradAverager parallel(p, comm, options());
     optim::SGD optimizer(p, {.lr = 0.5, .momentum = 0.5, .weight_decay = 0.5});
     for (int step = 0; step < 2; ++step) {
       optimizer.zero_grad();
@@ -101,7 +85,7 @@ TEST_P(UnusedParametersTest, OneThatNoRankUsesKeepsAnEarlierGradientBitForBit) {
   // Three ranks: x · (1/3) summed three times is not x for every x.
   thread_world(3, [](Communicator& comm) {
     const auto p = numbers(20);
-    const DataParallel parallel(p, comm, options());
+    const GradAverager parallel(p, comm, options());
     const auto first = [&] {
       std::vector<test::Use> uses;
       for (std::size_t i = 0; i < p.size(); ++i) {
@@ -109,17 +93,7 @@ TEST_P(UnusedParametersTest, OneThatNoRankUsesKeepsAnEarlierGradientBitForBit) {
       }
       backward_of(uses);
     };
-    const bool once = std::get<1>(GetParam()) == UnusedPolicy::find_once;
-    if (once) {
-      backward_of({{p[0], 1.0}});  // shows the graph; the gradients come from elsewhere
-      for (std::size_t i = 1; i < p.size(); ++i) {
-        p[i].grad_state()->grad.copy_from(
-            Tensor::from(std::vector<float>{0.1F * static_cast<float>(i)}, {}));
-        p[i].grad_state()->filled = true;
-      }
-    } else {
-      first();
-    }
+    first();
     std::vector<double> before;
     for (const autograd::Variable& parameter : p) {
       before.push_back(gradient_of(parameter));
@@ -135,7 +109,7 @@ TEST_P(UnusedParametersTest, OneThatNoRankUsesKeepsAnEarlierGradientBitForBit) {
 TEST_P(UnusedParametersTest, AMicroBatchThatZeroGradHasThrownAwayDoesNot) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(3);
-    DataParallel parallel(p, comm, options());
+    GradAverager parallel(p, comm, options());
     optim::SGD optimizer(p, {.lr = 0.5});
     {
       const auto scope = parallel.no_sync();
@@ -153,7 +127,7 @@ TEST_P(UnusedParametersTest, AMicroBatchThatZeroGradHasThrownAwayDoesNot) {
 TEST_P(UnusedParametersTest, AMicroBatchInsideNoSyncCountsAsUse) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(3);
-    DataParallel parallel(p, comm, options());
+    GradAverager parallel(p, comm, options());
     {
       const auto scope = parallel.no_sync();
       if (comm.rank() == 0) {
@@ -169,19 +143,13 @@ TEST_P(UnusedParametersTest, AMicroBatchInsideNoSyncCountsAsUse) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, UnusedParametersTest,
-                         testing::Combine(testing::ValuesIn(test::kAllModes),
-                                          testing::Values(UnusedPolicy::find,
-                                                          UnusedPolicy::find_once)),
-                         [](const auto& test) {
-                           return concat(to_string(std::get<0>(test.param)), "_",
-                                         to_string(std::get<1>(test.param)));
-                         });
+INSTANTIATE_TEST_SUITE_P(Modes, UnusedParametersTest, testing::ValuesIn(test::kAllModes),
+                         [](const auto& test) { return std::string(to_string(test.param)); });
 
 TEST(UnusedParameters, MayChangeFromStepToStepWithFind) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(2);
-    const DataParallel parallel(p, comm, finding(SyncMode::overlap));
+    const GradAverager parallel(p, comm, finding(SyncMode::overlap));
     optim::SGD optimizer(p, {.lr = 1});
     for (std::size_t step = 0; step < 4; ++step) {
       optimizer.zero_grad();
@@ -196,7 +164,7 @@ TEST(UnusedParameters, MayChangeFromStepToStepWithFind) {
 TEST(UnusedParameters, OneUsedInALaterBackwardOfTheStepIsUpdated) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(2);
-    const DataParallel parallel(p, comm, finding(SyncMode::overlap));
+    const GradAverager parallel(p, comm, finding(SyncMode::overlap));
     optim::SGD optimizer(p, {.lr = 1});
     backward_of({{p[0], 2}});
     backward_of({{p[1], 2}});
@@ -210,7 +178,7 @@ TEST(UnusedParameters, OneUsedInALaterBackwardOfTheStepIsUpdated) {
 TEST(UnusedParameters, AnAverageThatOneRankAddsToStaysTheAverage) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(2);
-    const DataParallel parallel(p, comm, finding(SyncMode::overlap));
+    const GradAverager parallel(p, comm, finding(SyncMode::overlap));
     backward_of({{p[0], 1}, {p[1], comm.rank() == 0 ? 2.0 : 6.0}});
     if (comm.rank() == 0) {
       backward_of({{p[0], 1}, {p[1], 8}});
@@ -226,7 +194,7 @@ TEST(UnusedParameters, HoldUpNoBucket) {
   const auto p = numbers(3);
   DataParallelOptions options = finding(SyncMode::overlap);
   options.plan = {{2}, {1}, {0}};
-  const DataParallel parallel(p, comm, options);
+  const GradAverager parallel(p, comm, options);
   std::uint64_t seen = 0;
   const autograd::HookHandle hook = p[0].add_hook([&](const Tensor&) {
     seen = comm.collectives();
@@ -236,42 +204,13 @@ TEST(UnusedParameters, HoldUpNoBucket) {
   EXPECT_EQ(seen, 3U) << "the bitmap and both unused buckets left before the first gradient";
 }
 
-TEST(UnusedParameters, CostOneCollectiveAndWithAStaticGraphOnlyTheFirstTime) {
-  const auto collectives = [](UnusedPolicy policy) {
-    test::FakeCommunicator comm(2);
-    const auto p = numbers(3);
-    const DataParallel parallel(p, comm, finding(SyncMode::per_param, policy));
-    std::vector<std::uint64_t> counts;
-    for (int step = 0; step < 3; ++step) {
-      const std::uint64_t before = comm.collectives();
-      backward_of({{p[0], 1}, {p[1], 1}, {p[2], 1}});
-      counts.push_back(comm.collectives() - before);
-    }
-    return counts;
-  };
-  EXPECT_THAT(collectives(UnusedPolicy::find), testing::ElementsAre(4, 4, 4));
-  EXPECT_THAT(collectives(UnusedPolicy::find_once), testing::ElementsAre(4, 3, 3));
-}
-
-TEST(UnusedParameters, OfAStaticGraphMustStayTheSame) {
+TEST(UnusedParameters, CostOneCollective) {
   test::FakeCommunicator comm(2);
   const auto p = numbers(3);
-  const DataParallel parallel(p, comm, finding(SyncMode::overlap, UnusedPolicy::find_once));
-  backward_of({{p[0], 1}, {p[1], 1}});
-  EXPECT_ERROR(backward_of({{p[0], 1}, {p[2], 1}}),
-               "data parallel: static graph: on rank 0 the first synchronised backward used other "
-               "parameters than this one: 'b' was used, 'c' was not used then; let every backward "
-               "look (--find-unused)");
-}
-
-TEST(UnusedParameters, OfAStaticGraphAreNotShownByARankWithoutSamples) {
-  test::FakeCommunicator comm(2);
-  const auto p = numbers(1);
-  DataParallel parallel(p, comm, finding(SyncMode::overlap, UnusedPolicy::find_once));
-  EXPECT_THAT([&] { parallel.shadow_backward(); },
-              ThrowsMessage<Error>(HasSubstr("rank 0 has no samples for it")));
-  backward_of({{p[0], 1}});
-  parallel.shadow_backward();
+  const GradAverager parallel(p, comm, finding(SyncMode::per_param));
+  const std::uint64_t before = comm.collectives();
+  backward_of({{p[0], 1}, {p[1], 1}, {p[2], 1}});
+  EXPECT_EQ(comm.collectives() - before, 4U);
 }
 
 TEST(UnusedParameters, AreNoneWhereAllAreFrozen) {
@@ -280,14 +219,14 @@ TEST(UnusedParameters, AreNoneWhereAllAreFrozen) {
   for (const autograd::Variable& parameter : p) {
     parameter.set_requires_grad(false);
   }
-  DataParallel parallel(p, comm, finding(SyncMode::overlap));
+  GradAverager parallel(p, comm, finding(SyncMode::overlap));
   EXPECT_NO_THROW(parallel.shadow_backward());
 }
 
 TEST(UnusedParameters, RefuseToGoOnWhenTheBitmapWasLeftInFlight) {
   test::FakeCommunicator comm(2);
   const auto p = numbers(1);
-  const DataParallel parallel(p, comm, finding(SyncMode::naive));
+  const GradAverager parallel(p, comm, finding(SyncMode::naive));
   {
     const autograd::HookHandle failing =
         p[0].add_hook([](const Tensor&) -> Tensor { throw Error("hook failed"); });
@@ -302,11 +241,12 @@ TEST(UnusedParameters, RefuseToGoOnWhenTheBitmapWasLeftInFlight) {
 
 TEST(UnusedParameters, AreTreatedAlikeOnAllRanks) {
   thread_world(2, [](Communicator& comm) {
-    const UnusedPolicy policy = comm.rank() == 0 ? UnusedPolicy::find : UnusedPolicy::refuse;
-    EXPECT_THAT([&] { DataParallel(numbers(1), comm, finding(SyncMode::overlap, policy)); },
-                ThrowsMessage<VerificationError>(HasSubstr(
-                    "rank 0 has 'unused parameters: find', rank 1 has 'unused parameters: "
-                    "refuse'")));
+    DataParallelOptions options = finding(SyncMode::overlap);
+    options.find_unused_parameters = comm.rank() == 0;
+    EXPECT_THAT([&] { GradAverager(numbers(1), comm, options); },
+                ThrowsMessage<VerificationError>(
+                    HasSubstr("rank 0 has 'find unused parameters: yes', rank 1 has 'find unused "
+                              "parameters: no'")));
   });
 }
 

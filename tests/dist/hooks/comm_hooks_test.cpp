@@ -7,6 +7,7 @@
 #include "autograd/functions/mse_loss.h"
 #include "core/ops.h"
 #include "core/runtime/context.h"
+#include "dist/comm/emulated_link_communicator.h"
 #include "dist/hooks/half_hook.h"
 #include "dist/hooks/power_sgd.h"
 #include "dist/hooks/top_k.h"
@@ -83,7 +84,7 @@ TEST_P(CommHooks, MoveAlongWhenTheBucketsAreRebuilt) {
     std::vector<autograd::Variable> parameters = model->parameters();
     std::reverse(parameters.begin(), parameters.end());  // so that the first buckets are wrong
     const std::vector<float> untrained = autograd::values_of(parameters);
-    DataParallel parallel(parameters, comm, {.bucket_bytes = 256, .hook = std::move(hook)});
+    GradAverager parallel(parameters, comm, {.bucket_bytes = 256, .hook = std::move(hook)});
     optim::SGD optimizer(parameters, {.lr = 0.1});
     for (int step = 0; step < 6; ++step) {
       optimizer.zero_grad();
@@ -126,7 +127,7 @@ struct Lesson {
 /// Mean loss over all ranks after `steps` steps.
 double loss_after(Communicator& comm, int steps, std::shared_ptr<CommHook> hook) {
   const auto model = test::make_mlp({Lesson::kIn, 24, Lesson::kOut});
-  DataParallel parallel(model->parameters(), comm,
+  GradAverager parallel(model->parameters(), comm,
                         {.mode = SyncMode::overlap, .bucket_bytes = 2048, .hook = std::move(hook)});
   optim::SGD optimizer(model->parameters(), {.lr = 0.1});
   const Lesson lesson(comm.rank());
@@ -194,7 +195,7 @@ TEST(CommHook, NaiveHasNoBucketsToCompress) {
     const auto model = test::make_mlp({2, 2});
     EXPECT_ERROR_OF(
         UsageError,
-        DataParallel(model->parameters(), comm,
+        GradAverager(model->parameters(), comm,
                      {.mode = SyncMode::naive, .hook = std::make_shared<TopK>(0.5)}),
         "naive: expected communication hook none, got topk:ratio=0.5: hooks compress buckets, and "
         "naive has none; use flat, per_param or overlap");
@@ -206,7 +207,7 @@ TEST(CommHook, APieceOfABucketIsNotCompressed) {
     const auto model = test::make_mlp({8, 8});
     EXPECT_ERROR_OF(
         UsageError,
-        DataParallel(model->parameters(), comm,
+        GradAverager(model->parameters(), comm,
                      {.bucket_bytes = 160,
                       .hook = std::make_shared<HalfHook>(DType::f16),
                       .split_tensors = true}),
@@ -221,7 +222,7 @@ TEST(CommHook, RanksWithDifferentHooksAreRefused) {
     const std::int64_t rank_of_hook = comm.rank() + 1;
     EXPECT_THAT(
         [&] {
-          DataParallel(model->parameters(), comm,
+          GradAverager(model->parameters(), comm,
                        {.hook = std::make_shared<PowerSgd>(rank_of_hook)});
         },
         ThrowsMessage<VerificationError>(HasSubstr("communication hook powersgd:rank=2")));
@@ -235,8 +236,8 @@ TEST(CommHook, ServesOneDataParallelAtATimeIfItRemembersBuckets) {
       const auto another = test::make_mlp({4, 3});
       const DataParallelOptions options{.hook = hook.make()};
       {
-        const DataParallel first(model->parameters(), comm, options);
-        const auto second = [&] { DataParallel(another->parameters(), comm, options); };
+        const GradAverager first(model->parameters(), comm, options);
+        const auto second = [&] { GradAverager(another->parameters(), comm, options); };
         if (options.hook->may_be_shared()) {
           EXPECT_NO_THROW(second());
         } else {
@@ -245,14 +246,15 @@ TEST(CommHook, ServesOneDataParallelAtATimeIfItRemembersBuckets) {
                            " remembers another DataParallel's buckets; make one for each");
         }
       }
-      EXPECT_NO_THROW(DataParallel(another->parameters(), comm, options)) << "the first is gone";
+      EXPECT_NO_THROW(GradAverager(another->parameters(), comm, options)) << "the first is gone";
     });
   }
 }
 
 TEST(CommHook, AnEmulatedLinkCostsWhatIsSent) {
-  thread_world(2, [](Communicator& comm) {
-    comm.emulate_link({.alpha_us = 0.0, .gigabytes_per_s = 0.001});  // a byte takes a microsecond
+  thread_world(2, [](Communicator& plain) {
+    EmulatedLinkCommunicator comm(
+        plain, {.alpha_us = 0.0, .gigabytes_per_s = 0.001});  // a byte takes a microsecond
     constexpr std::int64_t kNumbers = 1 << 20;
     const std::vector<autograd::Variable> parameters{
         autograd::Variable(Tensor::zeros({kNumbers}), true, "w")};

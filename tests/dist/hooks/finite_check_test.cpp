@@ -7,7 +7,7 @@
 #include "autograd/engine.h"
 #include "autograd/functions/mse_loss.h"
 #include "dist/comm/single_process.h"
-#include "dist/ddp/data_parallel.h"
+#include "dist/ddp/grad_averager.h"
 #include "dist/hooks/half_hook.h"
 #include "tests/support/small_model.h"
 
@@ -31,7 +31,7 @@ class FiniteCheckTest : public testing::TestWithParam<SyncMode> {
   SingleProcessCommunicator comm_{kCpu};
   std::shared_ptr<FiniteCheck> check_ =
       std::make_shared<FiniteCheck>(std::make_shared<PlainAllReduce>());
-  DataParallel parallel_{model_->parameters(), comm_, {.mode = GetParam(), .hook = check_}};
+  GradAverager parallel_{model_->parameters(), comm_, {.mode = GetParam(), .hook = check_}};
 };
 
 TEST_P(FiniteCheckTest, NamesTheGradientBeforeItTravels) {

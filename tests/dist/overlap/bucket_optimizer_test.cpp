@@ -7,12 +7,13 @@
 #include <semaphore>
 
 #include "autograd/engine.h"
-#include "autograd/functions/add.h"
+#include "autograd/functions/binary.h"
 #include "autograd/functions/linear.h"
 #include "autograd/functions/mse_loss.h"
 #include "core/ops.h"
-#include "dist/ddp/data_parallel.h"
-#include "nn/mse_loss.h"
+#include "dist/comm/emulated_link_communicator.h"
+#include "dist/ddp/grad_averager.h"
+#include "nn/loss.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/support/expect_error.h"
@@ -46,17 +47,18 @@ std::unique_ptr<optim::Optimizer> make_optimizer(
 /// The weights after some steps on two ranks, and what the ranks lost in each.
 std::vector<float> trained(const Training& how) {
   std::vector<float> result;
-  test::thread_world(2, [&](Communicator& comm) {
-    comm.emulate_link(
+  test::thread_world(2, [&](Communicator& plain) {
+    EmulatedLinkCommunicator comm(
+        plain,
         {.alpha_us = 200, .gigabytes_per_s = 0.01});  // slow enough to reach into the next step
     const auto model = test::make_mlp({8, 24, 24, 4});
-    DataParallel data_parallel(model->parameters(), comm,
+    GradAverager data_parallel(model->parameters(), comm,
                                {.mode = how.mode,
                                 .bucket_bytes = 1024,
                                 .split_tensors = true,
                                 .rebuild_buckets = how.rebuild});
     const auto optimizer = make_optimizer(how.adam, data_parallel.parameters());
-    std::optional<DataParallel::InFlightScope> in_flight;
+    std::optional<GradAverager::InFlightScope> in_flight;
     if (how.stepping != Stepping::after_backward) {
       in_flight.emplace(data_parallel.update_in_flight(
           {.begin_step = [&] { optimizer->begin_step(); },
@@ -64,7 +66,6 @@ std::vector<float> trained(const Training& how) {
           how.stepping == Stepping::cross_step ? UpdateDeadline::next_read
                                                : UpdateDeadline::end_of_backward));
     }
-    const nn::MSELoss loss;
     std::vector<float> losses;
     for (int step = 0; step < how.steps; ++step) {
       optimizer->zero_grad();
@@ -76,8 +77,9 @@ std::vector<float> trained(const Training& how) {
         }
         const Tensor target = Tensor::zeros({6, 4});
         const auto scope = micro + 1 < how.accum ? std::optional(data_parallel.no_sync())
-                                                 : std::optional<DataParallel::NoSyncScope>();
-        const autograd::Variable value = loss(model->forward(autograd::Variable(x)), target);
+                                                 : std::optional<GradAverager::NoSyncScope>();
+        const autograd::Variable value =
+            nn::mse_loss(model->forward(autograd::Variable(x)), target);
         autograd::backward(value);
         losses.push_back(static_cast<float>(value.data().item()));
       }
@@ -95,9 +97,9 @@ std::vector<float> trained(const Training& how) {
   return result;
 }
 
-class UpdateInFlightBits : public testing::TestWithParam<Training> {};
+class BucketOptimizerBits : public testing::TestWithParam<Training> {};
 
-TEST_P(UpdateInFlightBits, AreThoseOfStepsAfterBackward) {
+TEST_P(BucketOptimizerBits, AreThoseOfStepsAfterBackward) {
   Training how = GetParam();
   const std::vector<float> plain = trained(how);
   how.stepping = Stepping::in_flight;
@@ -106,7 +108,7 @@ TEST_P(UpdateInFlightBits, AreThoseOfStepsAfterBackward) {
   EXPECT_EQ(trained(how), plain) << "under the next forward";
 }
 
-INSTANTIATE_TEST_SUITE_P(Trainings, UpdateInFlightBits,
+INSTANTIATE_TEST_SUITE_P(Trainings, BucketOptimizerBits,
                          testing::Values(Training{}, Training{.mode = SyncMode::per_param},
                                          Training{.mode = SyncMode::flat}, Training{.adam = true},
                                          Training{.rebuild = false}, Training{.accum = 3}));
@@ -127,15 +129,15 @@ class HeldBack : public testing::Test {
   Bucket bucket = std::move(make_buckets(parameters, {{0}}).front());
   ThreadCommunicator comm{std::make_shared<ThreadGroup>(1), 0};
   std::atomic<bool> updated = false;
-  BucketOptimizer optimizer{.begin_step = [] {},
-                            .update =
-                                [this](const Bucket&) {
-                                  return [this] {
-                                    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-                                    updated = true;
-                                  };
-                                }};
-  UpdateInFlight updates{parameters, comm, kCpu, optimizer, UpdateDeadline::next_read};
+  OptimizerCalls optimizer{.begin_step = [] {},
+                           .update =
+                               [this](const Bucket&) {
+                                 return [this] {
+                                   std::this_thread::sleep_for(std::chrono::milliseconds(50));
+                                   updated = true;
+                                 };
+                               }};
+  BucketOptimizer updates{parameters, comm, kCpu, optimizer, UpdateDeadline::next_read};
 };
 
 TEST_F(HeldBack, AnUpdateDoesNotStartBeforeTheNodeThatReadsTheWeightHasEnded) {
@@ -148,7 +150,7 @@ TEST_F(HeldBack, AnUpdateDoesNotStartBeforeTheNodeThatReadsTheWeightHasEnded) {
 }
 
 TEST_F(HeldBack, WhoReadsTheWeightNextWaitsForItsUpdate) {
-  updates.node_ended();
+  updates.on_node_end();
   updates.backward_ended();
   EXPECT_FALSE(updated) << "the end of backward does not wait";
   arrival.release();
@@ -159,7 +161,7 @@ TEST_F(HeldBack, WhoReadsTheWeightNextWaitsForItsUpdate) {
 }
 
 TEST_F(HeldBack, ABackwardThatFailsBehindABucketDropsItsUpdate) {
-  updates.node_ended();
+  updates.on_node_end();
   updates.reset();
   updates.finish();  // does not wait: the ranks it would wait for may be gone
   EXPECT_FALSE(updates.all_made());
@@ -168,7 +170,7 @@ TEST_F(HeldBack, ABackwardThatFailsBehindABucketDropsItsUpdate) {
   EXPECT_FALSE(updated);
 }
 
-TEST(UpdateInFlight, GoesOnWhenBucketsAreRebuiltWhileTheirOrderIsWatched) {
+TEST(BucketOptimizer, GoesOnWhenBucketsAreRebuiltWhileTheirOrderIsWatched) {
   test::thread_world(2, [](Communicator& comm) {
     const std::int64_t widths[] = {48, 16, 48, 16};
     std::vector<autograd::Variable> parameters;
@@ -176,7 +178,7 @@ TEST(UpdateInFlight, GoesOnWhenBucketsAreRebuiltWhileTheirOrderIsWatched) {
       parameters.emplace_back(Tensor::zeros({width, 1}), true,
                               concat(parameters.size(), ".weight"));
     }
-    DataParallel data_parallel(parameters, comm, {.bucket_bytes = 256});
+    GradAverager data_parallel(parameters, comm, {.bucket_bytes = 256});
     const std::size_t buckets = data_parallel.buckets().size();
     optim::SGD optimizer(parameters, {.lr = 0.1});
     const auto scope = data_parallel.update_in_flight(
@@ -204,35 +206,23 @@ TEST(UpdateInFlight, GoesOnWhenBucketsAreRebuiltWhileTheirOrderIsWatched) {
   });
 }
 
-TEST(UpdateInFlight, IsRefusedWhereThereAreNoBuckets) {
+TEST(BucketOptimizer, IsRefusedWhereThereAreNoBuckets) {
   test::thread_world(1, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});
-    DataParallel data_parallel(model->parameters(), comm, {.mode = SyncMode::naive});
+    GradAverager data_parallel(model->parameters(), comm, {.mode = SyncMode::naive});
     EXPECT_ERROR(static_cast<void>(data_parallel.update_in_flight({}, UpdateDeadline::next_read)),
                  "data parallel: naive synchronisation has no buckets to update one by one; use "
                  "another mode");
   });
 }
 
-TEST(UpdateInFlight, IsRefusedWithUnusedParameters) {
+TEST(BucketOptimizer, IsRefusedWithUnusedParameters) {
   test::thread_world(1, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});
-    DataParallel data_parallel(model->parameters(), comm, {.unused = UnusedPolicy::find});
+    GradAverager data_parallel(model->parameters(), comm, {.find_unused_parameters = true});
     EXPECT_ERROR(static_cast<void>(data_parallel.update_in_flight({}, UpdateDeadline::next_read)),
                  "data parallel: which parameters are unused is known only when backward is over, "
                  "too late for updates in flight; use one or the other");
-  });
-}
-
-TEST(UpdateInBackward, IsForOneRank) {
-  test::thread_world(2, [](Communicator& comm) {
-    const auto model = test::make_mlp({3, 2});
-    DataParallel data_parallel(model->parameters(), comm, {});
-    optim::SGD optimizer(model->parameters(), {.lr = 0.1});
-    optimizer.update_in_backward();
-    EXPECT_THAT([&] { test::backward_once(*model, 3, 2); },
-                testing::ThrowsMessage<Error>(
-                    testing::HasSubstr("expected one rank where backward updates")));
   });
 }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "dist/comm/emulated_link_communicator.h"
 #include "tests/support/thread_world.h"
 
 namespace brigade::dist {
@@ -28,8 +29,8 @@ class Silent final : public BucketCompletion {
 /// comes long after the one before has arrived, so that its own plan would change nothing.
 class Watched {
  public:
-  explicit Watched(Communicator& comm) : comm_(comm) {
-    comm.emulate_link({.alpha_us = 3000, .gigabytes_per_s = 1});  // 6 ms each
+  explicit Watched(Communicator& comm)
+      : comm_(comm, {.alpha_us = 3000, .gigabytes_per_s = 1}) {  // 6 ms each
     lay_out({{2}, {1}, {0}});
   }
 
@@ -67,7 +68,7 @@ class Watched {
   }
 
  private:
-  Communicator& comm_;
+  EmulatedLinkCommunicator comm_;
   std::vector<autograd::Variable> parameters_;
   std::vector<Bucket> buckets_;
 

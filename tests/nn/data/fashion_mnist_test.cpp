@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "tests/support/environment.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_directory.h"
 
@@ -97,6 +98,16 @@ TEST_F(FashionMnist, RefusesMoreSamplesThanThereAre) {
   EXPECT_THAT([&] { load_fashion_mnist(dir_.path(), 4); },
               ::testing::ThrowsMessage<UsageError>(
                   ::testing::HasSubstr("--train-samples: expected at most 3")));
+}
+
+TEST_F(FashionMnist, IsReadFromWhereTheEnvironmentSays) {
+  write("train-images-idx3-ubyte.gz", idx({3, 1, 1}, {1, 2, 3}));
+  write("train-labels-idx1-ubyte.gz", idx({3}, {1, 2, 3}));
+  write("t10k-images-idx3-ubyte.gz", idx({1, 1, 1}, {1}));
+  write("t10k-labels-idx1-ubyte.gz", idx({1}, {1}));
+  const test::EnvironmentVariable here("BRIGADE_DATA_DIR", dir_.path());
+  EXPECT_EQ(fashion_mnist()->size(), 3);
+  EXPECT_EQ(fashion_mnist(Split::test)->size(), 1);
 }
 
 TEST_F(FashionMnist, RefusesAGzipFileThatIsCutOff) {

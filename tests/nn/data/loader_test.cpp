@@ -2,135 +2,130 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
+#include <set>
 
-#include "core/error.h"
-#include "core/runtime/context.h"
 #include "nn/data/synthetic.h"
+#include "tests/support/expect_error.h"
 
 namespace brigade::data {
 namespace {
 
-constexpr std::int64_t kSamples = 40;
-constexpr BatchGeometry kGeometry{.batch = 6, .accum = 2, .ranks = 1, .rank = 0};
-
-/// Counts what it is asked for, and can refuse.
-class ObservedDataset final : public Dataset {
+/// Sample i is the number i, of class i % 2.
+class Numbers final : public Dataset {
  public:
-  std::int64_t size() const override { return data_.size(); }
-  std::int64_t input_width() const override { return data_.input_width(); }
-  std::int64_t output_width() const override { return data_.output_width(); }
-  std::size_t nbytes() const override { return data_.nbytes(); }
-  bool classes() const override { return data_.classes(); }
-
+  explicit Numbers(std::int64_t size) : size_(size) {}
+  std::int64_t size() const override { return size_; }
+  std::int64_t input_width() const override { return 1; }
+  std::int64_t output_width() const override { return 2; }
+  std::size_t nbytes() const override { return 0; }
+  bool classes() const override { return true; }
   void read(std::span<const std::int64_t> samples, const Batch& batch) const override {
-    data_.read(samples, batch);
-    const std::lock_guard lock(mutex_);
-    if (++reads_ > readable_) {
-      throw Error("damaged sample");
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      batch.inputs.data<float>()[i] = static_cast<float>(samples[i]);
+      batch.targets.data<std::int64_t>()[i] = samples[i] % 2;
     }
-    changed_.notify_all();
-  }
-
-  void refuse_after(int reads) { readable_ = reads; }
-  int reads() const {
-    const std::lock_guard lock(mutex_);
-    return reads_;
-  }
-  /// Whether there have been `reads` of them within a few seconds.
-  bool await_reads(int reads) const {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(10), [&] { return reads_ >= reads; });
   }
 
  private:
-  SyntheticDataset data_{{.in = 5, .out = 3, .size = kSamples}};
-  int readable_ = 1'000'000;
-  mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
-  mutable int reads_ = 0;
+  std::int64_t size_;
 };
 
-DistributedSampler make_sampler() {
-  return {kSamples, kGeometry, /*seed=*/3, /*shuffle=*/true};
+struct Rank {
+  int number = 0;
+  int of = 1;
+  int rank() const { return number; }
+  int size() const { return of; }
+  Device device() const { return kCpu; }
+};
+
+using Batches = std::vector<std::vector<float>>;
+
+Batches inputs(Loader& loader, std::int64_t epoch) {
+  Batches result;
+  for (const auto& [x, y] : loader.epoch(epoch)) {
+    result.push_back(x.to_vector<float>());
+    EXPECT_EQ(y.shape(), (Shape{x.shape()[0]}));
+  }
+  return result;
 }
 
-class BatchLoading : public ::testing::TestWithParam<Prefetch> {};
+TEST(Loader, GivesEachRankDisjointBatchesOfTheWholeEpoch) {
+  std::multiset<float> seen;
+  for (const int rank : {0, 1, 2}) {
+    Loader loader(std::make_shared<Numbers>(24), Rank{rank, 3}, {.batch = 4});
+    EXPECT_EQ(loader.size(), 2);
+    for (const std::vector<float>& batch : inputs(loader, 0)) {
+      EXPECT_EQ(batch.size(), 4U);
+      seen.insert(batch.begin(), batch.end());
+    }
+  }
+  EXPECT_EQ(seen.size(), 24U);
+  EXPECT_EQ(std::set<float>(seen.begin(), seen.end()).size(), 24U);
+}
 
-TEST_P(BatchLoading, GivesTheSamplersBatchesThroughTheEpochs) {
-  const ObservedDataset data;
-  DistributedSampler sampler = make_sampler();
-  DistributedSampler expected = make_sampler();
-  BatchLoader loader(data, sampler, kCpu, GetParam());
-  const std::int64_t steps = expected.steps_per_epoch();
-  for (std::int64_t step = 0; step < 3 * steps; ++step) {
-    if (step % steps == 0) {
-      expected.set_epoch(static_cast<std::uint32_t>(step / steps));
+TEST(Loader, FillsUpTheLastBatchesSoThatAllRanksHaveAsMany) {
+  std::multiset<float> seen;
+  for (const int rank : {0, 1}) {
+    Loader loader(std::make_shared<Numbers>(9), Rank{rank, 2}, {.batch = 4});
+    const Batches batches = inputs(loader, 0);
+    ASSERT_EQ(batches.size(), 2U);
+    for (const std::vector<float>& batch : batches) {
+      EXPECT_EQ(batch.size(), 4U);
+      seen.insert(batch.begin(), batch.end());
     }
-    const std::vector<Batch>& batches = loader.load(step);
-    ASSERT_EQ(std::ssize(batches), kGeometry.accum);
-    for (std::int64_t micro = 0; micro < kGeometry.accum; ++micro) {
-      const Batch& batch = batches[static_cast<std::size_t>(micro)];
-      const Batch want = load_batch(data, expected.micro_batch(step % steps, micro), kCpu);
-      EXPECT_EQ(batch.inputs.shape(), want.inputs.shape()) << step << "." << micro;
-      EXPECT_EQ(batch.inputs.to_vector<float>(), want.inputs.to_vector<float>());
-      EXPECT_EQ(batch.targets.to_vector<float>(), want.targets.to_vector<float>());
-    }
+  }
+  EXPECT_EQ(std::set<float>(seen.begin(), seen.end()).size(), 9U);
+}
+
+TEST(Loader, DropsWhatDoesNotFillABatchWhereAsked) {
+  Loader loader(std::make_shared<Numbers>(9), Rank{0, 2}, {.batch = 4, .uneven = Uneven::drop});
+  EXPECT_EQ(inputs(loader, 0).size(), 1U);
+}
+
+TEST(Loader, ShufflesEachEpochAnewAndReproducibly) {
+  Loader loader(std::make_shared<Numbers>(32), Rank{}, {.batch = 8, .seed = 5});
+  const Batches first = inputs(loader, 0);
+  const Batches second = inputs(loader, 1);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(inputs(loader, 0), first);
+  Loader other_seed(std::make_shared<Numbers>(32), Rank{}, {.batch = 8, .seed = 6});
+  EXPECT_NE(inputs(other_seed, 0), first);
+}
+
+TEST(Loader, StartsAnEpochAfreshWhereTheLastOneWasLeftEarly) {
+  Loader loader(std::make_shared<Numbers>(32), Rank{}, {.batch = 8});
+  const Batches whole = inputs(loader, 1);
+  EXPECT_EQ((*loader.epoch(0).begin()).size(), 8);
+  EXPECT_EQ(inputs(loader, 1), whole);
+}
+
+TEST(Loader, ShufflesByTheSeedOfManualSeed) {
+  const auto order = [](std::uint64_t seed) {
+    manual_seed(seed);
+    Loader loader(std::make_shared<Numbers>(32), Rank{}, {.batch = 8});
+    return inputs(loader, 0);
+  };
+  EXPECT_EQ(order(1), order(1));
+  EXPECT_NE(order(1), order(2));
+}
+
+TEST(Loader, KeepsTheOrderOfTheDataSetWithoutShuffling) {
+  Loader loader(std::make_shared<Numbers>(4), Rank{}, {.batch = 2, .shuffle = false});
+  EXPECT_EQ(inputs(loader, 3), (Batches{{0, 1}, {2, 3}}));
+}
+
+TEST(Loader, GivesValuesWhereTheTaskHasNoClasses) {
+  Loader loader(synthetic({.in = 3, .out = 2, .size = 4}), Rank{}, {.batch = 4});
+  for (const auto& [x, y] : loader.epoch(0)) {
+    EXPECT_EQ(x.shape(), (Shape{4, 3}));
+    EXPECT_EQ(y.shape(), (Shape{4, 2}));
   }
 }
 
-TEST_P(BatchLoading, AllocatesNothingAfterItsConstruction) {
-  const ObservedDataset data;
-  DistributedSampler sampler = make_sampler();
-  BatchLoader loader(data, sampler, kCpu, GetParam());
-  const auto allocator = Context::current().allocator(kCpu);
-  const MemoryStats before = allocator->stats();
-  std::vector<const std::byte*> places;
-  for (std::int64_t step = 0; step < 9; ++step) {
-    places.push_back(loader.load(step)[0].inputs.bytes());
-    if (step >= 2) {
-      EXPECT_EQ(places.back(), places[places.size() - 3]) << "also on the loader's own thread";
-    }
-  }
-  EXPECT_EQ(allocator->stats().system_allocations, before.system_allocations);
-  EXPECT_EQ(allocator->stats().in_use, before.in_use);
-}
-
-TEST_P(BatchLoading, RethrowsWhatReadingThrew) {
-  ObservedDataset data;
-  DistributedSampler sampler = make_sampler();
-  data.refuse_after(2 * kGeometry.accum);
-  BatchLoader loader(data, sampler, kCpu, GetParam());
-  loader.load(0);
-  loader.load(1);
-  EXPECT_THROW(loader.load(2), Error);
-}
-
-INSTANTIATE_TEST_SUITE_P(, BatchLoading, ::testing::Values(Prefetch::off, Prefetch::on),
-                         [](const auto& test) {
-                           return test.param == Prefetch::on ? "Prefetch" : "InTheStep";
-                         });
-
-TEST(BatchLoader, ReadsTheNextStepWhileTheCurrentOneIsInUse) {
-  const ObservedDataset data;
-  DistributedSampler sampler = make_sampler();
-  BatchLoader loader(data, sampler, kCpu, Prefetch::on);
-  const std::vector<Batch>& batches = loader.load(0);
-  const std::vector<float> values = batches[0].inputs.to_vector<float>();
-  EXPECT_TRUE(data.await_reads(2 * kGeometry.accum)) << "step 1 is read before anyone asks";
-  EXPECT_EQ(batches[0].inputs.to_vector<float>(), values);
-  EXPECT_NE(loader.load(1)[0].inputs.to_vector<float>(), values);
-}
-
-TEST(BatchLoader, ReadsNothingAheadUnlessTold) {
-  const ObservedDataset data;
-  DistributedSampler sampler = make_sampler();
-  BatchLoader loader(data, sampler, kCpu, Prefetch::off);
-  EXPECT_EQ(data.reads(), 0);
-  loader.load(0);
-  EXPECT_EQ(data.reads(), kGeometry.accum);
+TEST(Loader, RefusesWhatIsNoDataSetAndNoEpoch) {
+  EXPECT_ERROR(Loader(nullptr, Rank{}), "Loader: expected a data set, got a null pointer");
+  Loader loader(std::make_shared<Numbers>(4), Rank{});
+  EXPECT_ERROR(loader.epoch(-1), "Loader: expected an epoch from 0 up, got -1");
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tests/support/expect_error.h"
+
 namespace brigade::data {
 namespace {
 
@@ -82,6 +84,11 @@ TEST(SyntheticDataset, GathersAnyOrderAndNothing) {
   EXPECT_TRUE(std::equal(picked.begin(), picked.begin() + 6, all.begin() + 299 * 6));
   EXPECT_TRUE(std::equal(picked.begin() + 6, picked.end(), all.begin() + 5 * 6));
   EXPECT_EQ(load_batch(data, {}, kCpu).targets.shape(), Shape({0, 4}));
+}
+
+TEST(Synthetic, NeedsSizes) {
+  EXPECT_ERROR(synthetic({.in = 3, .out = 2}),
+               "synthetic: expected positive in, out and size, got 3, 2, 0");
 }
 
 }  // namespace

@@ -1,8 +1,12 @@
-// Exercise 1: find the first step after which ranks differ, and where. Repair first_difference().
+// Exercise 1: find the step after which ranks first differ, and the parameter. Repair
+// first_difference().
 //
-// All ranks train on the same samples, so without a word to each other they stay equal, until the
-// last rank makes a mistake of its own in one step. A check has to notice it in that very step and
-// to name the parameter: ten steps later everything differs and nobody knows why.
+// All ranks train on the same samples, so their weights stay equal without communication, until the
+// last rank misses an update in one step. A check must report it in that step and name the
+// parameter: a few steps later all parameters differ and the cause is lost.
+#include <algorithm>
+#include <span>
+
 #include "apps/labs/common.h"
 #include "autograd/engine.h"
 #include "core/error.h"
@@ -13,13 +17,13 @@ namespace {
 
 constexpr int kMistakeStep = 4;
 
-/// The name of the first parameter that is not the same bits on all ranks; empty when all are.
-/// Collective. `loss`: of this step, computed before the update.
+/// The name of the first parameter whose bits differ between ranks; empty if all are equal.
+/// `loss`: the loss of this step, computed before the update. Collective.
 std::string first_difference([[maybe_unused]] const std::vector<Variable>& parameters,
-                             const Variable& loss, dist::Communicator& comm) {
-  // TODO: equal losses do not show that the weights behind them are still equal. Compare these, one
-  // parameter after the other: comm.all_gather returns every rank's bytes in rank order, and
-  // `parameter.data().to_vector<float>()` is what they are made of.
+                             [[maybe_unused]] const Variable& loss, dist::Communicator& comm) {
+  // TODO: the losses were computed before the update, so they are equal one step too long. Compare
+  // the weights, parameter by parameter: `parameter.data().to_vector<float>()` copies the values,
+  // comm.all_gather returns the bytes of all ranks in rank order.
   const std::vector<double> losses = dist::all_gather_values(comm, loss.data().item());
   return losses.front() == losses.back() ? "" : "the loss";
 }

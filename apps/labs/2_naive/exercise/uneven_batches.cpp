@@ -1,7 +1,7 @@
 // Exercise 2: batches of different sizes. Repair weight_of().
 //
-// Rank r has 4096 + 1024 r samples per step, as at the end of an epoch or on hosts of different
-// speed. All ranks together must still learn what one process learns from all these samples.
+// Rank r has 4096 + 1024 r samples per step, as happens at the end of an epoch or on hosts of
+// different speed. The ranks must still learn what one process learns from all samples.
 #include "apps/labs/common.h"
 #include "autograd/engine.h"
 #include "optim/sgd.h"
@@ -13,11 +13,11 @@ std::int64_t rows_of(int rank) {
   return kRows + 1024 * rank;
 }
 
-/// The factor on the gradient of this rank's *mean* loss, so that the sum over the ranks is the
+/// The factor on the gradient of this rank's *mean* loss. With it the sum over the ranks is the
 /// gradient of the mean over all samples.
 double weight_of([[maybe_unused]] std::int64_t rows, dist::Communicator& comm) {
-  // TODO: right only if all ranks have equally many rows. dist::all_gather_values tells every rank
-  // the numbers of all.
+  // TODO: correct only if all ranks have the same number of rows. dist::all_gather_values(comm,
+  // rows) returns the numbers of all ranks.
   return 1.0 / comm.size();
 }
 
@@ -30,7 +30,7 @@ void train(dist::Communicator& comm) {
     optimizer.zero_grad();
     const std::int64_t rows = rows_of(comm.rank());
     const Variable loss = loss_of(*model, make_batch(step, comm.rank(), rows));
-    autograd::backward(loss, {.seed = weight_of(rows, comm)});
+    autograd::backward(loss, {.grad_scale = weight_of(rows, comm)});
     for (const Variable& parameter : parameters) {
       comm.blocking_all_reduce(parameter.grad(), parameter.name());
     }

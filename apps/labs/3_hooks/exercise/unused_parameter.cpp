@@ -1,8 +1,8 @@
 // Exercise 3: a parameter without a gradient. Complete on_grad_ready() and on_backward_end().
 //
 // A parameter that the loss does not depend on never becomes ready. If that happens on one rank
-// only, the others wait for its all-reduce for ever. The listener must notice it when backward ends
-// and say which parameter it was.
+// only, the other ranks wait in its all-reduce for ever. The listener must throw an error that
+// names the parameter when backward ends.
 #include "apps/labs/common.h"
 #include "autograd/engine.h"
 #include "autograd/hooks.h"
@@ -21,7 +21,7 @@ class CheckedSync final : public autograd::GradListener {
     }
   }
 
-  // TODO: remember that parameter `index` has reported.
+  // TODO: remember that parameter `index` is ready.
   void on_grad_ready(std::size_t index) override {
     works_.push_back(comm_.all_reduce(parameters_[index].grad()));
   }
@@ -31,8 +31,8 @@ class CheckedSync final : public autograd::GradListener {
       comm_.wait(work, kCpu);
     }
     works_.clear();
-    // TODO: throw Error(...) that names the parameters which have not, and forget who has: the next
-    // backward begins anew.
+    // TODO: throw Error(...) with the names of the parameters that were not ready. Reset the record
+    // first: the next backward starts from nothing.
   }
 
  private:
@@ -49,13 +49,13 @@ void train(nn::Module& model, dist::Communicator& comm) {
   for (int step = 0; step < kSteps; ++step) {
     optimizer.zero_grad();
     const Variable loss = loss_of(model, make_batch(step, comm.rank()));
-    autograd::backward(loss, {.seed = 1.0 / comm.size()});
+    autograd::backward(loss, {.grad_scale = 1.0 / comm.size()});
     optimizer.step();
   }
   check_weights(parameters, comm, comm.size());
 }
 
-/// What backward says when the listener knows a parameter that the loss does not use.
+/// The error of a backward in which one of the listener's parameters gets no gradient.
 std::string complaint(nn::Module& model, dist::Communicator& comm) {
   std::vector<Variable> parameters = model.parameters();
   parameters.emplace_back(Tensor::zeros({3}), /*requires_grad=*/true, "forgotten.bias");

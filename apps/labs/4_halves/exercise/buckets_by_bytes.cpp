@@ -1,7 +1,7 @@
 // Exercise 4: buckets by bytes. Replace the body of assign().
 //
-// Halves by number are a poor cut: a parameter has 4 elements or 16384. DDP fills buckets up to a
-// number of bytes, from the last parameter on, because backward reaches the last layer first.
+// Halves by number are unequal: a parameter has between 4 and 16384 elements. DDP fills buckets up
+// to a number of bytes, starting from the last parameter, because backward reaches it first.
 #include <fmt/format.h>
 
 #include <numeric>
@@ -13,9 +13,9 @@
 namespace brigade::labs {
 namespace {
 
-/// Which parameters share a bucket. The last parameter is the first member of bucket 0. A bucket is
-/// closed before the parameter that would take it past `cap` bytes; a larger one is alone in its
-/// bucket.
+/// The parameters of each bucket, by index. The last parameter is the first member of bucket 0.
+/// A bucket is closed before the parameter that would take it past `cap` bytes. A parameter of more
+/// than `cap` bytes has a bucket of its own.
 dist::BucketPlan assign(std::span<const std::size_t> bytes, [[maybe_unused]] std::size_t cap) {
   // TODO: this is lab 4, two halves by number.
   std::vector<std::size_t> order(bytes.size());

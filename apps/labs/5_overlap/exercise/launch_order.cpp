@@ -1,11 +1,10 @@
 // Exercise 5: ranks that finish in different orders. Repair on_grad_ready().
 //
-// The network has two towers, and odd ranks happen to compute the right one first, as ranks may
-// whose layers run on several threads. So their gradients are ready in another order than on even
-// ranks.
+// The network has two towers. Odd ranks compute the right one first, as may happen when layers run
+// on several threads. So gradients become ready in different orders on odd and even ranks.
 #include "apps/labs/common.h"
 #include "autograd/engine.h"
-#include "autograd/functions/add.h"
+#include "autograd/functions/binary.h"
 #include "autograd/hooks.h"
 #include "dist/ddp/bucket.h"
 #include "optim/sgd.h"
@@ -16,19 +15,16 @@ namespace {
 /// y = left(x) + right(x)
 class Towers final : public nn::Module {
  public:
-  explicit Towers(bool right_first) : right_first_(right_first) {}
+  explicit Towers(bool right_first) : right_first_(right_first) {
+    register_module("left", *left_);
+    register_module("right", *right_);
+  }
 
   Variable forward(const Variable& x) override {
     const Variable first = (right_first_ ? right_ : left_)->forward(x);
     const Variable second = (right_first_ ? left_ : right_)->forward(x);
     return autograd::add(first, second);
   }
-  void collect_parameters(const std::string& prefix,
-                          std::vector<Variable>& parameters) const override {
-    left_->collect_parameters(prefix + "left.", parameters);
-    right_->collect_parameters(prefix + "right.", parameters);
-  }
-  std::string description() const override { return "Towers()"; }
 
  private:
   bool right_first_;
@@ -55,8 +51,8 @@ class TowerSync final : public autograd::GradListener {
 
   void on_grad_ready(std::size_t index) override {
     const std::size_t bucket = bucket_of(index, parameters_);
-    // TODO: buckets leave in the order in which they become full, which is not the same on all
-    // ranks. An all-reduce adds whatever the ranks' first, second, ... calls bring.
+    // TODO: this launches buckets in the order in which they become full, which differs between
+    // ranks. Ranks match all-reduces by call order alone, so this adds unrelated gradients.
     if (--missing_[bucket] == 0) {
       works_.push_back(comm_.all_reduce(buckets_[bucket].grads));
     }
@@ -90,7 +86,7 @@ void train(dist::Communicator& comm) {
   for (int step = 0; step < kSteps; ++step) {
     optimizer.zero_grad();
     const Variable loss = loss_of(model, make_batch(step, comm.rank()));
-    autograd::backward(loss, {.seed = 1.0 / comm.size()});
+    autograd::backward(loss, {.grad_scale = 1.0 / comm.size()});
     optimizer.step();
   }
   Towers fresh(/*right_first=*/false);

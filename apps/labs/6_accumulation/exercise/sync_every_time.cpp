@@ -1,9 +1,10 @@
 // Exercise 6: synchronise after every micro-batch. Complete prepare().
 //
-// Without no_sync, gradients are synchronised after every micro-batch. But `grad` accumulates: the
-// second all-reduce finds in it, on every rank, the sum over the ranks that the first has left.
+// Without no_sync, gradients are all-reduced after every micro-batch. But `grad` accumulates: at
+// the second all-reduce it already contains, on every rank, the result of the first one.
 #include "apps/labs/common.h"
 #include "autograd/engine.h"
+#include "core/ops.h"
 #include "optim/sgd.h"
 
 namespace brigade::labs {
@@ -11,12 +12,12 @@ namespace {
 
 constexpr int kMicroBatches = 4;
 
-/// Called before every backward of a step but the first: `grad` holds the synchronised sum of the
-/// micro-batches so far, and backward is going to add to it.
+/// Called before every backward of a step except the first. `grad` holds the synchronised sum of
+/// the micro-batches so far, and backward adds to it.
 void prepare([[maybe_unused]] const std::vector<Variable>& parameters,
              [[maybe_unused]] const dist::Communicator& comm) {
-  // TODO: the next all-reduce counts this sum once per rank. Look at the table in
-  // autograd/variable.h; ops::axpby (core/ops.h) can do it too.
+  // TODO: the next all-reduce adds this sum once per rank. Scale it beforehand so that it comes out
+  // unchanged: ops::axpby (core/ops.h) computes y = alpha x + beta y.
 }
 
 void train(dist::Communicator& comm) {
@@ -32,7 +33,7 @@ void train(dist::Communicator& comm) {
         prepare(parameters, comm);
       }
       const Variable loss = loss_of(*model, make_batch(step, micro * comm.size() + comm.rank()));
-      autograd::backward(loss, {.seed = 1.0 / pieces});
+      autograd::backward(loss, {.grad_scale = 1.0 / pieces});
       for (const Variable& parameter : parameters) {
         comm.blocking_all_reduce(parameter.grad(), parameter.name());
       }

@@ -12,14 +12,14 @@
 namespace brigade::labs {
 namespace {
 
-/// First element of chunk `chunk` of `count`, in a tensor of `numel`; that of chunk `count` is the
-/// end.
+/// First element of chunk `chunk`, in a tensor of `numel` elements cut into `count` chunks.
+/// begin_of(count, count, numel) is the end of the last chunk.
 int begin_of(int chunk, int count, int numel) {
-  // TODO: what happens to the last elements when numel is not a multiple of count?
+  // TODO: this omits the last elements if numel is not a multiple of count.
   return chunk * (numel / count);
 }
 
-/// values := sum over the ranks, by lab 7's two rounds.
+/// values := sum over the ranks, in lab 7's two rounds.
 void ring_all_reduce(std::vector<double>& values, const dist::Communicator& comm) {
   const int ranks = comm.size();
   const int right = (comm.rank() + 1) % ranks;

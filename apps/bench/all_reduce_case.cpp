@@ -1,0 +1,150 @@
+#include "apps/bench/all_reduce_case.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <numeric>
+
+#include "apps/bench/blocking_mpi.h"
+#include "apps/metrics/timing_summary.h"
+#include "apps/training/gather.h"
+#include "core/error.h"
+#include "core/runtime/context.h"
+#include "dist/comm/mpi_communicator.h"
+#include "dist/launch/launch.h"
+
+namespace brigade::apps {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::int64_t input_element(std::int64_t index, int rank) {
+  constexpr std::int64_t kPeriod = 251;
+  return index % kPeriod + rank;
+}
+
+Tensor make_input(const Shape& shape, DType dtype, int rank, Device device) {
+  return dispatch_float(dtype, [&]<class T>() {
+    std::vector<T> values(static_cast<std::size_t>(shape.numel()));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<T>(input_element(static_cast<std::int64_t>(i), rank));
+    }
+    return Tensor::from(values, shape, device);
+  });
+}
+
+/// View of the first `bytes` bytes.
+Tensor head(const Tensor& tensor, std::size_t bytes) {
+  return tensor.flat_view(0, {static_cast<std::int64_t>(bytes / size_of(tensor.dtype()))});
+}
+
+/// Median over the runs of the slowest rank's time, in µs. Collective.
+double slowest_median_us(const std::vector<double>& seconds, dist::Communicator& control) {
+  constexpr double kUs = 1e6;
+  std::vector<double> slowest(seconds.size());
+  for (const std::vector<double>& rank : gather_vectors(control, seconds)) {
+    std::ranges::transform(slowest, rank, slowest.begin(),
+                           [](double a, double b) { return std::max(a, b); });
+  }
+  return kUs * quantile(slowest, 0.5);
+}
+
+/// What this rank measured for one case, one size, one placement.
+struct Runs {
+  std::vector<double> seconds;
+  std::int64_t wrong = 0;  // elements, in the last run
+
+  /// Of all ranks. Collective.
+  BenchTime summary(dist::Communicator& control) const {
+    const std::vector<std::int64_t> all = dist::all_gather_values(control, wrong);
+    return {.us = slowest_median_us(seconds, control),
+            .wrong = std::accumulate(all.begin(), all.end(), std::int64_t{0})};
+  }
+};
+
+}  // namespace
+
+AllReduceCase::AllReduceCase(std::string name, std::unique_ptr<dist::Communicator> comm,
+                             const BenchOptions& options, Device device)
+    : name_(std::move(name)), comm_(std::move(comm)), device_(device) {
+  const Shape shape{static_cast<std::int64_t>(options.max_bytes / size_of(options.dtype()))};
+  input_ = make_input(shape, options.dtype(), comm_->rank(), device);
+  bucket_ = comm_->make_buffer(shape, options.dtype(), device);
+}
+
+double AllReduceCase::run(std::size_t bytes, Placement placement) {
+  const Tensor input = head(input_, bytes);
+  const Tensor bucket = head(bucket_, bytes);
+  if (placement == Placement::in_place) {
+    bucket.copy_from(input);
+  }
+  compute_stream(device_).synchronize();
+  comm_->barrier();
+  const auto begin = Clock::now();
+  if (placement == Placement::out_of_place) {
+    bucket.copy_from(input);
+  }
+  comm_->blocking_all_reduce(bucket);
+  compute_stream(device_).synchronize();
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+std::int64_t AllReduceCase::count_wrong(std::size_t bytes) const {
+  const int ranks = comm_->size();
+  return dispatch_float(bucket_.dtype(), [&]<class T>() {
+    const std::vector<T> sums = head(bucket_, bytes).template to_vector<T>();
+    std::int64_t wrong = 0;
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      const std::int64_t of_rank_zero = input_element(static_cast<std::int64_t>(i), 0);
+      const auto expected = static_cast<T>(ranks * of_rank_zero + ranks * (ranks - 1) / 2);
+      wrong += sums[i] == expected ? 0 : 1;  // NaN counts as wrong
+    }
+    return wrong;
+  });
+}
+
+std::unique_ptr<dist::Communicator> make_bench_communicator(const std::string& comm,
+                                                            Device device) {
+  if (comm != "mpi_blocking") {
+    return dist::make_communicator(comm, device);
+  }
+  if (device.is_cuda()) {
+    throw UsageError("--comm mpi_blocking: expected --device cpu, got a GPU");
+  }
+  auto result = std::make_unique<dist::MpiCommunicator>();
+  result->use(make_blocking_mpi_all_reduce());
+  return result;
+}
+
+std::vector<BenchResult> run_alternating(std::vector<AllReduceCase>& cases,
+                                         const BenchOptions& options, dist::Communicator& control) {
+  std::vector<BenchResult> results;
+  for (const AllReduceCase& one : cases) {
+    results.push_back({one.name(), one.description(), {}});
+  }
+  for (const std::size_t bytes : options.sizes()) {
+    std::vector<std::map<Placement, Runs>> runs(cases.size());
+    for (std::int64_t turn = -options.warmup; turn < options.iterations; ++turn) {
+      for (std::size_t i = 0; i < cases.size(); ++i) {
+        for (const Placement placement : {Placement::out_of_place, Placement::in_place}) {
+          const double seconds = cases[i].run(bytes, placement);
+          if (turn >= 0) {
+            runs[i][placement].seconds.push_back(seconds);
+          }
+          if (turn == options.iterations - 1) {
+            runs[i][placement].wrong = cases[i].count_wrong(bytes);
+          }
+        }
+      }
+    }
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      results[i].rows.push_back({.bytes = bytes,
+                                 .out_of_place = runs[i][Placement::out_of_place].summary(control),
+                                 .in_place = runs[i][Placement::in_place].summary(control)});
+    }
+  }
+  return results;
+}
+
+}  // namespace brigade::apps

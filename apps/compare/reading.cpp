@@ -1,0 +1,167 @@
+#include "apps/compare/reading.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace brigade::apps {
+
+namespace {
+
+/// When backward ends without communication, in ms after the start of the step.
+double backward_end(const Comparison& result) {
+  return result.ideal.timing.median.forward + result.ideal.timing.median.backward;
+}
+
+/// Whether the times of a mode are so few or spread so far that medians say little.
+bool unsteady(const Comparison& result) {
+  constexpr std::int64_t kFew = 10;
+  return result.timed_steps < kFew ||
+         std::any_of(result.modes.begin(), result.modes.end(), [](const ModeResult& mode) {
+           return mode.timing.step_p90 > 1.5 * mode.timing.step_p10;
+         });
+}
+
+/// What would start the first bucket earlier, or leave less for the end. `single`: the last bucket
+/// holds one parameter.
+std::string advice(const Options& options, const CollectiveTimes& tail, bool single) {
+  if (options.bucket_by != "size") {
+    return fmt::format("--bucket-by size --bucket-mb {:.2g} makes buckets of its own size",
+                       0.5 * options.bucket_mb);
+  }
+  if (single) {
+    return "the last bucket is a single parameter already: send less before it (--comm-hook, "
+           "--accum K with no_sync) or use --cross-step of train_mlp";
+  }
+  return fmt::format(
+      "--bucket-mb {:.2g} starts earlier, --last-bucket-mb {:.2g} leaves less to send at the end",
+      0.5 * options.bucket_mb, 0.5 * static_cast<double>(tail.bytes) / 0x1p20);
+}
+
+std::string about_exposure(const RunInfo& info, const Comparison& result,
+                           const ModeResult& overlap) {
+  const TimingSummary& t = overlap.timing;
+  std::string text = fmt::format(
+      "overlap hides {:.0f} % of its {:.2f} ms of communication; {:.2f} ms per step stay exposed.",
+      100.0 * t.hidden_fraction, t.median.comm, t.median.exposed);
+  if (t.collectives.empty() || overlap.trace.ranks.empty() ||
+      t.median.exposed < 0.02 * t.median.step) {
+    return text;
+  }
+  const CollectiveTimes& tail = t.collectives.back();
+  const std::string& label =
+      overlap.trace.ranks[0].steps[0].spans.labels.at(t.collectives.size() - 1);
+  const std::string& contents = contents_of(overlap.trace, label);
+  text += fmt::format(
+      " The last to arrive is {} ({}; {:.2f} MiB): ready at {:.2f} ms, sent at {:.2f}, there at "
+      "{:.2f}, while backward alone would end at {:.2f}.",
+      label, contents, static_cast<double>(tail.bytes) / 0x1p20, tail.ready, tail.begin, tail.end,
+      backward_end(result));
+  const double hideable = result.ideal.timing.median.backward;
+  if (t.median.comm > 0.9 * hideable) {
+    return text + fmt::format(
+                      " Communication takes as long as backward ({:.2f} ms) or longer: the "
+                      "link is the limit, and only fewer bytes would help (--accum K with "
+                      "no_sync, --comm-hook).",
+                      hideable);
+  }
+  // With micro-batches that each synchronise, the first bucket leaves in the first of them.
+  const auto parts = static_cast<double>(info.options.accum);
+  const double begun = t.collectives.front().begin - t.median.forward / parts;
+  const bool single = contents.find(',') == std::string::npos;
+  return text + fmt::format(" The first bucket left when {:.0f} % of backward was over; {}.",
+                            100.0 * std::clamp(begun / (hideable / parts), 0.0, 1.0),
+                            advice(info.options, tail, single));
+}
+
+/// Sentences that compare times of different modes, so they need steady times.
+std::vector<std::string> differences(const RunInfo& info, const Comparison& result,
+                                     const ModeResult& overlap) {
+  std::vector<std::string> lines{
+      fmt::format("Beside communication backward takes {:.2f} ms, without it {:.2f}.",
+                  overlap.timing.median.backward, result.ideal.timing.median.backward)};
+  const ModeResult* naive = result.find("naive");
+  const double bound = bound_ms(info, result);
+  if (naive != nullptr && bound > 0.0 && naive->timing.step > 1.02 * bound) {
+    const double gained = naive->timing.step - overlap.timing.step;
+    lines.push_back(fmt::format(
+        "A perfect reducer would need {:.2f} ms: overlap {} {:.0f} % of what naive leaves to gain.",
+        bound, gained > 0.0 ? "reaches" : "is slower than naive by",
+        100.0 * std::abs(gained) / (naive->timing.step - bound)));
+  }
+  if (const ModeResult* per_param = result.find("per_param")) {
+    const double extra = per_param->timing.step - overlap.timing.step;
+    lines.push_back(fmt::format(
+        "per_param sends {:g} messages where overlap sends {:g} and is {:.2f} ms {}.",
+        per_param->collectives_per_step, overlap.collectives_per_step, std::abs(extra),
+        extra >= 0.0 ? "slower: each message costs its latency" : "faster: latency is cheap here"));
+  }
+  return lines;
+}
+
+}  // namespace
+
+double bound_ms(const RunInfo& info, const Comparison& result) {
+  const ModeResult* flat = result.find("flat");
+  const std::vector<CollectiveTimes>& ready = result.ideal.timing.collectives;
+  if (flat == nullptr || info.options.accum > 1 ||
+      flat->timing.collectives.size() != ready.size()) {
+    return 0.0;
+  }
+  double end = 0.0;
+  for (std::size_t i = 0; i < ready.size(); ++i) {
+    const CollectiveTimes& sent = flat->timing.collectives[i];
+    end = std::max(ready[i].ready, end) + (sent.end - sent.begin);
+  }
+  return std::max(backward_end(result), end) + result.ideal.timing.median.optimizer;
+}
+
+std::vector<std::string> reading(const RunInfo& info, const Comparison& result) {
+  if (info.ranks.size == 1) {
+    return {"One rank has nobody to communicate with; start several with mpirun -np N."};
+  }
+  std::vector<std::string> lines;
+  const ModeResult* overlap = result.find("overlap");
+  const ModeResult* no_sync = result.find("no_sync");
+  if (const std::optional<Straggler> slow = result.ideal.timing.straggler) {
+    lines.push_back(fmt::format(
+        "Rank {} computes {:.2f} ms per step, the others {:.2f}: most of their communication is "
+        "waiting for it. Look at the load and the clock of its host first.",
+        slow->rank, slow->compute, slow->others));
+  } else if (overlap != nullptr) {
+    lines.push_back(about_exposure(info, result, *overlap));
+  }
+  if (unsteady(result)) {
+    lines.emplace_back(
+        "The steps of one mode differ by more than half, or are too few to tell (--rounds, "
+        "--steps): something else may run on this machine, and differences between the modes mean "
+        "little.");
+  } else if (overlap != nullptr) {
+    const std::vector<std::string> more = differences(info, result, *overlap);
+    lines.insert(lines.end(), more.begin(), more.end());
+  }
+  if (overlap != nullptr && no_sync != nullptr) {
+    lines.push_back(fmt::format(
+        "no_sync sends {:.2f} MiB per step instead of {:.2f} and is {:.2f} times as fast.",
+        no_sync->bytes_per_step / 0x1p20, overlap->bytes_per_step / 0x1p20,
+        overlap->timing.step / no_sync->timing.step));
+  }
+  if (info.ranks.hosts == 1 && !info.device.is_cuda() && !info.options.emulated_link) {
+    lines.emplace_back(
+        "The ranks share this host's memory: the cores that compute also copy for the all-reduce, "
+        "which cannot be hidden. scripts/netlab.sh or --emulate-link show what overlap does "
+        "between hosts.");
+  }
+  const auto best = std::max_element(
+      result.modes.begin(), result.modes.end(), [](const ModeResult& a, const ModeResult& b) {
+        return a.timing.samples_per_second < b.timing.samples_per_second;
+      });
+  lines.push_back(fmt::format(
+      "One rank alone: {:.0f} samples/s. {} ranks ({}): {:.0f} samples/s, {:.2f} times as many.",
+      result.alone_samples_per_second, info.ranks.size, best->mode, best->timing.samples_per_second,
+      best->timing.samples_per_second / result.alone_samples_per_second));
+  return lines;
+}
+
+}  // namespace brigade::apps

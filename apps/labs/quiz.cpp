@@ -1,0 +1,106 @@
+#include "apps/labs/quiz.h"
+
+#include <algorithm>
+#include <iostream>
+#include <regex>
+#include <sstream>
+
+#include "apps/training/program.h"
+#include "core/error.h"
+#include "dist/launch/launch.h"
+
+namespace brigade::labs {
+namespace {
+
+constexpr int kWrongAnswer = 3;  // exit code: a verification failed
+
+char letter_of(std::size_t choice) {
+  return static_cast<char>('a' + choice);
+}
+
+/// The index of the chosen answer. `number` counts the questions from 1.
+std::size_t read_choice(std::istream& in, std::ostream& out, std::size_t number) {
+  out << "your answer (a, b or c):\n";
+  std::string line;
+  while (std::getline(in, line)) {
+    if (line == "a" || line == "b" || line == "c") {
+      return static_cast<std::size_t>(line[0] - 'a');
+    }
+    out << "expected a, b or c, got '" << line << "'\n";
+  }
+  throw UsageError(concat("quiz: expected an answer to question ", number,
+                          ", got the end of the input; answer with a, b or c"));
+}
+
+}  // namespace
+
+std::vector<Question> parse_quiz(const std::string& text) {
+  std::vector<std::string> lines;
+  std::string marks;  // the first character of each line
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.empty()) {
+      marks += line[0];
+      lines.push_back(line.substr(std::min<std::size_t>(2, line.size())));
+    }
+  }
+  static const std::regex three_questions(R"((\?(\+--|-\+-|--\+)=){3})");
+  BRIGADE_CHECK(std::regex_match(marks, three_questions),
+                "quiz: expected three questions of the form ?+--= (apps/labs/quiz.h), got lines "
+                "that begin with ",
+                marks);
+  std::vector<Question> quiz;
+  for (auto line = lines.begin(); line != lines.end(); line += 5) {
+    const auto first = static_cast<std::size_t>(line - lines.begin());
+    quiz.push_back({.text = line[0],
+                    .choices = {line[1], line[2], line[3]},
+                    .right = marks.find('+', first) - first - 1,
+                    .reason = line[4]});
+  }
+  return quiz;
+}
+
+int take_quiz(const std::vector<Question>& quiz, std::istream& in, std::ostream& out) {
+  std::size_t right = 0;
+  for (std::size_t i = 0; i < quiz.size(); ++i) {
+    const Question& question = quiz[i];
+    out << "question " << i + 1 << ": " << question.text << '\n';
+    for (std::size_t choice = 0; choice < question.choices.size(); ++choice) {
+      out << "  " << letter_of(choice) << ") " << question.choices[choice] << '\n';
+    }
+    const bool is_right = read_choice(in, out, i + 1) == question.right;
+    right += is_right ? 1 : 0;
+    out << "answer " << i + 1 << ": "
+        << (is_right ? "right" : concat("wrong, expected ", letter_of(question.right))) << ". "
+        << question.reason << "\n\n";
+  }
+  out << right << " of " << quiz.size() << " right\n";
+  return right == quiz.size() ? 0 : kWrongAnswer;
+}
+
+std::optional<int> run_quiz(const std::string& lab, int argc, char** argv, const char* text) {
+  std::string line;
+  for (int i = 1; i < argc; ++i) {
+    line += concat(" ", argv[i]);
+  }
+  if (line.find(" --quiz") == std::string::npos) {
+    return {};
+  }
+  std::smatch answers;
+  if (!std::regex_match(line, answers, std::regex(" --quiz([ =]([abc]),([abc]),([abc]))?"))) {
+    return apps::leave_early(concat(lab, ": expected --quiz or --quiz with three letters, as in ",
+                                    "--quiz b,a,c, and no other flag, got", line, "\n"),
+                             2);
+  }
+  if (dist::launcher_rank() != 0) {
+    return 0;
+  }
+  std::istringstream given(concat(answers.str(2), "\n", answers.str(3), "\n", answers.str(4)));
+  try {
+    return take_quiz(parse_quiz(text), answers[1].matched ? given : std::cin, std::cout);
+  } catch (const UsageError& error) {
+    return apps::leave_early(concat(lab, ": ", error.what(), "\n"), 2);
+  }
+}
+
+}  // namespace brigade::labs

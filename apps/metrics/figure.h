@@ -1,0 +1,47 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace brigade::apps {
+
+/// One number of a run, written down once: where a file has it and how people see it.
+struct Figure {
+  std::string key;  ///< in the JSON file; "memory_bytes/peak" is nested; empty: not in the file
+  nlohmann::ordered_json value;  ///< null where this run has no such number
+  std::string place = {};        ///< line of the screen or column of the table; empty: file only
+  std::string format = {};       ///< for {fmt}: "forward {:.2f} ms"
+  double scale = 1.0;            ///< people see scale · value: 100 for percent
+};
+using Figures = std::vector<Figure>;
+
+inline constexpr double kPercent = 100.0;
+inline constexpr double kMiB = 0x1p-20;
+
+/// `value` if `condition`, else null.
+nlohmann::ordered_json known(bool condition, double value);
+
+/// All figures that have a key.
+nlohmann::ordered_json json_of(const Figures& figures);
+
+/// What people see: "forward 1.23 ms", or "-" for null.
+std::string text_of(const Figure& figure);
+
+/// "step: forward 1.23 ms, backward 2.34 ms": one line per place, without nulls.
+std::vector<std::string> lines_of(const Figures& figures);
+
+/// One row of a table. Every row has the same columns: the figures that have a place.
+struct FigureRow {
+  std::string name;
+  Figures figures;
+};
+
+/// The texts of a table: the headings and the rows. `corner` is the heading of the names.
+using TextGrid = std::vector<std::vector<std::string>>;
+TextGrid grid_of(const std::string& corner, const std::vector<FigureRow>& rows);
+
+/// One line per row of the grid, in aligned columns.
+std::vector<std::string> text_table(const TextGrid& grid);
+
+}  // namespace brigade::apps

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "autograd/variable.h"
+#include "core/random.h"
+
+namespace brigade::autograd {
+
+/// While training, sets each element to 0 with probability p in [0, 1) and divides the others by
+/// 1 - p, as torch.nn.functional.dropout. Otherwise returns x itself.
+///
+/// Element i is decided by number i of `stream`, on every device alike. Each call needs a stream of
+/// its own (sequences::kDropout + number of the call). Ranks that are to drop different elements
+/// use different seeds. Backward computes the mask again, so none is stored.
+Variable dropout(const Variable& x, double p, bool training, RandomStream stream);
+
+}  // namespace brigade::autograd

@@ -1,0 +1,93 @@
+#include "autograd/functions/reduce.h"
+
+#include "autograd/node.h"
+#include "core/ops_reduce.h"
+
+namespace brigade::autograd {
+namespace {
+
+class ReduceNode final : public Node {
+ public:
+  /// dx = factor dy at the elements of `index`, at all if that is undefined.
+  ReduceNode(const char* name, ReduceShape shape, double factor, Tensor index)
+      : name_(name), shape_(shape), factor_(factor), index_(std::move(index)) {}
+  const char* name() const override { return name_; }
+
+  void backward(const Tensor& dy, GradWriter& grads) override {
+    grads.write(0, [&](Tensor& dx, Scale scale) {
+      ops::reduce_backward(dy, index_, shape_, {.alpha = factor_ * scale.alpha, .beta = scale.beta},
+                           dx);
+    });
+  }
+
+  void release() override { index_ = Tensor(); }
+
+ private:
+  const char* name_;
+  ReduceShape shape_;
+  double factor_;
+  Tensor index_;  // i64, of the output's shape
+};
+
+/// The shape of the result over one dimension.
+Shape without_dim(const Shape& shape, std::int64_t dim, bool keepdim) {
+  const auto rank = static_cast<std::int64_t>(shape.rank());
+  std::vector<std::int64_t> extents;
+  for (std::int64_t at = 0; at < rank; ++at) {
+    if (at != (dim < 0 ? dim + rank : dim)) {
+      extents.push_back(shape[static_cast<std::size_t>(at)]);
+    } else if (keepdim) {
+      extents.push_back(1);
+    }
+  }
+  return Shape(extents);
+}
+
+Variable scaled_sum(const char* name, const Variable& x, ReduceShape shape, const Shape& result,
+                    double factor) {
+  Tensor y = Tensor::empty(result, x.data().dtype(), x.device());
+  ops::reduce_sum(x.data(), shape, {.alpha = factor}, y);
+  return record<ReduceNode>(std::move(y), {x}, name, shape, factor, Tensor());
+}
+
+Variable largest(const Variable& x, ReduceShape shape, const Shape& result) {
+  Tensor y = Tensor::empty(result, x.data().dtype(), x.device());
+  Tensor index = Tensor::empty(result, DType::i64, x.device());
+  ops::reduce_max(x.data(), shape, y, index);
+  return record<ReduceNode>(std::move(y), {x}, "max", shape, 1.0, std::move(index));
+}
+
+double reciprocal(std::int64_t n) {
+  return 1.0 / static_cast<double>(n);
+}
+
+}  // namespace
+
+Variable sum(const Variable& x) {
+  return scaled_sum("sum", x, ops::reduce_all(x.shape()), {}, 1.0);
+}
+
+Variable sum(const Variable& x, std::int64_t dim, bool keepdim) {
+  const ReduceShape shape = ops::reduce_shape("sum", x.shape(), dim);
+  return scaled_sum("sum", x, shape, without_dim(x.shape(), dim, keepdim), 1.0);
+}
+
+Variable mean(const Variable& x) {
+  return scaled_sum("mean", x, ops::reduce_all(x.shape()), {}, reciprocal(x.shape().numel()));
+}
+
+Variable mean(const Variable& x, std::int64_t dim, bool keepdim) {
+  const ReduceShape shape = ops::reduce_shape("mean", x.shape(), dim);
+  return scaled_sum("mean", x, shape, without_dim(x.shape(), dim, keepdim), reciprocal(shape.n));
+}
+
+Variable max(const Variable& x) {
+  return largest(x, ops::reduce_all(x.shape()), {});
+}
+
+Variable max(const Variable& x, std::int64_t dim, bool keepdim) {
+  const ReduceShape shape = ops::reduce_shape("max", x.shape(), dim);
+  return largest(x, shape, without_dim(x.shape(), dim, keepdim));
+}
+
+}  // namespace brigade::autograd

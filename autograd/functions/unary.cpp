@@ -1,0 +1,64 @@
+#include "autograd/functions/unary.h"
+
+#include "autograd/functions/binary.h"
+#include "autograd/node.h"
+#include "core/arithmetic.h"
+#include "core/ops_elementwise.h"
+
+namespace brigade::autograd {
+namespace {
+
+class UnaryNode final : public Node {
+ public:
+  UnaryNode(const char* name, UnaryOp op, Tensor kept)
+      : name_(name), op_(op), kept_(std::move(kept)) {}
+  const char* name() const override { return name_; }
+
+  void backward(const Tensor& dy, GradWriter& grads) override {
+    grads.write(0,
+                [&](Tensor& dx, Scale scale) { ops::unary_backward(op_, dy, kept_, scale, dx); });
+  }
+
+  void release() override { kept_ = Tensor(); }
+
+ private:
+  const char* name_;
+  UnaryOp op_;
+  Tensor kept_;  // x or y
+};
+
+Variable unary(const char* name, UnaryOp op, const Variable& x) {
+  Tensor y = Tensor::empty_like(x.data());
+  ops::unary(op, x.data(), y);
+  const Tensor& kept = keeps_output(op) ? y : x.data();
+  return record<UnaryNode>(y, {x}, name, op, kept);
+}
+
+}  // namespace
+
+Variable neg(const Variable& x) {
+  return -x;
+}
+Variable exp(const Variable& x) {
+  return unary("exp", UnaryOp::exp, x);
+}
+Variable log(const Variable& x) {
+  return unary("log", UnaryOp::log, x);
+}
+Variable sqrt(const Variable& x) {
+  return unary("sqrt", UnaryOp::sqrt, x);
+}
+Variable square(const Variable& x) {
+  return unary("square", UnaryOp::square, x);
+}
+Variable tanh(const Variable& x) {
+  return unary("tanh", UnaryOp::tanh, x);
+}
+Variable sigmoid(const Variable& x) {
+  return unary("sigmoid", UnaryOp::sigmoid, x);
+}
+Variable gelu(const Variable& x) {
+  return unary("gelu", UnaryOp::gelu, x);
+}
+
+}  // namespace brigade::autograd

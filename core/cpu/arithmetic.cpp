@@ -1,0 +1,85 @@
+#include "core/arithmetic.h"
+
+#include <tuple>
+
+#include "core/cpu/vectorized_private.h"
+#include "core/kernels.h"
+
+namespace brigade {
+namespace {
+
+/// One row of a result. A stride of 0: the row has one and the same operand.
+template <BinaryOp op, class T>
+void binary_row(std::int64_t n, const T* a, bool a_is_one, const T* b, bool b_is_one, Scale scale,
+                T* y) {
+  if (a_is_one) {
+    write_scaled(n, scale, y, [left = *a, b](auto i) { return binary_value<op>(left, b[i]); });
+  } else if (b_is_one) {
+    write_scaled(n, scale, y, [a, right = *b](auto i) { return binary_value<op>(a[i], right); });
+  } else {
+    write_scaled(n, scale, y, [a, b](auto i) { return binary_value<op>(a[i], b[i]); });
+  }
+}
+
+/// Moves `index`, and the operands with it, to the next row of the result.
+template <class T>
+void next_row(const Broadcast& dims, std::int64_t* index, const T*& a, const T*& b) {
+  for (std::size_t dim = dims.rank - 1; dim-- > 0;) {
+    a += dims.a_strides[dim];
+    b += dims.b_strides[dim];
+    if (++index[dim] < dims.extents[dim]) {
+      return;
+    }
+    index[dim] = 0;
+    a -= dims.extents[dim] * dims.a_strides[dim];
+    b -= dims.extents[dim] * dims.b_strides[dim];
+  }
+}
+
+}  // namespace
+
+template <class T>
+void CpuKernels::binary(Stream& /*s*/, BinaryOp op, const Broadcast& dims, const T* a, const T* b,
+                        Scale scale, T* y) {
+  const std::size_t last = dims.rank - 1;
+  const std::int64_t cols = dims.extents[last];
+  std::int64_t rows = cols > 0 ? 1 : 0;
+  for (std::size_t dim = 0; dim < last; ++dim) {
+    rows *= dims.extents[dim];
+  }
+  visit(op, [&]<BinaryOp kOp>() {
+    std::int64_t index[Shape::kMaxRank] = {};
+    for (std::int64_t row = 0; row < rows; ++row) {
+      binary_row<kOp>(cols, a, dims.a_strides[last] == 0, b, dims.b_strides[last] == 0, scale,
+                      y + row * cols);
+      next_row(dims, index, a, b);
+    }
+  });
+}
+
+template <class T>
+void CpuKernels::unary(Stream& /*s*/, UnaryOp op, std::int64_t n, const T* x, T* y) {
+  visit(op, [&]<UnaryOp kOp>() {
+    write_scaled(n, {}, y, [x](std::int64_t i) { return unary_value<kOp>(x[i]); });
+  });
+}
+
+template <class T>
+void CpuKernels::unary_backward(Stream& /*s*/, UnaryOp op, std::int64_t n, const T* dy,
+                                const T* kept, Scale scale, T* dx) {
+  visit(op, [&]<UnaryOp kOp>() {
+    write_scaled(n, scale, dx,
+                 [dy, kept](std::int64_t i) { return dy[i] * unary_slope<kOp>(kept[i]); });
+  });
+}
+
+// One instantiation of every kernel above per element type.
+template <class T>
+struct ArithmeticKernels {
+  static constexpr auto kAll =
+      std::tuple(&CpuKernels::binary<T>, &CpuKernels::unary<T>, &CpuKernels::unary_backward<T>);
+};
+template struct ArithmeticKernels<float>;
+template struct ArithmeticKernels<double>;
+
+}  // namespace brigade

@@ -1,0 +1,112 @@
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "core/cpu/vectorized_private.h"
+#include "core/kernels.h"
+
+namespace brigade {
+namespace {
+
+/// dst = alpha value + beta dst; with beta = 0 the old value has no influence, not even as NaN.
+template <class T>
+void put(T value, Scale scale, T& dst) {
+  const T alpha = static_cast<T>(scale.alpha);
+  const T beta = static_cast<T>(scale.beta);
+  dst = beta == T{0} ? alpha * value : alpha * value + beta * dst;
+}
+
+}  // namespace
+
+// A row is read from memory once and from the cache afterwards. Its sums are doubles: the variance
+// as a mean of squares around the mean loses no digits to a large mean.
+template <class T>
+void CpuKernels::layer_norm(Stream& /*s*/, const LayerNormArgs<T>& args) {
+  const auto& [rows, cols, all_x, weight, bias, eps, all_y, means, rstds] = args;
+  const auto n = static_cast<double>(cols);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const T* x = all_x + row * cols;
+    T* y = all_y + row * cols;
+    const double mean = sum_of(cols, [=](std::int64_t i) { return static_cast<double>(x[i]); }) / n;
+    const double variance = sum_of(cols,
+                                   [=](std::int64_t i) {
+                                     const double difference = static_cast<double>(x[i]) - mean;
+                                     return difference * difference;
+                                   }) /
+                            n;
+    means[row] = static_cast<T>(mean);
+    rstds[row] = static_cast<T>(1.0 / std::sqrt(variance + eps));
+    const T m = means[row];
+    const T rstd = rstds[row];
+    vectorized([=, w = weight, b = bias, count = cols] {
+      for (std::int64_t i = 0; i < count; ++i) {
+        const T normalized = (x[i] - m) * rstd;
+        y[i] = (w != nullptr ? normalized * w[i] : normalized) + (b != nullptr ? b[i] : T{0});
+      }
+    });
+  }
+}
+
+// Row by row, as a matrix lies in memory; the sums of a block of columns stay in the cache.
+template <class T>
+void CpuKernels::layer_norm_weight_backward(Stream& /*s*/, const LayerNormBackwardArgs<T>& args,
+                                            Scale scale, T* dw) {
+  constexpr std::int64_t kBlock = 256;
+  for (std::int64_t first = 0; first < args.cols; first += kBlock) {
+    const std::int64_t count = std::min(kBlock, args.cols - first);
+    T sums[kBlock] = {};
+    vectorized([&] {
+      for (std::int64_t row = 0; row < args.rows; ++row) {
+        const T* dy = args.dy + row * args.cols + first;
+        const T* x = args.x + row * args.cols + first;
+        const T mean = args.mean[row];
+        const T rstd = args.rstd[row];
+        for (std::int64_t i = 0; i < count; ++i) {
+          sums[i] += dy[i] * (x[i] - mean) * rstd;
+        }
+      }
+    });
+    for (std::int64_t i = 0; i < count; ++i) {
+      put(sums[i], scale, dw[first + i]);
+    }
+  }
+}
+
+template <class T>
+void CpuKernels::layer_norm_input_backward(Stream& /*s*/, const LayerNormBackwardArgs<T>& args,
+                                           Scale scale, T* all_dx) {
+  const T* weight = args.weight;
+  const auto n = static_cast<double>(args.cols);
+  for (std::int64_t row = 0; row < args.rows; ++row) {
+    const T* dy = args.dy + row * args.cols;
+    const T* x = args.x + row * args.cols;
+    T* dx = all_dx + row * args.cols;
+    const T mean = args.mean[row];
+    const T rstd = args.rstd[row];
+    const auto g = [=](std::int64_t i) { return weight != nullptr ? dy[i] * weight[i] : dy[i]; };
+    const auto normalized = [=](std::int64_t i) { return (x[i] - mean) * rstd; };
+    const auto mean_g = static_cast<T>(
+        sum_of(args.cols, [=](std::int64_t i) { return static_cast<double>(g(i)); }) / n);
+    const auto mean_gx = static_cast<T>(
+        sum_of(args.cols,
+               [=](std::int64_t i) { return static_cast<double>(g(i) * normalized(i)); }) /
+        n);
+    vectorized([=, cols = args.cols] {
+      for (std::int64_t i = 0; i < cols; ++i) {
+        put(rstd * (g(i) - mean_g - normalized(i) * mean_gx), scale, dx[i]);
+      }
+    });
+  }
+}
+
+// One instantiation of every kernel above per element type.
+template <class T>
+struct Instantiate {
+  static constexpr auto kAll =
+      std::tuple(&CpuKernels::layer_norm<T>, &CpuKernels::layer_norm_weight_backward<T>,
+                 &CpuKernels::layer_norm_input_backward<T>);
+};
+template struct Instantiate<float>;
+template struct Instantiate<double>;
+
+}  // namespace brigade

@@ -1,0 +1,73 @@
+#include <algorithm>
+#include <tuple>
+
+#include "core/cpu/vectorized_private.h"
+#include "core/kernels.h"
+
+namespace brigade {
+
+template <class T>
+void CpuKernels::reduce_sum(Stream& s, ReduceShape shape, const T* x, Scale scale, T* y) {
+  for (std::int64_t outer = 0; outer < shape.outer; ++outer) {
+    const T* terms = x + outer * shape.n * shape.inner;
+    if (shape.inner != 1) {
+      column_sum(s, shape.n, shape.inner, terms, scale, y + outer * shape.inner);
+      continue;
+    }
+    const double sum = scale.alpha * sum_of(shape.n, [terms](std::int64_t i) {
+                         return static_cast<double>(terms[i]);
+                       });
+    y[outer] =
+        static_cast<T>(scale.beta == 0.0 ? sum : sum + scale.beta * static_cast<double>(y[outer]));
+  }
+}
+
+// Row by row, as the numbers lie in memory: a running maximum for each output.
+template <class T>
+void CpuKernels::reduce_max(Stream& /*s*/, ReduceShape shape, const T* x, T* y,
+                            std::int64_t* index) {
+  for (std::int64_t outer = 0; outer < shape.outer; ++outer) {
+    T* best = y + outer * shape.inner;
+    std::int64_t* best_index = index + outer * shape.inner;
+    for (std::int64_t j = 0; j < shape.n; ++j) {
+      const T* row = x + (outer * shape.n + j) * shape.inner;
+      for (std::int64_t i = 0; i < shape.inner; ++i) {
+        const bool first_nan = row[i] != row[i] && best[i] == best[i];
+        if (j == 0 || row[i] > best[i] || first_nan) {
+          best[i] = row[i];
+          best_index[i] = j;
+        }
+      }
+    }
+  }
+}
+
+template <class T>
+void CpuKernels::reduce_backward(Stream& /*s*/, ReduceShape shape, const T* dy,
+                                 const std::int64_t* index, Scale scale, T* dx) {
+  // dx is walked in rows: those of one output if inner = 1, else those of `inner` outputs.
+  const bool whole = shape.inner == 1;
+  const std::int64_t rows = whole ? 1 : shape.n;
+  const std::int64_t cols = whole ? shape.n : shape.inner;
+  for (std::int64_t row = 0; row < shape.outer * rows; ++row) {
+    const std::int64_t output = row / rows * shape.inner;
+    const std::int64_t j = row % rows;
+    const T* gradients = dy + output;
+    write_scaled(cols, scale, dx + row * cols, [=](std::int64_t i) {
+      const std::int64_t at = whole ? 0 : i;
+      const bool chosen = index == nullptr || index[output + at] == (whole ? i : j);
+      return chosen ? gradients[at] : T{0};
+    });
+  }
+}
+
+// One instantiation of every kernel above per element type.
+template <class T>
+struct ReduceKernels {
+  static constexpr auto kAll = std::tuple(&CpuKernels::reduce_sum<T>, &CpuKernels::reduce_max<T>,
+                                          &CpuKernels::reduce_backward<T>);
+};
+template struct ReduceKernels<float>;
+template struct ReduceKernels<double>;
+
+}  // namespace brigade

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/shape.h"
+
+namespace brigade {
+
+/// How a result is stored: dst = alpha * result + beta * dst. With beta = 0 the
+/// destination is never read, so it may hold anything (NaN included) and needs no zero-fill.
+struct Scale {
+  double alpha = 1.0;
+  double beta = 0.0;
+};
+
+/// Functions of one number (core/arithmetic.h).
+enum class UnaryOp { exp, log, sqrt, square, tanh, sigmoid, gelu };
+
+/// Functions of two numbers (core/arithmetic.h).
+enum class BinaryOp { add, sub, mul, div };
+
+/// How a binary kernel walks its result, row-major, and two operands that may be broadcast. Strides
+/// count elements and are 0 along a dimension in which the operand is broadcast; in the last
+/// dimension each is 0 or 1.
+struct Broadcast {
+  std::size_t rank = 1;
+  std::int64_t extents[Shape::kMaxRank] = {1, 1, 1, 1};
+  std::int64_t a_strides[Shape::kMaxRank] = {};
+  std::int64_t b_strides[Shape::kMaxRank] = {};
+};
+
+/// A tensor seen as [outer, n, inner] by a reduction over n.
+struct ReduceShape {
+  std::int64_t outer = 1, n = 1, inner = 1;
+
+  constexpr std::int64_t outputs() const { return outer * inner; }
+};
+
+/// C = alpha op(A) op(B) + beta C, row-major and contiguous.
+///   op(A): [m, k]   op(B): [k, n]   C: [m, n]
+/// Factors are F, sums T: the same type, or bf16 and f32.
+template <class T, class F = T>
+struct GemmArgs {
+  bool transpose_a = false;  ///< A is stored [k, m]
+  bool transpose_b = false;  ///< B is stored [n, k]
+  std::int64_t m = 0, n = 0, k = 0;
+  const F* a = nullptr;
+  const F* b = nullptr;
+  T* c = nullptr;
+  Scale scale;
+};
+
+/// What linear does to its sums behind the bias. relu: max(y, 0), NaN stays NaN.
+enum class Activation { none, relu };
+
+/// y = activation(x Wᵀ + b).   x: [batch, in]   w: [out, in]   b: [out] or null   y: [batch, out]
+/// Factors are F, sums T: the same type, or bf16 and f32.
+template <class T, class F = T>
+struct LinearArgs {
+  std::int64_t batch = 0, in = 0, out = 0;
+  const F* x = nullptr;
+  const F* w = nullptr;
+  const T* b = nullptr;
+  Activation activation = Activation::none;
+  T* y = nullptr;
+
+  /// y = x Wᵀ
+  GemmArgs<T, F> product() const {
+    return {.transpose_a = false,
+            .transpose_b = true,
+            .m = batch,
+            .n = out,
+            .k = in,
+            .a = x,
+            .b = w,
+            .c = y,
+            .scale = {}};
+  }
+};
+
+/// One step of torch.optim.SGD: g += weight_decay w; v = momentum v + g (v = g the first time);
+/// w -= lr (nesterov ? g + momentum v : v).
+struct SgdArgs {
+  double lr = 0.0, momentum = 0.0, weight_decay = 0.0;
+  bool nesterov = false;
+  bool first_step = false;
+};
+
+/// One step of torch.optim.Adam (decoupled = false) or AdamW (true). `step` counts from 1.
+struct AdamArgs {
+  double lr = 0.0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.0;
+  bool decoupled = false;
+  std::int64_t step = 1;
+};
+
+/// A stretch of the counter-based random sequence (core/random.h): element i gets the i-th number.
+struct UniformArgs {
+  std::uint64_t seed = 0;
+  std::uint32_t sequence = 0;
+  double low = 0.0, high = 1.0;
+};
+
+}  // namespace brigade

@@ -1,0 +1,143 @@
+#include "core/ops_layers.h"
+
+#include "core/ops_private.h"
+#include "core/ops_shape.h"
+
+namespace brigade::ops {
+namespace {
+
+/// The i-th matrix in the last two dimensions.
+Tensor matrix_of(const Tensor& x, std::int64_t i) {
+  const std::size_t rank = x.shape().rank();
+  const Shape shape{x.shape()[rank - 2], x.shape()[rank - 1]};
+  return x.flat_view(i * shape.numel(), shape);
+}
+
+Shape without_last(const Shape& shape, std::size_t count) {
+  return Shape(shape.extents().first(shape.rank() - count));
+}
+
+/// `rows`: w's, one per index.
+EmbeddingSize embedding_size(const Tensor& indices, const Tensor& w, const Tensor& rows) {
+  BRIGADE_CHECK(indices.defined() && indices.dtype() == DType::i64,
+                "embedding: expected indices of dtype i64, got ", indices.dtype());
+  check_alike("embedding", {{"weight", w}, {"y", rows}});
+  BRIGADE_CHECK(indices.device() == w.device(), "embedding: expected indices on ", w.device(),
+                ", got ", indices.device());
+  BRIGADE_CHECK(w.shape().rank() == 2, "embedding: expected weight [V, D], got ", w.shape());
+  const EmbeddingSize size{
+      .count = indices.numel(), .vocabulary = w.shape()[0], .width = w.shape()[1]};
+  BRIGADE_CHECK(rows.shape().rank() == indices.shape().rank() + 1 &&
+                    without_last(rows.shape(), 1) == indices.shape() &&
+                    rows.shape()[indices.shape().rank()] == size.width,
+                "embedding: expected y [..., ", size.width, "] for indices ", indices.shape(),
+                ", got ", rows.shape());
+  return size;
+}
+
+/// [rows, cols]
+Shape rows_of_norm(const Tensor& x, const Tensor& mean, const Tensor& rstd) {
+  check_alike("layer_norm", {{"x", x}, {"mean", mean}, {"rstd", rstd}});
+  BRIGADE_CHECK(x.shape().rank() > 0, "layer_norm: expected x [..., D], got ", x.shape());
+  const Shape rows = without_last(x.shape(), 1);
+  check_shape("layer_norm", "mean", mean, rows);
+  check_shape("layer_norm", "rstd", rstd, rows);
+  return {rows.numel(), x.shape()[rows.rank()]};
+}
+
+/// A vector [D] that may be undefined.
+template <class T>
+const T* optional_data(const char* name, const Tensor& vector, const Tensor& x, std::int64_t cols) {
+  if (!vector.defined()) {
+    return nullptr;
+  }
+  check_alike("layer_norm", {{"x", x}, {name, vector}});
+  check_shape("layer_norm", name, vector, {cols});
+  return vector.data<T>();
+}
+
+}  // namespace
+
+void matmul(const Tensor& a, Trans trans_a, const Tensor& b, Trans trans_b, Scale scale,
+            Tensor& c) {
+  check_alike("matmul", {{"a", a}, {"b", b}, {"c", c}});
+  const std::size_t rank = c.shape().rank();
+  BRIGADE_CHECK(rank >= 2 && a.shape().rank() == rank && b.shape().rank() == rank,
+                "matmul: expected a, b and c of one rank, at least 2, got ", a.shape(), ", ",
+                b.shape(), " and ", c.shape());
+  const Shape batch = without_last(c.shape(), 2);
+  BRIGADE_CHECK(without_last(a.shape(), 2) == batch && without_last(b.shape(), 2) == batch,
+                "matmul: expected a and b with the leading dimensions ", batch, ", got ", a.shape(),
+                " and ", b.shape());
+  for (std::int64_t i = 0; i < batch.numel(); ++i) {
+    Tensor product = matrix_of(c, i);
+    gemm(matrix_of(a, i), trans_a, matrix_of(b, i), trans_b, scale, product);
+  }
+}
+
+void embedding(const Tensor& indices, const Tensor& w, Tensor& y) {
+  const EmbeddingSize size = embedding_size(indices, w, y);
+  launch(w, [&]<class K, class T>(Stream& s) {
+    K::embedding(s, size, indices.data<std::int64_t>(), w.data<T>(), y.data<T>());
+  });
+}
+
+void embedding_backward(const Tensor& indices, const Tensor& dy, Scale scale, Tensor& dw) {
+  const EmbeddingSize size = embedding_size(indices, dw, dy);
+  scale_in_place(scale.beta, dw);
+  launch(dw, [&]<class K, class T>(Stream& s) {
+    K::embedding_backward(s, size, indices.data<std::int64_t>(), dy.data<T>(),
+                          static_cast<T>(scale.alpha), dw.data<T>());
+  });
+}
+
+void layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps, Tensor& y,
+                Tensor& mean, Tensor& rstd) {
+  const Shape rows = rows_of_norm(x, mean, rstd);
+  check_same("layer_norm", {{"x", x}, {"y", y}});
+  launch(x, [&]<class K, class T>(Stream& s) {
+    K::layer_norm(s, LayerNormArgs<T>{.rows = rows[0],
+                                      .cols = rows[1],
+                                      .x = x.data<T>(),
+                                      .weight = optional_data<T>("weight", weight, x, rows[1]),
+                                      .bias = optional_data<T>("bias", bias, x, rows[1]),
+                                      .eps = eps,
+                                      .y = y.data<T>(),
+                                      .mean = mean.data<T>(),
+                                      .rstd = rstd.data<T>()});
+  });
+}
+
+void layer_norm_weight_backward(const Tensor& dy, const Tensor& x, const Tensor& mean,
+                                const Tensor& rstd, Scale scale, Tensor& dw) {
+  const Shape rows = rows_of_norm(x, mean, rstd);
+  check_same("layer_norm", {{"x", x}, {"dy", dy}});
+  check_alike("layer_norm", {{"x", x}, {"dw", dw}});
+  check_shape("layer_norm", "dw", dw, {rows[1]});
+  launch(x, [&]<class K, class T>(Stream& s) {
+    const LayerNormBackwardArgs<T> args{rows[0], rows[1],        dy.data<T>(),  x.data<T>(),
+                                        nullptr, mean.data<T>(), rstd.data<T>()};
+    K::layer_norm_weight_backward(s, args, scale, dw.data<T>());
+  });
+}
+
+void layer_norm_input_backward(const Tensor& dy, const Tensor& x, const Tensor& weight,
+                               const Tensor& mean, const Tensor& rstd, Scale scale, Tensor& dx) {
+  const Shape rows = rows_of_norm(x, mean, rstd);
+  check_same("layer_norm", {{"x", x}, {"dy", dy}, {"dx", dx}});
+  launch(x, [&]<class K, class T>(Stream& s) {
+    const T* w = optional_data<T>("weight", weight, x, rows[1]);
+    const LayerNormBackwardArgs<T> args{rows[0], rows[1],        dy.data<T>(),  x.data<T>(),
+                                        w,       mean.data<T>(), rstd.data<T>()};
+    K::layer_norm_input_backward(s, args, scale, dx.data<T>());
+  });
+}
+
+void dropout(const Tensor& x, DropoutArgs args, Scale scale, Tensor& y) {
+  check_same("dropout", {{"x", x}, {"y", y}});
+  launch(x, [&]<class K, class T>(Stream& s) {
+    K::dropout(s, x.numel(), args, x.data<T>(), scale, y.data<T>());
+  });
+}
+
+}  // namespace brigade::ops

@@ -1,0 +1,112 @@
+#include "core/ops_shape.h"
+
+#include <array>
+
+#include "core/ops.h"
+#include "core/ops_private.h"
+
+namespace brigade::ops {
+namespace {
+
+using Strides = std::array<std::int64_t, Shape::kMaxRank>;
+
+/// Of a contiguous row-major tensor.
+Strides strides_of(const Shape& shape) {
+  Strides strides{};
+  std::int64_t stride = 1;
+  for (std::size_t dim = shape.rank(); dim-- > 0;) {
+    strides[dim] = stride;
+    stride *= shape[dim];
+  }
+  return strides;
+}
+
+/// Fewer and longer lines for the kernel: dimensions of extent 1 are left out, and a dimension that
+/// continues the one before it, in both layouts, is merged with it.
+StridedCopy merged(const Shape& shape, const Strides& from, const Strides& to) {
+  StridedCopy copy{.rank = 1, .extents = {1}};
+  for (std::size_t dim = 0; dim < shape.rank(); ++dim) {
+    const std::int64_t extent = shape[dim];
+    const std::size_t last = copy.rank - 1;
+    const bool continues = copy.extents[last] == 1 || (copy.from[last] == from[dim] * extent &&
+                                                       copy.to[last] == to[dim] * extent);
+    if (extent != 1) {
+      const std::size_t place = continues ? last : copy.rank++;
+      copy.extents[place] = continues ? copy.extents[last] * extent : extent;
+      copy.from[place] = from[dim];
+      copy.to[place] = to[dim];
+    }
+  }
+  return copy;
+}
+
+/// `source` and `target`: elements of x and y that come before the first one.
+void copy_strided(const StridedCopy& copy, const Tensor& x, std::int64_t source, Scale scale,
+                  Tensor& y, std::int64_t target) {
+  if (x.numel() > 0 && y.numel() > 0) {
+    launch(x, [&]<class K, class T>(Stream& s) {
+      K::copy_strided(s, copy, x.data<T>() + source, scale, y.data<T>() + target);
+    });
+  }
+}
+
+void check_slice(const Tensor& part, std::size_t dim, std::int64_t begin, const Tensor& whole) {
+  check_alike("slice", {{"whole", whole}, {"part", part}});
+  BRIGADE_CHECK(part.shape().rank() == whole.shape().rank() &&
+                    part.shape() == whole.shape().with_extent(dim, part.shape()[dim]),
+                "slice: expected a part of ", whole.shape(), " in dimension ", dim, ", got ",
+                part.shape());
+  const std::int64_t end = begin + part.shape()[dim];
+  BRIGADE_CHECK(begin >= 0 && end <= whole.shape()[dim], "slice: expected a range within 0 and ",
+                whole.shape()[dim], " of dimension ", dim, ", got ", begin, " to ", end);
+}
+
+}  // namespace
+
+std::size_t wrap_dim(const char* op, int dim, const Shape& shape) {
+  const int rank = static_cast<int>(shape.rank());
+  BRIGADE_CHECK(dim >= -rank && dim < rank, op, ": expected a dimension of ", shape, ", ", -rank,
+                " to ", rank - 1, ", got ", dim);
+  return static_cast<std::size_t>(dim < 0 ? dim + rank : dim);
+}
+
+void scale_in_place(double factor, Tensor& x) {
+  if (factor == 0.0) {
+    fill(0.0, x);
+  } else if (factor != 1.0) {
+    axpby(x, {.alpha = factor, .beta = 0.0}, x);
+  }
+}
+
+void permute(const Tensor& x, std::span<const std::size_t> dims, Scale scale, Tensor& y) {
+  check_alike("permute", {{"x", x}, {"y", y}});
+  BRIGADE_CHECK(dims.size() == x.shape().rank() && dims.size() == y.shape().rank(),
+                "permute: expected ", dims.size(), " dimensions, got x ", x.shape(), " and y ",
+                y.shape());
+  const Strides strides = strides_of(x.shape());
+  Strides from{};
+  for (std::size_t dim = 0; dim < dims.size(); ++dim) {
+    BRIGADE_CHECK(y.shape()[dim] == x.shape()[dims[dim]], "permute: expected dimension ", dim,
+                  " of y to be ", x.shape()[dims[dim]], ", got ", y.shape());
+    from[dim] = strides[dims[dim]];
+  }
+  copy_strided(merged(y.shape(), from, strides_of(y.shape())), x, 0, scale, y, 0);
+}
+
+void read_slice(const Tensor& whole, std::size_t dim, std::int64_t begin, Scale scale,
+                Tensor& part) {
+  check_slice(part, dim, begin, whole);
+  const Strides from = strides_of(whole.shape());
+  copy_strided(merged(part.shape(), from, strides_of(part.shape())), whole, begin * from[dim],
+               scale, part, 0);
+}
+
+void write_slice(const Tensor& part, std::size_t dim, std::int64_t begin, Scale scale,
+                 Tensor& whole) {
+  check_slice(part, dim, begin, whole);
+  const Strides to = strides_of(whole.shape());
+  copy_strided(merged(part.shape(), strides_of(part.shape()), to), part, 0, scale, whole,
+               begin * to[dim]);
+}
+
+}  // namespace brigade::ops

@@ -1,0 +1,327 @@
+#include "dist/ddp/grad_averager.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <utility>
+
+#include "core/error.h"
+#include "core/runtime/context.h"
+#include "dist/ddp/replica_check.h"
+#include "dist/overlap/priority_order.h"
+
+namespace brigade::dist {
+namespace {
+
+std::optional<std::size_t> piece_bytes(const DataParallelOptions& options) {
+  return options.split_tensors ? std::optional(options.piece_bytes.value_or(options.bucket_bytes))
+                               : std::nullopt;
+}
+
+MakeBuffer memory_of(Communicator& comm) {
+  return [&comm](const Shape& shape, DType dtype, Device device) {
+    return comm.make_buffer(shape, dtype, device);
+  };
+}
+
+}  // namespace
+
+GradAverager::GradAverager(std::vector<autograd::Variable> parameters, Communicator& comm,
+                           const DataParallelOptions& options)
+    : parameters_(autograd::trainable(parameters)),
+      comm_(comm),
+      options_(options),
+      rebuilder_(options.rebuild_buckets && options.plan.empty()) {
+  std::copy_if(parameters.begin(), parameters.end(), std::back_inserter(frozen_),
+               [](const autograd::Variable& parameter) { return !parameter.requires_grad(); });
+  for (const autograd::Variable& parameter : parameters_) {
+    BRIGADE_CHECK(parameter.is_leaf(), "data parallel: '", parameter.name(),
+                  "' is not a leaf but was computed; pass the parameters it comes from");
+    BRIGADE_CHECK(!parameter.grad_state()->has_listeners(), "data parallel: parameter '",
+                  parameter.name(), "' is already wrapped; its gradient would be reduced twice");
+  }
+  const BucketPlan plan = plan_buckets(parameters_, options);
+  check_same_layout(parameters_, frozen_, options, plan, comm_);
+  if (options.init_sync == InitSync::broadcast) {
+    broadcast_parameters(parameters_, comm_);
+    broadcast_parameters(frozen_, comm_);
+  } else {
+    check_same_values(parameters, comm_, Replicas::initial);
+  }
+
+  sink_ = std::make_unique<WaitForBuckets>(comm_);
+  lay_out(plan);
+  if (options.find_unused_parameters && !parameters_.empty()) {
+    unused_ = std::make_unique<UnusedParameters>(parameters_, comm_);
+  }
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    parameters_[i].grad_state()->set_grad_scale(1.0 / comm_.size());
+    handles_.push_back(parameters_[i].attach_listener(*this, i));
+  }
+}
+
+GradAverager::~GradAverager() {
+  for (const autograd::Variable& parameter : parameters_) {
+    parameter.grad_state()->set_grad_scale(1.0);
+    parameter.grad_state()->set_accumulate_scale(1.0);
+  }
+}
+
+void GradAverager::lay_out(const BucketPlan& plan) {
+  refusal_ =
+      "moving the parameters into new buckets has failed, and where they are now the ranks cannot "
+      "know";
+  options_.hook->prepare(parameters_, {}, comm_);  // it lets go of the old gradients
+  buckets_ = make_buckets(parameters_, plan, piece_bytes(options_), memory_of(comm_),
+                          std::exchange(buckets_, {}));
+  send_in_bucket_order();
+  options_.hook->prepare(parameters_, buckets_, comm_);
+  sink_->buckets_changed();
+  connect();
+  refusal_ = nullptr;
+}
+
+void GradAverager::send_in_bucket_order() {
+  std::vector<std::size_t> pieces;
+  for (const Bucket& bucket : buckets_) {
+    pieces.push_back(bucket.pieces.size());
+  }
+  order_ = in_bucket_order(pieces);
+}
+
+void GradAverager::connect() {
+  sync_ =
+      make_grad_sync(options_.mode, {parameters_, buckets_, comm_, *options_.hook, *sink_, order_});
+}
+
+GradAverager::InFlightScope GradAverager::update_in_flight(OptimizerCalls optimizer,
+                                                           UpdateDeadline deadline) {
+  BRIGADE_CHECK(options_.mode != SyncMode::naive,
+                "data parallel: naive synchronisation has no buckets to update one by one; use "
+                "another mode");
+  BRIGADE_CHECK(!unused_,
+                "data parallel: which parameters are unused is known only when backward is over, "
+                "too late for updates in flight; use one or the other");
+  BRIGADE_CHECK(updates_ == nullptr, "data parallel: updates are in flight already");
+  check_not_refused();
+  if (parameters_.empty()) {
+    return InFlightScope(*this);
+  }
+  auto updates = std::make_unique<BucketOptimizer>(parameters_, comm_, parameters_.front().device(),
+                                                   std::move(optimizer), deadline);
+  updates_ = updates.get();
+  sink_ = std::move(updates);
+  if (deadline == UpdateDeadline::next_read) {
+    sink_ = std::make_unique<PriorityOrder>(std::move(sink_), buckets_, comm_, order_);
+  }
+  connect();
+  return InFlightScope(*this);
+}
+
+void GradAverager::end_updates_in_flight() {
+  if (updates_ == nullptr) {  // there are no parameters
+    return;
+  }
+  updates_->finish();
+  note_lost_updates();
+  updates_ = nullptr;
+  if (refusal_ != nullptr) {
+    return;  // and keep the sink: every later backward is refused
+  }
+  sink_ = std::make_unique<WaitForBuckets>(comm_);
+  send_in_bucket_order();
+  connect();
+}
+
+std::vector<UpdateRecord> GradAverager::take_updates() {
+  return updates_ != nullptr ? updates_->take_records() : std::vector<UpdateRecord>();
+}
+
+void GradAverager::verify_parameters_equal() const {
+  check_same_values(parameters_, comm_, Replicas::trained);
+  check_same_values(frozen_, comm_, Replicas::trained);
+}
+
+void GradAverager::on_backward_begin() {
+  begin();
+}
+
+void GradAverager::note_lost_updates() noexcept {
+  if (updates_ != nullptr && !updates_->all_made() && refusal_ == nullptr) {
+    refusal_ =
+        "updates in flight have failed or were dropped, so the ranks no longer hold the same "
+        "weights";
+  }
+}
+
+void GradAverager::check_not_refused() const {
+  BRIGADE_CHECK(refusal_ == nullptr, "data parallel: ", refusal_, "; end the job");
+}
+
+void GradAverager::begin() {
+  note_lost_updates();
+  check_not_refused();
+  check_frozen();
+  syncing_ = no_sync_depth_ == 0;
+  for (const autograd::Variable& parameter : parameters_) {
+    // The last step's update may still be reading the gradients that this backward overwrites.
+    parameter.wait_for_pending_write();
+    // A gradient that is already the average will be summed over the ranks once more, together with
+    // what this backward adds. Shrunk by 1 / ranks it comes out of that sum as it was. The factor
+    // is the beta of the next dW GEMM, so it costs nothing.
+    autograd::GradState& state = *parameter.grad_state();
+    state.set_accumulate_scale(state.synchronized() ? 1.0 / comm_.size() : 1.0);
+  }
+  if (syncing_) {
+    collectives_before_ = comm_.collectives();
+    sink_->backward_begins();
+  }
+  if (syncing_ && !unused_ && !std::exchange(all_reached_, true)) {
+    check_all_reached();
+  }
+  if (syncing_ && unused_) {
+    for (const std::size_t index : unused_->begin()) {
+      report(index);
+    }
+  }
+}
+
+/// In the first backward that synchronises all ranks hear which rank misses which parameter, before
+/// any waits for it. Later ones do not stop for that: a rank whose model has changed since tells it
+/// alone, at the end of its backward (check_all_arrived), and the others end with the job.
+void GradAverager::check_all_reached() {
+  std::vector<bool> reached;
+  for (const autograd::Variable& parameter : parameters_) {
+    reached.push_back(parameter.grad_state()->in_graph());
+  }
+  // A rank that shadows a backward, or whose caller reports gradients without an engine, has no
+  // graph to ask.
+  if (std::find(reached.begin(), reached.end(), true) == reached.end()) {
+    reached.assign(parameters_.size(), true);
+  }
+  std::array<char, 1024> complaint{};  // empty: none
+  const std::string text = missing_text(parameters_, reached, comm_.rank());
+  std::copy_n(text.begin(), std::min(text.size(), complaint.size() - 1), complaint.begin());
+  for (const auto& one : all_gather_values(comm_, complaint)) {
+    if (one.front() != 0) {
+      throw Error(one.data());
+    }
+  }
+}
+
+/// The slots were dealt at construction: a parameter frozen since would leave its bucket waiting,
+/// and one that trains since would train on each rank by itself.
+void GradAverager::check_frozen() const {
+  for (const autograd::Variable& parameter : parameters_) {
+    BRIGADE_CHECK(parameter.requires_grad(), "data parallel: parameter '", parameter.name(),
+                  "' was frozen after DataParallel was made; freeze it before, or make a new "
+                  "DataParallel");
+  }
+  for (const autograd::Variable& parameter : frozen_) {
+    BRIGADE_CHECK(!parameter.requires_grad(), "data parallel: parameter '", parameter.name(),
+                  "' was frozen when DataParallel was made and trains now; make a new "
+                  "DataParallel");
+  }
+}
+
+void GradAverager::on_grad_ready(std::size_t index) {
+  if (syncing_) {
+    rebuilder_.note(index);
+  }
+  report(index);
+}
+
+/// Also for what this backward does not reach: ready, but at no time that rebuilder_ should note.
+void GradAverager::report(std::size_t index) {
+  // True again only when the sum has been ordered before the optimizer, in on_backward_end: an
+  // optimizer step after a backward that failed in between is refused.
+  parameters_[index].grad_state()->set_synchronized(false);
+  if (syncing_) {
+    sync_->on_grad_ready(index);
+  }
+}
+
+void GradAverager::on_backward_end() {
+  if (syncing_) {
+    sync_->on_backward_end();
+    collectives_before_.reset();
+    for (const autograd::Variable& parameter : parameters_) {
+      parameter.grad_state()->set_synchronized(true);
+    }
+    if (unused_) {
+      unused_->end();
+    }
+    if (rebuilder_.due()) {
+      rebuild_buckets();
+    }
+  }
+}
+
+// At the end of the backward that was watched, and not before the next one: whoever holds the plan
+// next (optimizer, time line, reader of buckets()) already sees the final one.
+void GradAverager::rebuild_buckets() {
+  if (parameters_.empty()) {
+    return;
+  }
+  // The host is about to block in a broadcast and to allocate. On a GPU that ranks share neither
+  // may happen while a collective is in flight; this once, the host waits for the device.
+  for (const autograd::Variable& parameter : parameters_) {
+    parameter.wait_for_pending_write();  // updates in flight read and write the old buckets
+  }
+  compute_stream(parameters_.front().device()).synchronize();
+  std::optional<BucketPlan> plan =
+      rebuilder_.decide(parameters_, bucket_policy(options_), buckets_, comm_);
+  if (plan) {
+    lay_out(*plan);
+    rebuilt_ = true;
+  }
+}
+
+// With a collective in flight the ranks' collectives no longer match. A rank that had started none
+// cannot know whether others have: who goes on after an error must make sure that all have failed
+// alike.
+void GradAverager::on_backward_abort() noexcept {
+  if (collectives_before_ && comm_.collectives() != collectives_before_) {
+    refusal_ =
+        "an earlier backward failed with an all-reduce in flight, so the ranks no longer execute "
+        "the same collectives";
+  }
+  collectives_before_.reset();
+  rebuilder_.forget();
+  sync_->reset();
+  if (unused_) {
+    unused_->reset();
+  }
+}
+
+void GradAverager::sync_gradients() {
+  BRIGADE_CHECK(no_sync_depth_ == 0,
+                "data parallel: sync_gradients inside no_sync() would do nothing; end the scope "
+                "first");
+  shadow_backward();
+}
+
+// A backward without a graph. To the GradSync it looks like any other, so all modes can be
+// mirrored.
+void GradAverager::shadow_backward() {
+  if (no_sync_depth_ > 0) {
+    return;
+  }
+  try {
+    begin();
+    if (!unused_) {  // else all have reported in begin()
+      for (const Bucket& bucket : buckets_) {
+        for (const std::size_t index : bucket.members) {
+          contribute_without_backward(parameters_[index]);
+          report(index);
+        }
+      }
+    }
+    on_backward_end();
+  } catch (...) {
+    on_backward_abort();
+    throw;
+  }
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,53 @@
+#include "dist/launch/world.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "core/cpu/threads.h"
+#include "core/error.h"
+
+namespace brigade::dist {
+
+World::World(const RankInfo& ranks, Device device, std::shared_ptr<Communicator> communicator)
+    : ranks_(ranks), device_(device), communicator_(std::move(communicator)) {}
+
+int World::get(std::string_view name) const {
+  if (name == "rank" || name == "grank") {
+    return rank();
+  }
+  if (name == "ws") {
+    return size();
+  }
+  if (name == "lrank") {
+    return local_rank();
+  }
+  if (name == "node") {
+    return node();
+  }
+  BRIGADE_CHECK(name == "pg", "World: expected rank, grank, ws, lrank, node or pg, got '", name,
+                "'");
+  return 0;
+}
+
+World open_world(const MpiSession& session) {
+  const RankInfo& ranks = session.info();
+  set_cpu_threads(std::min(ranks.threads, max_cpu_threads()));
+  const auto control = make_communicator("mpi", kCpu);
+  std::string note;
+  const Device device = choose_device("auto", ranks, *control, note);
+  if (!note.empty() && ranks.rank == 0) {
+    std::fputs(concat("[rank 0] warning: ", note, "\n").c_str(), stderr);
+  }
+  return {ranks, device, make_communicator("auto", device)};
+}
+
+int run_in_world(const std::function<int(World&)>& body) {
+  return run_main([&body](const MpiSession& session) {
+    World world = open_world(session);
+    return body(world);
+  });
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,115 @@
+#include "nn/data/batch_loader.h"
+
+#include <optional>
+
+#include "core/error.h"
+#include "core/runtime/context.h"
+#include "core/runtime/pinned.h"
+#include "core/runtime/trace.h"
+
+namespace brigade::data {
+
+namespace {
+
+/// Where samples are decoded to, on their way to a GPU.
+Batch allocate_pinned(const Dataset& data, std::int64_t samples) {
+  return {.inputs = empty_pinned({samples, data.input_width()}, DType::f32),
+          .targets = empty_pinned(data.targets_shape(samples), data.targets_dtype())};
+}
+
+}  // namespace
+
+BatchLoader::BatchLoader(const Dataset& data, DistributedSampler& sampler, Device device,
+                         Prefetch prefetch)
+    : data_(data),
+      sampler_(sampler),
+      device_(device),
+      prefetch_(prefetch),
+      buffers_(prefetch == Prefetch::on ? 2 : 1) {
+  std::int64_t samples = 0;  // of the first step; no other has more
+  for (std::int64_t micro = 0; micro < sampler.geometry().accum; ++micro) {
+    samples += std::ssize(sampler.micro_batch(0, micro));
+  }
+  for (Buffers& buffers : buffers_) {
+    buffers.device = allocate_batch(data, samples, device);
+    buffers.host = device.is_cuda() ? allocate_pinned(data, samples) : buffers.device;
+  }
+  if (device.is_cuda()) {
+    copies_ = make_side_stream(device, "brigade-copies");
+  }
+  if (prefetch == Prefetch::on) {
+    reader_ = make_side_stream(kCpu, "brigade-loader");
+  } else {
+    reader_ = std::make_unique<InlineStream>();
+  }
+}
+
+BatchLoader::~BatchLoader() {
+  reader_.reset();  // finishes a step that nobody will ask for
+  if (copies_) {
+    try {
+      copies_->synchronize();  // the buffers go back to the allocator now
+    } catch (const Error&) {
+      // The device has failed: whoever asks it next hears of it.
+    }
+  }
+}
+
+const std::vector<Batch>& BatchLoader::load(std::int64_t step) {
+  Buffers& buffers = buffers_of(step);
+  if (started_ != step) {
+    start(step);  // every one without prefetching, else the first
+  }
+  buffers.decoded.synchronize();
+  compute_stream(device_).wait(buffers.copied);
+  if (prefetch_ == Prefetch::on) {
+    start(step + 1);
+  }
+  return buffers.batches;
+}
+
+BatchLoader::Buffers& BatchLoader::buffers_of(std::int64_t step) {
+  return buffers_[static_cast<std::size_t>(step) % buffers_.size()];
+}
+
+/// What has used the step's buffers before is enqueued on the compute stream by now.
+void BatchLoader::start(std::int64_t step) {
+  Buffers& buffers = buffers_of(step);
+  reader_->run([this, &buffers, step, device_is_free = compute_stream(device_).record()] {
+    fill(buffers, step, device_is_free);
+  });
+  buffers.decoded = reader_->record();
+  started_ = step;
+}
+
+void BatchLoader::fill(Buffers& buffers, std::int64_t step, const Event& device_is_free) {
+  const ProfilerRange range("decode batch");
+  const std::int64_t in_epoch = step % sampler_.steps_per_epoch();
+  if (in_epoch == 0) {
+    sampler_.set_epoch(static_cast<std::uint32_t>(step / sampler_.steps_per_epoch()));
+  }
+  std::optional<UseStream> use;
+  if (copies_) {
+    use.emplace(*copies_);
+    buffers.copied.synchronize_in_background();  // the last copy out of the pinned memory
+    copies_->run(
+        [&] { copies_->wait(device_is_free); });  // on its GPU, which is new to this thread
+  }
+  buffers.batches.clear();
+  std::int64_t row = 0;
+  for (std::int64_t micro = 0; micro < sampler_.geometry().accum; ++micro) {
+    const auto samples = sampler_.micro_batch(in_epoch, micro);
+    const std::int64_t count = std::ssize(samples);
+    data_.read(samples, buffers.host.rows(row, count));
+    const Batch& batch = buffers.batches.emplace_back(buffers.device.rows(row, count));
+    if (copies_) {
+      const Batch decoded = buffers.host.rows(row, count);
+      batch.inputs.copy_from(decoded.inputs);
+      batch.targets.copy_from(decoded.targets);
+    }
+    row += count;
+  }
+  buffers.copied = copies_ ? copies_->record() : Event();
+}
+
+}  // namespace brigade::data

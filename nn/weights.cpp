@@ -1,0 +1,98 @@
+#include "nn/weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <span>
+#include <string>
+
+#include "core/error.h"
+#include "core/io/safetensors.h"
+
+namespace brigade::nn {
+namespace {
+
+/// "0.weight [512, 784] f32"
+std::string signature(const std::string& name, const Tensor& tensor) {
+  return concat(name, " ", tensor.shape(), " ", tensor.dtype());
+}
+
+/// All of a few faults; of many, enough to see the pattern.
+std::string first_few(const std::vector<std::string>& faults) {
+  constexpr std::size_t kShown = 4;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(faults.size(), kShown); ++i) {
+    text += (i == 0 ? "" : "; ") + faults[i];
+  }
+  return faults.size() > kShown ? concat(text, "; and ", faults.size() - kShown, " more") : text;
+}
+
+void check_same_network(const std::vector<Variable>& parameters,
+                        const std::map<std::string, Tensor>& found,
+                        const std::filesystem::path& path) {
+  std::vector<std::string> faults;
+  bool same_network = true;  // except for the type of the numbers
+  std::map<std::string, Tensor> left = found;
+  for (const Variable& parameter : parameters) {
+    const std::string expected = signature(parameter.name(), parameter.data());
+    const auto match = found.find(parameter.name());
+    const std::string got =
+        match == found.end() ? "nothing" : signature(match->first, match->second);
+    if (got != expected) {
+      faults.push_back(concat("expected ", expected, ", got ", got));
+      same_network &= match != found.end() && match->second.shape() == parameter.shape();
+    }
+    left.erase(parameter.name());
+  }
+  for (const auto& [name, tensor] : left) {
+    faults.push_back(concat("expected nothing, got ", signature(name, tensor)));
+  }
+  if (!faults.empty()) {
+    const bool convert = same_network && left.empty();
+    throw UsageError(concat(
+        path.string(), ": ",
+        convert ? "numbers of another type: " : "the weights of another network: ",
+        first_few(faults), convert ? "; convert the file" : "; use the network it was saved from"));
+  }
+}
+
+void check_finite(const std::string& name, const Tensor& tensor,
+                  const std::filesystem::path& path) {
+  const auto finite = []<class T>(std::span<const T> values) {
+    return std::ranges::all_of(values, [](T value) { return std::isfinite(value); });
+  };
+  const auto count = static_cast<std::size_t>(tensor.numel());
+  const bool all = tensor.dtype() == DType::f64
+                       ? finite(std::span<const double>(tensor.data<double>(), count))
+                       : finite(std::span<const float>(tensor.data<float>(), count));
+  if (!all) {
+    throw UsageError(concat(path.string(), ": expected finite numbers, got others in ", name,
+                            ": the training that it comes from has diverged"));
+  }
+}
+
+}  // namespace
+
+void save_parameters(const std::vector<Variable>& parameters, const std::filesystem::path& path) {
+  NamedTensors tensors;
+  for (const Variable& parameter : parameters) {
+    tensors.emplace_back(parameter.name(), parameter.data());
+  }
+  save_safetensors(path, tensors, {{"format", "pt"}});
+}
+
+void load_parameters(const std::vector<Variable>& parameters, const std::filesystem::path& path) {
+  std::map<std::string, Tensor> found;
+  for (const auto& [name, tensor] : load_safetensors(path)) {
+    found.emplace(name, tensor);
+  }
+  check_same_network(parameters, found, path);
+  for (const auto& [name, tensor] : found) {
+    check_finite(name, tensor, path);
+  }
+  for (const Variable& parameter : parameters) {
+    parameter.data().copy_from(found.at(parameter.name()));
+  }
+}
+
+}  // namespace brigade::nn

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "nn/module.h"
+
+namespace brigade::nn {
+
+/// Writes the parameters under their names to a .safetensors file that PyTorch reads as a
+/// state_dict. Atomic (core/io/safetensors.h). Waits for the device.
+void save_parameters(const std::vector<Variable>& parameters, const std::filesystem::path& path);
+
+/// Overwrites the parameters with the weights of a .safetensors file, such as a PyTorch state_dict.
+/// UsageError unless the file has exactly these names and shapes, in the parameters' type, and
+/// finite numbers; it lists expected and got.
+void load_parameters(const std::vector<Variable>& parameters, const std::filesystem::path& path);
+
+inline void save(const Module& model, const std::filesystem::path& path) {
+  save_parameters(model.parameters(), path);
+}
+
+/// Rank 0 writes; all ranks return when the file is complete. `world`: anything with rank() and
+/// barrier(). Collective.
+template <class World>
+void save(const Module& model, const std::filesystem::path& path, const World& world) {
+  if (world.rank() == 0) {
+    save(model, path);
+  }
+  world.barrier();
+}
+
+/// Every rank reads the file by itself. May come before or after DataParallel is made.
+inline void load(const Module& model, const std::filesystem::path& path) {
+  load_parameters(model.parameters(), path);
+}
+
+}  // namespace brigade::nn

@@ -1,0 +1,13 @@
+# Runs PROGRAM (a command line) in a folder of its own; it must write model.safetensors with PyTorch's names.
+file(REMOVE_RECURSE "${WORK}")
+file(MAKE_DIRECTORY "${WORK}")
+execute_process(COMMAND ${PROGRAM} WORKING_DIRECTORY "${WORK}" RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE out)
+if(NOT code EQUAL 0)
+  message(FATAL_ERROR "${PROGRAM}: expected exit code 0, got ${code}\n${out}")
+endif()
+file(STRINGS "${WORK}/model.safetensors" header LIMIT_COUNT 1 REGEX "0.weight")
+foreach(name 0.weight 0.bias 2.weight 2.bias)
+  if(NOT header MATCHES "\"${name}\"")
+    message(FATAL_ERROR "model.safetensors: expected ${name} in the header, got ${header}")
+  endif()
+endforeach()
