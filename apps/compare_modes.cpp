@@ -10,7 +10,6 @@
 #include "apps/report/console.h"
 #include "apps/training/link_choice.h"
 #include "apps/training/program.h"
-#include "core/cpu/threads.h"
 #include "core/error.h"
 #include "core/io/safetensors.h"
 #include "nn/weights.h"
@@ -21,26 +20,12 @@ namespace {
 
 RunInfo describe(const Options& options, const dist::RankInfo& ranks, const Runtime& place,
                  const data::DataSplits& data) {
-  RunInfo info;
-  info.options = options;
-  if (ranks.size == 1) {
-    info.options.emulated_link.reset();  // nothing is sent
-  }
-  info.ranks = ranks;
-  info.device = place.device;
-  info.device_name = place.device.is_cuda() ? gpu_identity(place.device.index).name : "cpu";
-  info.comm = place.comm->description();
-  info.libraries = libraries_of(options, place.device);
-  info.train_size = data.train->size();
-  info.test_size = data.test->size();
-  info.geometry = {.batch = options.batch, .accum = options.accum, .ranks = ranks.size, .rank = 0};
-  info.shape = shape_of(options, *data.train);
+  RunInfo info = describe_setting(options, ranks, data, place);
   const auto model = make_mlp(info.shape, options.seed, kCpu);
   info.parameters = count_elements(model->parameters());
   if (!options.init.empty()) {
     nn::load(*model, options.init);  // refuses others before anything is written
   }
-  info.threads = cpu_threads();
   return info;
 }
 

@@ -61,7 +61,7 @@ void reduce_sum(const Tensor& x, ReduceShape shape, Scale scale, Tensor& y) {
   check_numel("sum", "x", x, shape.n * shape.outputs());
   check_numel("sum", "y", y, shape.outputs());
   launch(x, [&]<class K, class T>(Stream& s) {
-    call(s, K::template reduce_sum<T>, shape, x.data<T>(), scale, y.data<T>());
+    K::template reduce_sum<T>(s, shape, x.data<T>(), scale, y.data<T>());
   });
 }
 
@@ -73,7 +73,7 @@ void reduce_max(const Tensor& x, ReduceShape shape, Tensor& y, Tensor& index) {
   BRIGADE_CHECK(shape.n > 0, "max: expected at least one element to choose from, got x ",
                 x.shape());
   launch(x, [&]<class K, class T>(Stream& s) {
-    call(s, K::template reduce_max<T>, shape, x.data<T>(), y.data<T>(), index.data<std::int64_t>());
+    K::template reduce_max<T>(s, shape, x.data<T>(), y.data<T>(), index.data<std::int64_t>());
   });
 }
 
@@ -83,8 +83,9 @@ void reduce_backward(const Tensor& dy, const Tensor& index, ReduceShape shape, S
   check_numel("reduce_backward", "dx", dx, shape.n * shape.outputs());
   check_numel("reduce_backward", "dy", dy, shape.outputs());
   launch(dy, [&]<class K, class T>(Stream& s) {
-    call(s, K::template reduce_backward<T>, shape, dy.data<T>(),
-         index.defined() ? index.data<std::int64_t>() : nullptr, scale, dx.data<T>());
+    K::template reduce_backward<T>(s, shape, dy.data<T>(),
+                                   index.defined() ? index.data<std::int64_t>() : nullptr, scale,
+                                   dx.data<T>());
   });
 }
 

@@ -50,12 +50,6 @@ void manual_seed(std::uint64_t seed);
 /// The seed that this thread's last manual_seed set.
 std::uint64_t initial_seed();
 
-/// Where the initial values of one parameter come from: random_bits(seed, sequence, position).
-struct RandomStream {
-  std::uint64_t seed = 0;
-  std::uint32_t sequence = 0;
-};
-
 /// The next parameter stream of this thread: sequences kParameters + 0, + 1, … since manual_seed.
 /// No two parameters share one, so two layers of equal shape start different.
 RandomStream next_parameter_stream();

@@ -28,18 +28,39 @@ Json link_json(const Options& options) {
   return link ? Json{{"alpha_us", link->alpha_us}, {"gigabytes_per_s", link->gbps}} : Json(nullptr);
 }
 
-/// The flags that all ranks must have alike, with their defaults filled in: {"bucket_mb": 25, ...}.
-Json config_json(const Options& options) {
-  Json config = Json::object();
-  for (const std::string& line : options.agreement()) {  // "--bucket-mb 25"
-    const std::size_t space = line.find(' ');
-    std::string name = line.substr(2, space - 2);
-    std::replace(name.begin(), name.end(), '-', '_');
-    const std::string text = line.substr(space + 1);
-    const Json number = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-    config[name] = number.is_number() ? number : Json(text);
-  }
-  return config;
+/// The flags with their defaults filled in.
+Json config_json(const Options& o) {
+  return json_of({{"data", o.data},
+                  {"bias", o.bias},
+                  {"dtype", o.dtype},
+                  {"loss", o.loss},
+                  {"optimizer", o.optimizer},
+                  {"lr", o.lr},
+                  {"momentum", known(o.optimizer == "sgd", o.momentum)},
+                  {"nesterov", o.nesterov},
+                  {"weight_decay", o.weight_decay},
+                  {"clip_norm", known(o.clip_norm > 0.0, o.clip_norm)},
+                  {"seed", o.seed},
+                  {"shuffle", o.shuffle},
+                  {"batch", o.batch},
+                  {"accum", o.accum},
+                  {"bucket_mb", o.bucket_mb},
+                  {"bucket_by", o.bucket_by},
+                  {"first_bucket_mb", o.first_bucket_mb.value_or(o.bucket_mb)},
+                  {"last_bucket_mb", o.last_bucket_mb.value_or(o.bucket_mb)},
+                  {"split_tensors", o.split_tensors},
+                  {"optimizer_overlap", o.optimizer_overlap},
+                  {"cross_step", o.cross_step},
+                  {"rebuild_buckets", o.rebuild_buckets},
+                  {"comm_hook", o.comm_hook},
+                  {"tf32", o.tf32},
+                  {"init", o.init},
+                  {"init_sync", o.init_sync},
+                  {"all_reduce", !o.never_syncs()},
+                  {"find_unused", o.find_unused},
+                  {"uneven", o.uneven},
+                  {"inject", o.inject ? Json(o.inject->text) : Json(nullptr)},
+                  {"warmup", o.warmup}});
 }
 
 /// Sizes and members; times as well if the collectives of a step are exactly the buckets' pieces,

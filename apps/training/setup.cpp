@@ -161,32 +161,38 @@ void set_threads(const Options& options, const dist::RankInfo& ranks) {
                                        : std::min<std::int64_t>(ranks.threads, max_cpu_threads())));
 }
 
-RunInfo describe_run(const Options& options, const dist::RankInfo& ranks,
-                     const data::DataSplits& data, const dist::GradAverager& data_parallel,
-                     const data::DistributedSampler& sampler, const Runtime& place) {
-  constexpr std::int64_t kProgressLines = 20;
-  constexpr std::int64_t kLongestSilence = 200;  // steps
+RunInfo describe_setting(const Options& options, const dist::RankInfo& ranks,
+                         const data::DataSplits& data, const Runtime& place) {
   RunInfo info;
   info.options = options;
   if (ranks.size == 1) {
     info.options.emulated_link.reset();  // nothing is sent
   }
   info.ranks = ranks;
-  const Device device = place.device;
-  info.device = device;
-  info.limits = place.limits;
-  info.gemm_gflops = place.gemm_gflops;
-  info.device_name = device.is_cuda() ? gpu_identity(device.index).name : "cpu";
-  info.libraries = libraries_of(options, device);
-  info.comm = data_parallel.communicator().description();
+  info.device = place.device;
+  info.device_name = place.device.is_cuda() ? gpu_identity(place.device.index).name : "cpu";
+  info.libraries = libraries_of(options, place.device);
+  info.comm = place.comm->description();
   info.threads = cpu_threads();
-  info.prefetches = prefetches(options, device, info.threads, ranks.threads);
   info.train_size = data.train->size();
   info.test_size = data.test->size();
   info.classes = data.train->classes();
   info.shape = shape_of(options, *data.train);
+  info.geometry = {
+      .batch = options.batch, .accum = options.accum, .ranks = ranks.size, .rank = ranks.rank};
+  return info;
+}
+
+RunInfo describe_run(const Options& options, const dist::RankInfo& ranks,
+                     const data::DataSplits& data, const dist::DataParallel& data_parallel,
+                     const data::DistributedSampler& sampler, const Runtime& place) {
+  constexpr std::int64_t kProgressLines = 20;
+  constexpr std::int64_t kLongestSilence = 200;  // steps
+  RunInfo info = describe_setting(options, ranks, data, place);
+  info.limits = place.limits;
+  info.gemm_gflops = place.gemm_gflops;
+  info.prefetches = prefetches(options, place.device, info.threads, ranks.threads);
   info.parameters = count_elements(data_parallel.parameters());
-  info.geometry = sampler.geometry();
   const std::int64_t pieces = info.geometry.accum * info.geometry.ranks;
   info.micro_batch = (sampler.global_samples(0) + pieces - 1) / pieces;
   info.steps_per_epoch = sampler.steps_per_epoch();

@@ -63,6 +63,10 @@ TraceSchedule trace_schedule(const RunInfo& info);
 /// the library is built for.
 void set_threads(const Options& options, const dist::RankInfo& ranks);
 
+/// What setting_lines() and setting_figures() show, but for the number of parameters.
+RunInfo describe_setting(const Options& options, const dist::RankInfo& ranks,
+                         const data::DataSplits& data, const Runtime& place);
+
 /// Everything about the run that is known before its first step.
 RunInfo describe_run(const Options& options, const dist::RankInfo& ranks,
                      const data::DataSplits& data, const dist::GradAverager& data_parallel,

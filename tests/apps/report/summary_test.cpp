@@ -86,15 +86,6 @@ TEST(Summary, EveryResultStandsUnderItsName) {
   }
 }
 
-TEST(Summary, TheConfigurationHasTheFlagsAsNumbersAndTexts) {
-  RunInfo info;
-  info.options.bucket_mb = 1.5;
-  info.options.comm_hook = "fp16";
-  const auto config = nlohmann::json::parse(summary_json(info, {}))["config"];
-  EXPECT_EQ(config["bucket_mb"], 1.5);
-  EXPECT_EQ(config["comm_hook"], "fp16");
-}
-
 // Modes that send in another order than the buckets' would show one bucket's times as another's.
 TEST(Summary, ABucketHasTimesWhereTheyAreItsOwn) {
   const auto has_times = [](const std::string& mode, bool cross_step, std::size_t bytes) {
