@@ -184,7 +184,7 @@ RunInfo describe_setting(const Options& options, const dist::RankInfo& ranks,
 }
 
 RunInfo describe_run(const Options& options, const dist::RankInfo& ranks,
-                     const data::DataSplits& data, const dist::DataParallel& data_parallel,
+                     const data::DataSplits& data, const dist::GradAverager& data_parallel,
                      const data::DistributedSampler& sampler, const Runtime& place) {
   constexpr std::int64_t kProgressLines = 20;
   constexpr std::int64_t kLongestSilence = 200;  // steps
