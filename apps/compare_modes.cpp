@@ -8,6 +8,7 @@
 #include "apps/compare/comparison_report.h"
 #include "apps/report/chrome_trace.h"
 #include "apps/report/console.h"
+#include "apps/training/link_choice.h"
 #include "apps/training/program.h"
 #include "core/error.h"
 #include "core/io/safetensors.h"
@@ -74,21 +75,22 @@ void check_places(const Options& options, const std::filesystem::path& directory
   check_output_files(files);
 }
 
-int compare(const Options& options, const dist::RankInfo& ranks) {
+int compare(Options options, const dist::RankInfo& ranks) {
   const Console console(ranks.rank == 0, options.json ? Console::Target::err : Console::Target::out,
                         options.color);
   set_threads(options, ranks);
-  const Runtime place = find_runtime(options, ranks, console);
-  dist::Communicator& comm = *place.comm;
-  const std::int64_t global_batch = options.batch * options.accum * comm.size();
+  Runtime place = find_runtime(options, ranks, console);
+  const std::int64_t global_batch = options.batch * options.accum * ranks.size;
   const data::DataSplits data = load_data(options, global_batch);
-  check_same_data(data, comm);
+  check_same_data(data, *place.comm);
   if (data.train->size() < global_batch) {  // "(none)" would have more of them in a step
     throw UsageError(
         concat("compare_modes: expected at least as many training samples as a global batch has, ",
                global_batch, " (--batch x --accum x ranks), got ", data.train->size(),
                "; lower --batch or --accum"));
   }
+  emulate_chosen_link(options, *data.train, place, console);
+  dist::Communicator& comm = *place.comm;
   const RunInfo info = describe(options, ranks, place, data);
   print_comparison_start(console, info);
   const std::filesystem::path directory = agree_on_directory(options, comm);

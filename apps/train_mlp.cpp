@@ -7,6 +7,7 @@
 #include "apps/report/report.h"
 #include "apps/report/timeline.h"
 #include "apps/training/inject.h"
+#include "apps/training/link_choice.h"
 #include "apps/training/program.h"
 #include "apps/training/run_loop.h"
 #include "apps/training/setup.h"
@@ -16,6 +17,7 @@
 #include "core/io/safetensors.h"
 #include "core/runtime/context.h"
 #include "dist/algorithms/ring_trace.h"
+#include "dist/hooks/finite_check.h"
 #include "nn/weights.h"
 #include "optim/sgd.h"
 
@@ -124,17 +126,18 @@ Runtime open_runtime(const Options& options, const dist::RankInfo& ranks, const 
   return place;
 }
 
-int train(const Options& options, const dist::RankInfo& ranks) {
+int train(Options options, const dist::RankInfo& ranks) {
   const Console console(ranks.rank == 0, options.json ? Console::Target::err : Console::Target::out,
                         options.color);
   set_threads(options, ranks);
-  const Runtime place = open_runtime(options, ranks, console);
-  dist::Communicator& comm = *place.comm;
-  FaultInjector faults(options.inject, comm);
+  Runtime place = open_runtime(options, ranks, console);
+  FaultInjector faults(options.inject, *place.comm);
   const data::BatchGeometry geometry{
-      .batch = options.batch, .accum = options.accum, .ranks = comm.size(), .rank = comm.rank()};
+      .batch = options.batch, .accum = options.accum, .ranks = ranks.size, .rank = ranks.rank};
   const data::DataSplits data = load_data(options, geometry.global_batch());
-  check_same_data(data, comm);
+  check_same_data(data, *place.comm);
+  emulate_chosen_link(options, *data.train, place, console);
+  dist::Communicator& comm = *place.comm;
   const ResidentPeak resident = count_memory(place.device);
   const auto model =
       make_mlp(shape_of(options, *data.train), faults.weight_seed(options.seed), place.device);
@@ -142,8 +145,16 @@ int train(const Options& options, const dist::RankInfo& ranks) {
     nn::load(*model, options.init);
   }
   const auto parameters = faults.parameters(model->parameters());
-  dist::GradAverager data_parallel(parameters, comm,
-                                   faults.synchronisation(options.data_parallel(), parameters));
+  dist::DataParallelOptions sync = faults.synchronisation(options.data_parallel(), parameters);
+  const auto finite_check =
+      options.check_finite ? std::make_shared<dist::FiniteCheck>(sync.hook) : nullptr;
+  if (finite_check) {
+    sync.hook = finite_check;
+  }
+  dist::GradAverager data_parallel(parameters, comm, sync);
+  if (finite_check && options.mode == "naive") {
+    finite_check->watch_naive(data_parallel.parameters());
+  }
   const auto loss = make_loss(options.loss);
   const auto optimizer = make_optimizer(options, data_parallel.parameters());
   data::DistributedSampler sampler(data.train->size(), geometry, options.seed, options.shuffle,
@@ -169,7 +180,8 @@ int train(const Options& options, const dist::RankInfo& ranks) {
                  .never_sync = options.never_syncs(),
                  .clip_norm = options.clip_norm,
                  .in_flight = options.in_flight(),
-                 .prefetch = info.prefetches ? data::Prefetch::on : data::Prefetch::off},
+                 .prefetch = info.prefetches ? data::Prefetch::on : data::Prefetch::off,
+                 .finite_check = finite_check.get()},
                 *data.test, {console, metrics ? &*metrics : nullptr});
   compare_ranks(result, data_parallel);
   result.choices = Context::current().choices();

@@ -22,8 +22,8 @@ int run_program(int argc, char** argv, Program program,
 /// Rank 0 prints and leaves, which makes mpirun end the others before they print the same.
 int leave_early(const std::string& text, int exit_code);
 
-/// Makes the directory for a run's files on rank 0, writes config.toml into it (--config repeats the
-/// run) and tells the others its name. To be called when
+/// Makes the directory for a run's files on rank 0, writes config.toml into it (--config repeats
+/// the run) and tells the others its name. To be called when
 /// nothing can be wrong any more but the run itself: only now it leaves something on the disk.
 /// Collective.
 std::filesystem::path agree_on_directory(const Options& options, dist::Communicator& comm);

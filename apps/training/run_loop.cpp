@@ -57,6 +57,7 @@ class RunLoop {
         before = comm.traffic();
       }
       samples_ += trainer_.history().samples().back();
+      verify(step + 1);
       const bool test = is_test_due(step + 1);
       if (test || (step + 1) % info_.log_every == 0 || step == 0) {
         report(step + 1, test);
@@ -107,6 +108,24 @@ class RunLoop {
       const bool both = parts_.trace.keeps(0) && !known.empty() && known != names;
       known = both ? concat(known, " (step 1), then ", names) : names;
     }
+  }
+
+  /// With --verify-every. Updates under the next forward must have arrived before weights are read.
+  void verify(std::int64_t done) {
+    const std::int64_t every = info_.options.verify_every;
+    if (every == 0 || done % every != 0) {
+      return;
+    }
+    for (const autograd::Variable& parameter : parts_.data_parallel.parameters()) {
+      parameter.wait_until_readable();
+    }
+    compute_stream(info_.device).synchronize();
+    try {
+      parts_.data_parallel.verify_parameters_equal();
+    } catch (const VerificationError& error) {
+      throw VerificationError(concat("after step ", done, ": ", error.what()));
+    }
+    trainer_.pause();
   }
 
   bool is_test_due(std::int64_t done) const {

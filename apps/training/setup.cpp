@@ -40,7 +40,7 @@ Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const 
   if (options.emulated_link && ranks.size > 1) {
     place.comm = std::make_unique<dist::EmulatedLinkCommunicator>(std::move(place.comm),
                                                                   *options.emulated_link);
-  } else if (options.emulated_link) {
+  } else if ((options.emulated_link || options.choose_link) && ranks.size == 1) {
     console.warn(
         "[rank 0] warning: --emulate-link: without effect: one rank sends nothing; start more "
         "with mpirun -np 2");

@@ -71,6 +71,9 @@ void Trainer::step(std::int64_t step, Timed timed) {
   const std::int64_t in_epoch = step % parts_.sampler.steps_per_epoch();
   const auto samples = static_cast<double>(parts_.sampler.global_samples(in_epoch));
   parts_.optimizer.zero_grad();
+  if (parts_.finite_check != nullptr) {
+    parts_.finite_check->begin_step(step + 1);
+  }
   start_together();
 
   clock_.start(crosses_steps() ? StepClock::Border::none : StepClock::Border::barrier);

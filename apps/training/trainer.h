@@ -8,6 +8,7 @@
 #include "apps/metrics/step_recorder.h"
 #include "apps/metrics/timing_summary.h"
 #include "dist/ddp/grad_averager.h"
+#include "dist/hooks/finite_check.h"
 #include "nn/data/batch_loader.h"
 #include "nn/data/dataset.h"
 #include "nn/data/sampler.h"
@@ -34,6 +35,7 @@ struct TrainerParts {
   /// Buckets are updated as their gradients arrive, instead of by a step after backward.
   std::optional<dist::UpdateDeadline> in_flight = {};
   data::Prefetch prefetch = data::Prefetch::off;
+  dist::FiniteCheck* finite_check = nullptr;  ///< told each step's number; none: no check
 };
 
 /// Executes optimizer steps, one after the other, and keeps what they cost.

@@ -78,7 +78,16 @@ INSTANTIATE_TEST_SUITE_P(
              "[rank 0] loss: expected a finite number, got nan in step 3 on rank 1, while other "
              "ranks' are finite: look for NaN or inf in that rank's data"},
         Case{"NanInTheFirstOfTwoMicroBatches", "nan:step=2 --accum 2 --log-every 6", 2, 1,
-             "[rank 0] loss: expected a finite number, got nan in step 2 on rank 1, while other"}),
+             "[rank 0] loss: expected a finite number, got nan in step 2 on rank 1, while other"},
+        Case{"NanSeenBeforeItTravels", "nan --check-finite --comm-hook bf16", 2, 1,
+             "[rank 1] finite check: expected finite gradients, got NaN or inf in step 3, bucket "
+             "'bucket_0', parameter '4.weight': look at this rank's data"},
+        Case{"NanSeenBeforeItTravelsNaive", "nan:step=2 --check-finite --mode naive", 2, 1,
+             "[rank 1] finite check: expected finite gradients, got NaN or inf in step 2, bucket "
+             "'4.weight', parameter '4.weight'"},
+        Case{"BitFlipSeenAfterItsStep", "bit_flip:step=4 --verify-every 2 --cross-step", 2, 3,
+             "[rank 0] after step 4: data parallel: parameter '0.weight' of rank 1 differs from "
+             "rank 0's"}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(FailureLab, AKilledRankIsNamedByMpirunAlone) {

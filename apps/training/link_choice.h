@@ -1,0 +1,25 @@
+#pragma once
+
+#include "apps/flags/options.h"
+#include "apps/report/console.h"
+#include "apps/training/setup.h"
+#include "dist/comm/communicator.h"
+#include "nn/data/dataset.h"
+
+namespace brigade::apps {
+
+/// A link on which the all-reduces of a backward, `bytes` in `collectives` pieces over `ranks`
+/// ranks, take `ms`: a tenth of that at most is latency (10 us where it is less), the rest bandwidth.
+dist::LinkModel link_as_slow_as(double ms, std::size_t bytes, std::size_t collectives, int ranks);
+
+/// Times backward on every rank at the same time and returns the link on which communication takes
+/// as long on rank 0; says so. Collective.
+dist::LinkModel choose_link(const Options& options, const data::Dataset& dataset, Device device,
+                            dist::Communicator& comm, const Console& console);
+
+/// With --emulate-link auto and more than one rank: chooses a link, sets options.emulated_link and
+/// emulates it in place.comm. Collective.
+void emulate_chosen_link(Options& options, const data::Dataset& dataset, Runtime& place,
+                         const Console& console);
+
+}  // namespace brigade::apps

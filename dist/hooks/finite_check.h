@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "autograd/hooks.h"
+#include "dist/hooks/comm_hook.h"
+
+namespace brigade::dist {
+
+/// Stops a rank at the first gradient that is NaN or infinite, before it reaches other ranks and
+/// looks like everybody's. Decorates the hook that does the work; mode naive has no hooks and is
+/// watched by watch_naive().
+///
+/// The Error names step, bucket and parameter; run() adds the rank and ends the job. Costs one pass
+/// over the gradients in memory. On a GPU the host also waits for each bucket to be computed, so
+/// nothing overlaps: for finding a fault, not for every day.
+class FiniteCheck final : public CommHook {
+ public:
+  explicit FiniteCheck(std::shared_ptr<CommHook> inner);
+  ~FiniteCheck() override;
+
+  /// Steps count from 1. Before each: what an Error calls it.
+  void begin_step(std::int64_t step) { step_ = step; }
+
+  /// For mode naive: checks each gradient when it is final, and naive sends none before the end of
+  /// backward. To be called once the GradAverager exists. `parameters` must outlive this.
+  void watch_naive(const std::vector<autograd::Variable>& parameters);
+
+  std::string name() const override { return inner_->name(); }
+  void prepare(std::span<const autograd::Variable> parameters, std::span<const Bucket> buckets,
+               Communicator& comm) override;
+  Work all_reduce(std::size_t index, const Chunk& piece, Communicator& comm) override;
+
+ private:
+  class Watch;
+
+  std::shared_ptr<CommHook> inner_;
+  HookUse use_;  // this decorator is the inner hook's only user
+  std::int64_t step_ = 1;
+  std::vector<autograd::Variable> parameters_;
+  std::vector<std::vector<std::size_t>> members_;  // of each bucket
+  std::unique_ptr<Watch> watch_;
+};
+
+}  // namespace brigade::dist
