@@ -12,6 +12,9 @@ namespace brigade {
 struct Scale {
   double alpha = 1.0;
   double beta = 0.0;
+
+  /// Of factor * result.
+  constexpr Scale times(double factor) const { return {.alpha = factor * alpha, .beta = beta}; }
 };
 
 /// Functions of one number (core/arithmetic.h).

@@ -24,8 +24,10 @@ class Tensor {
   /// Uninitialised memory from this thread's allocator.
   static Tensor empty(const Shape& shape, DType dtype = DType::f32, Device device = kCpu);
   static Tensor zeros(const Shape& shape, DType dtype = DType::f32, Device device = kCpu);
-  static Tensor empty_like(const Tensor& other) {
-    return empty(other.shape(), other.dtype(), other.device());
+  /// Of `other`'s dtype and on its device, of its shape or of `shape`.
+  static Tensor empty_like(const Tensor& other) { return empty_like(other, other.shape()); }
+  static Tensor empty_like(const Tensor& other, const Shape& shape) {
+    return empty(shape, other.dtype(), other.device());
   }
 
   /// Over memory on `device` that `owner` keeps valid while it is held (Storage). `memory` must be
