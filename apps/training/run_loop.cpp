@@ -117,7 +117,7 @@ class RunLoop {
       return;
     }
     for (const autograd::Variable& parameter : parts_.data_parallel.parameters()) {
-      parameter.wait_until_readable();
+      parameter.wait_for_pending_write();
     }
     compute_stream(info_.device).synchronize();
     try {
