@@ -148,9 +148,6 @@ check_modes() {
     part "mode-$mode" 45 mpirun -np 2 --bind-to none "$bin/train_mlp" "--$mode" "${flags[@]}" --out "$work/run-$mode"
   done
   part mode-bf16 45 mpirun -np 2 --bind-to none "$bin/train_mlp" --dtype bf16 "${flags[@]}" --out "$work/run-bf16"
-  # Registered buckets exist only where each rank has a GPU of its own: one rank, here.
-  part mode-nccl-register 45 mpirun -np 1 --bind-to none "$bin/train_mlp" --comm nccl --nccl-register --nccl-max-ctas 4 --fused-update off \
-    "${flags[@]}" --out "$work/run-nccl-register"
 }
 
 check_sanitizer() {

@@ -63,8 +63,6 @@ std::vector<std::string> Options::agreement() const {
           flag("replay", replay ? "on" : "off"),
           flag("cuda-graph", cuda_graph ? "on" : "off"),
           flag("dtype", dtype),
-          flag("nccl-max-ctas", nccl.max_ctas),
-          flag("nccl-register", nccl.register_buckets ? "on" : "off"),
           flag("sync", sync),
           flag("find-unused", find_unused ? "on" : "off"),
           flag("static-graph", static_graph ? "on" : "off"),

@@ -139,10 +139,6 @@ void declare_machine(FlagTable& flags, Options& o, Program program) {
   flags.number("--threads", o.threads, std::int64_t{1}, std::int64_t{4096},
                "per rank (the cores it is bound to)");
   declare_link(flags, o);
-  flags.number("--nccl-max-ctas", o.nccl.max_ctas, std::int64_t{1}, std::int64_t{1024},
-               "thread blocks NCCL may take from the computation (its own choice)");
-  flags.toggle("--nccl-register", "buckets in memory that NCCL sums in place, on one node",
-               [&o] { o.nccl.register_buckets = true; });
 }
 
 void declare_logging(FlagTable& flags, Options& o) {

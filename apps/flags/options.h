@@ -9,7 +9,6 @@
 #include "apps/training/inject.h"
 #include "dist/comm/emulated_link.h"
 #include "dist/ddp/data_parallel.h"
-#include "dist/gpu/nccl_communicator.h"
 
 namespace brigade::apps {
 
@@ -75,8 +74,7 @@ struct Options {
   bool profile = false;
   bool tf32 = false;
   bool replay = false;
-  bool cuda_graph = false;  // replay, and only on a GPU
-  dist::NcclOptions nccl;
+  bool cuda_graph = false;   // replay, and only on a GPU
   std::int64_t threads = 0;  // 0: the cores of this rank's binding
   std::optional<dist::LinkModel> emulated_link;
   std::optional<Fault> inject;

@@ -64,8 +64,6 @@ Json config_json(const RunInfo& info) {
           {"comm_hook", o.comm_hook},
           {"tf32", o.tf32},
           {"replay", o.replay},
-          {"nccl_max_ctas", o.nccl.max_ctas > 0 ? Json(o.nccl.max_ctas) : Json(nullptr)},
-          {"nccl_register", o.nccl.register_buckets},
           {"init", o.init},
           {"init_sync", o.init_sync},
           {"sync", o.sync},

@@ -59,18 +59,7 @@ Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const 
                             "--optimizer-overlap"));
   }
   Context::current().set_tf32(options.tf32);
-  const bool nccl = place.device.is_cuda() && options.comm != "mpi" && dist::nccl_available();
-  if (!nccl && (options.nccl.max_ctas > 0 || options.nccl.register_buckets)) {
-    throw UsageError(
-        concat("--nccl-max-ctas, --nccl-register: expected gradients to travel through NCCL, "
-               "but this run is on ",
-               place.device, " with --comm ", options.comm, "; leave them out"));
-  }
-  place.comm = dist::make_communicator(options.comm, place.device, options.nccl);
-  note = unused_nccl_flags(options.nccl, place.comm->description());
-  if (!note.empty()) {
-    console.warn(note);
-  }
+  place.comm = dist::make_communicator(options.comm, place.device);
   if (options.cuda_graph && !place.device.is_cuda()) {
     throw UsageError(concat("--cuda-graph: expected a GPU, but this run is on ", place.device,
                             "; --replay repeats recorded kernels on a CPU"));
@@ -102,16 +91,6 @@ void measure_rates(const Options& options, Runtime& place) {
   }
   place.gemm_gflops =
       place.limits ? place.limits->gflops : measure_gemm_gflops(place.device, factors);
-}
-
-std::string unused_nccl_flags(const dist::NcclOptions& flags, const std::string& comm) {
-  const bool given = flags.max_ctas > 0 || flags.register_buckets;
-  const bool used = comm.starts_with("NCCL ") && comm.find("(ranks share") == std::string::npos;
-  return given && !used ? concat(
-                              "[rank 0] warning: --nccl-max-ctas, --nccl-register: without "
-                              "effect: they need NCCL and a GPU for each rank; comm is ",
-                              comm)
-                        : "";
 }
 
 std::string libraries_of(const Options& options, Device device) {

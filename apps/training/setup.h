@@ -37,11 +37,6 @@ void measure_rates(const Options& options, Runtime& place);
 /// description.
 std::string cuda_graph_obstacle(const Options& options, const std::string& comm);
 
-/// What to say where NCCL's flags are given and do nothing, because `auto` has fallen back to MPI,
-/// ranks share a GPU or there is one rank; empty where there is nothing to say. `comm`: the
-/// communicator's description.
-std::string unused_nccl_flags(const dist::NcclOptions& flags, const std::string& comm);
-
 /// What computes on `device`, for people: "CUDA 12.8, TF32".
 std::string libraries_of(const Options& options, Device device);
 

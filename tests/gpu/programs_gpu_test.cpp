@@ -50,10 +50,9 @@ TEST_F(ProgramsOnGpu, RanksThatShareAGpuAreWarned) {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   const std::string all = visible == nullptr ? "0" : visible;
   const test::EnvironmentVariable first("CUDA_VISIBLE_DEVICES", all.substr(0, all.find(',')));
-  const Outcome outcome = train("--device cuda --nccl-register --json", 2);
+  const Outcome outcome = train("--device cuda --json", 2);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(test::count(outcome.err, kShared), 1) << outcome.err;
-  EXPECT_EQ(test::count(outcome.err, "--nccl-register: without effect"), 1) << outcome.err;
   EXPECT_EQ(json::parse(outcome.out)["device"], "cuda");
 }
 
@@ -61,10 +60,9 @@ TEST_F(ProgramsOnTwoGpus, EachRankTakesOneOfItsOwn) {
   if (!kHasNccl) {
     GTEST_SKIP() << kNoNccl;
   }
-  const Outcome outcome = train("--device cuda --nccl-register --json", 2);
+  const Outcome outcome = train("--device cuda --json", 2);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, Not(HasSubstr(kShared)));
-  EXPECT_THAT(outcome.err, Not(HasSubstr("without effect")));
   EXPECT_THAT(json::parse(outcome.out)["comm"].get<std::string>(), Not(HasSubstr("share")));
 }
 

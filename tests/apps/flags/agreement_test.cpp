@@ -86,8 +86,6 @@ const std::vector<Row> kAlike{
     {"--replay"},
     {"--cuda-graph", {}, {"--replay"}},
     {"--emulate-link", "50,1"},
-    {"--nccl-max-ctas", "2"},
-    {"--nccl-register"},
     {"--trace-ring"},
     {"--inject", "slow"},
     {"--log-every", "7"},

@@ -134,16 +134,6 @@ TEST(Options, ReductionAndCommunicatorAreChosenFreely) {
   EXPECT_THAT(complaint({"--reduce", "slow"}), HasSubstr("--reduce"));
 }
 
-TEST(Options, WhatNcclMayTakeIsTheSameOnAllRanks) {
-  EXPECT_EQ(parsed({}).nccl.max_ctas, 0);
-  const Options o = parsed({"--nccl-max-ctas", "4", "--nccl-register"});
-  EXPECT_EQ(o.nccl.max_ctas, 4);
-  EXPECT_TRUE(o.nccl.register_buckets);
-  EXPECT_THAT(o.agreement(), ::testing::IsSupersetOf({std::string("--nccl-max-ctas 4"),
-                                                      std::string("--nccl-register on")}));
-  EXPECT_THAT(complaint({"--nccl-max-ctas", "0"}), HasSubstr("from 1 to 1024"));
-}
-
 TEST(Options, UpdatesInFlightAreRefusedWhereTheyCannotWork) {
   for (const char* flag : {"--optimizer-overlap", "--cross-step"}) {
     EXPECT_THAT(complaint({flag, "--accum", "2"}),

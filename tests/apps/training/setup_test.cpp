@@ -41,21 +41,6 @@ TEST(Setup, OneRankUpdatesInBackwardWhereNothingNeedsGradients) {
   }
 }
 
-TEST(Setup, SaysWhereNcclFlagsDoNothing) {
-  const std::string staged = "MPI (Open MPI 4.1.4), staged through host memory";
-  const std::string warning =
-      "[rank 0] warning: --nccl-max-ctas, --nccl-register: without effect: they need NCCL and "
-      "a GPU for each rank; comm is " +
-      staged;
-  EXPECT_EQ(unused_nccl_flags({.max_ctas = 4}, staged), warning);
-  EXPECT_EQ(unused_nccl_flags({.register_buckets = true}, staged), warning);
-  EXPECT_THAT(unused_nccl_flags({.max_ctas = 4}, "none (one rank)"), EndsWith("none (one rank)"));
-  EXPECT_EQ(unused_nccl_flags({}, staged), "") << "nothing was asked for";
-  EXPECT_EQ(unused_nccl_flags({.max_ctas = 4}, "NCCL 2.28.9"), "");
-  const std::string shared = "NCCL 2.28.9 (ranks share a GPU, through local sockets)";
-  EXPECT_THAT(unused_nccl_flags({.register_buckets = true}, shared), EndsWith(shared));
-}
-
 TEST(Setup, SaysWhyACudaGraphCannotHoldAStep) {
   const std::string nccl = "NCCL 2.28.9";
   EXPECT_EQ(cuda_graph_obstacle({}, nccl), "");
