@@ -52,15 +52,14 @@ Broadcast broadcast(const Shape& a, const Shape& b, const Shape& y) {
 void unary(UnaryOp op, const Tensor& x, Tensor& y) {
   check_same("unary", {{"x", x}, {"y", y}});
   launch(x, [&]<class K, class T>(Stream& s) {
-    K::template unary<T>(s, op, x.numel(), x.data<T>(), y.data<T>());
+    K::unary(s, op, x.numel(), x.data<T>(), y.data<T>());
   });
 }
 
 void unary_backward(UnaryOp op, const Tensor& dy, const Tensor& kept, Scale scale, Tensor& dx) {
   check_same("unary_backward", {{"dy", dy}, {"kept", kept}, {"dx", dx}});
   launch(dy, [&]<class K, class T>(Stream& s) {
-    K::template unary_backward<T>(s, op, dy.numel(), dy.data<T>(), kept.data<T>(), scale,
-                                  dx.data<T>());
+    K::unary_backward(s, op, dy.numel(), dy.data<T>(), kept.data<T>(), scale, dx.data<T>());
   });
 }
 
@@ -84,11 +83,11 @@ Shape broadcast_shape(BinaryOp op, const Shape& a, const Shape& b) {
 }
 
 void binary(BinaryOp op, const Tensor& a, const Tensor& b, Scale scale, Tensor& y) {
-  check_alike(name_of(op), {{"a", a}, {"b", b}, {"y", y}});
-  check_shape(name_of(op), "y", y, broadcast_shape(op, a.shape(), b.shape()));
+  check_alike(name_of(op),
+              {{"a", a}, {"b", b}, {"y", y, broadcast_shape(op, a.shape(), b.shape())}});
   launch(a, [&]<class K, class T>(Stream& s) {
-    K::template binary<T>(s, op, broadcast(a.shape(), b.shape(), y.shape()), a.data<T>(),
-                          b.data<T>(), scale, y.data<T>());
+    K::binary(s, op, broadcast(a.shape(), b.shape(), y.shape()), a.data<T>(), b.data<T>(), scale,
+              y.data<T>());
   });
 }
 

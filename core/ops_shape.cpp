@@ -63,13 +63,6 @@ void check_slice(const Tensor& part, std::size_t dim, std::int64_t begin, const 
 
 }  // namespace
 
-std::size_t wrap_dim(const char* op, int dim, const Shape& shape) {
-  const int rank = static_cast<int>(shape.rank());
-  BRIGADE_CHECK(dim >= -rank && dim < rank, op, ": expected a dimension of ", shape, ", ", -rank,
-                " to ", rank - 1, ", got ", dim);
-  return static_cast<std::size_t>(dim < 0 ? dim + rank : dim);
-}
-
 void scale_in_place(double factor, Tensor& x) {
   if (factor == 0.0) {
     fill(0.0, x);

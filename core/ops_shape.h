@@ -12,10 +12,6 @@
 /// core/ops.h.
 namespace brigade::ops {
 
-/// `dim` of a tensor of this shape, counted from 0. A negative one counts from the end, -1 is the
-/// last. Error, in the name of `op`, if there is no such dimension.
-std::size_t wrap_dim(const char* op, int dim, const Shape& shape);
-
 /// x = factor x. With factor 0 the old values have no influence, not even as NaN.
 void scale_in_place(double factor, Tensor& x);
 

@@ -28,6 +28,10 @@ class Shape {
   /// The same shape with extent `dim` replaced.
   Shape with_extent(std::size_t dim, std::int64_t extent) const;
 
+  /// Dimension `dim` counted from 0; -1 is the last. Error of function `who` if there is no such
+  /// dimension.
+  std::size_t wrap_dim(const char* who, std::int64_t dim) const;
+
   friend bool operator==(const Shape&, const Shape&) = default;
 
  private:

@@ -1,6 +1,7 @@
 #include "autograd/functions/binary.h"
 
 #include "autograd/node.h"
+#include "core/error.h"
 #include "core/ops.h"
 #include "core/ops_elementwise.h"
 #include "core/ops_reduce.h"
@@ -26,7 +27,9 @@ Tensor computed(BinaryOp op, const Tensor& a, const Tensor& b) {
 }
 
 /// y = a + b, or with sign = -1 a - b
-Variable sum_or_difference(BinaryOp op, double sign, const Variable& a, const Variable& b) {
+Variable sum_or_difference(BinaryOp op, double sign, const Operand& left, const Operand& right) {
+  const Variable a = left.beside(ops::name_of(op), right);
+  const Variable b = right.beside(ops::name_of(op), left);
   return record(ops::name_of(op), computed(op, a.data(), b.data()), {a, b},
                 [sign](const Tensor& dy, GradWriter& grads) {
                   grads.write(0, [&](Tensor& da, Scale scale) { ops::sum_to(dy, scale, da); });
@@ -43,30 +46,44 @@ Tensor kept_if(bool needed, const Tensor& value) {
 
 }  // namespace
 
-Variable add(const Variable& a, const Variable& b) {
+Variable Operand::beside(const char* who, const Operand& other) const {
+  if (variable_.defined()) {
+    return variable_;
+  }
+  BRIGADE_CHECK(other.variable_.defined(), who,
+                ": expected at least one Variable, got two numbers");
+  Tensor scalar = Tensor::empty_like(other.variable_.data(), {});
+  ops::fill(number_, scalar);
+  return Variable(std::move(scalar));
+}
+
+Variable add(const Operand& a, const Operand& b) {
   return sum_or_difference(BinaryOp::add, 1.0, a, b);
 }
 
-Variable sub(const Variable& a, const Variable& b) {
+Variable sub(const Operand& a, const Operand& b) {
   return sum_or_difference(BinaryOp::sub, -1.0, a, b);
 }
 
-Variable mul(const Variable& a, const Variable& b) {
-  return record(
-      "mul", computed(BinaryOp::mul, a.data(), b.data()), {a, b},
-      [left = kept_if(b.requires_grad(), a.data()), right = kept_if(a.requires_grad(), b.data())](
-          const Tensor& dy, GradWriter& grads) {
-        grads.write(0, [&](Tensor& da, Scale scale) {
-          write_gradient(BinaryOp::mul, dy, right, scale, da);
-        });
-        grads.write(1, [&](Tensor& db, Scale scale) {
-          write_gradient(BinaryOp::mul, dy, left, scale, db);
-        });
-      });
+Variable mul(const Operand& left, const Operand& right) {
+  const Variable a = left.beside("mul", right);
+  const Variable b = right.beside("mul", left);
+  return record("mul", computed(BinaryOp::mul, a.data(), b.data()), {a, b},
+                [a = kept_if(b.requires_grad(), a.data()),
+                 b = kept_if(a.requires_grad(), b.data())](const Tensor& dy, GradWriter& grads) {
+                  grads.write(0, [&](Tensor& da, Scale scale) {
+                    write_gradient(BinaryOp::mul, dy, b, scale, da);
+                  });
+                  grads.write(1, [&](Tensor& db, Scale scale) {
+                    write_gradient(BinaryOp::mul, dy, a, scale, db);
+                  });
+                });
 }
 
 // da = dy / b   db = -dy (y / b)
-Variable div(const Variable& a, const Variable& b) {
+Variable div(const Operand& left, const Operand& right) {
+  const Variable a = left.beside("div", right);
+  const Variable b = right.beside("div", left);
   const Tensor y = computed(BinaryOp::div, a.data(), b.data());
   return record(
       "div", y, {a, b},
@@ -77,12 +94,6 @@ Variable div(const Variable& a, const Variable& b) {
           write_gradient(BinaryOp::mul, dy, computed(BinaryOp::div, y, b), scale.times(-1.0), db);
         });
       });
-}
-
-Variable scalar_like(double value, const Variable& x) {
-  Tensor result = Tensor::empty_like(x.data(), {});
-  ops::fill(value, result);
-  return Variable(std::move(result));
 }
 
 }  // namespace brigade::autograd

@@ -8,14 +8,15 @@ namespace {
 
 /// The shape of the result over one dimension.
 Shape without_dim(const Shape& shape, std::int64_t dim, bool keepdim) {
-  const auto rank = static_cast<std::int64_t>(shape.rank());
-  std::vector<std::int64_t> extents;
-  for (std::int64_t at = 0; at < rank; ++at) {
-    if (at != (dim < 0 ? dim + rank : dim)) {
-      extents.push_back(shape[static_cast<std::size_t>(at)]);
-    } else if (keepdim) {
-      extents.push_back(1);
-    }
+  std::vector<std::int64_t> extents(shape.extents().begin(), shape.extents().end());
+  if (extents.empty()) {
+    return shape;
+  }
+  const auto at = extents.begin() + static_cast<std::ptrdiff_t>(shape.wrap_dim("reduce", dim));
+  if (keepdim) {
+    *at = 1;
+  } else {
+    extents.erase(at);
   }
   return Shape(extents);
 }

@@ -65,15 +65,15 @@ Variable reshape(const Variable& x, std::span<const std::int64_t> shape) {
 Variable transpose(const Variable& x, int dim0, int dim1) {
   Dims dims(x.shape().rank());
   std::iota(dims.begin(), dims.end(), std::size_t{0});
-  std::swap(dims[ops::wrap_dim("transpose", dim0, x.shape())],
-            dims[ops::wrap_dim("transpose", dim1, x.shape())]);
+  std::swap(dims[x.shape().wrap_dim("transpose", dim0)],
+            dims[x.shape().wrap_dim("transpose", dim1)]);
   return permuted(x, dims);
 }
 
 Variable permute(const Variable& x, const std::vector<int>& dims) {
   Dims wrapped;
   for (const int dim : dims) {
-    wrapped.push_back(ops::wrap_dim("permute", dim, x.shape()));
+    wrapped.push_back(x.shape().wrap_dim("permute", dim));
   }
   Dims sorted = wrapped;
   std::ranges::sort(sorted);
@@ -85,7 +85,7 @@ Variable permute(const Variable& x, const std::vector<int>& dims) {
 }
 
 Variable slice(const Variable& x, int dim, std::int64_t begin, std::int64_t end) {
-  const std::size_t d = ops::wrap_dim("slice", dim, x.shape());
+  const std::size_t d = x.shape().wrap_dim("slice", dim);
   const std::int64_t extent = x.shape()[d];
   const auto within = [extent](std::int64_t i) {
     return std::clamp(i < 0 ? i + extent : i, std::int64_t{0}, extent);
@@ -103,7 +103,7 @@ Variable slice(const Variable& x, int dim, std::int64_t begin, std::int64_t end)
 Variable concat(const std::vector<Variable>& tensors, int dim) {
   BRIGADE_CHECK(!tensors.empty(), "concat: expected at least one tensor, got none");
   const Variable& first = tensors.front();
-  const std::size_t d = ops::wrap_dim("concat", dim, first.shape());
+  const std::size_t d = first.shape().wrap_dim("concat", dim);
   std::vector<std::int64_t> begins;
   std::int64_t extent = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {

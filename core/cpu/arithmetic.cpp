@@ -1,7 +1,5 @@
 #include "core/arithmetic.h"
 
-#include <tuple>
-
 #include "core/cpu/vectorized_private.h"
 #include "core/kernels.h"
 
@@ -73,13 +71,11 @@ void CpuKernels::unary_backward(Stream& /*s*/, UnaryOp op, std::int64_t n, const
   });
 }
 
-// One instantiation of every kernel above per element type.
-template <class T>
-struct ArithmeticKernels {
-  static constexpr auto kAll =
-      std::tuple(&CpuKernels::binary<T>, &CpuKernels::unary<T>, &CpuKernels::unary_backward<T>);
-};
-template struct ArithmeticKernels<float>;
-template struct ArithmeticKernels<double>;
+template decltype(CpuKernels::binary<float>) CpuKernels::binary<float>;
+template decltype(CpuKernels::binary<double>) CpuKernels::binary<double>;
+template decltype(CpuKernels::unary<float>) CpuKernels::unary<float>;
+template decltype(CpuKernels::unary<double>) CpuKernels::unary<double>;
+template decltype(CpuKernels::unary_backward<float>) CpuKernels::unary_backward<float>;
+template decltype(CpuKernels::unary_backward<double>) CpuKernels::unary_backward<double>;
 
 }  // namespace brigade

@@ -1,26 +1,7 @@
+#include "core/cpu/vectorized_private.h"
 #include "core/kernels.h"
 
 namespace brigade {
-namespace {
-
-/// dst[i to] = alpha src[i from] + beta dst[i to] for i < n; reads dst only when beta says so.
-template <class T>
-void copy_line(std::int64_t n, const T* src, std::int64_t from, Scale scale, T* dst,
-               std::int64_t to) {
-  const T alpha = static_cast<T>(scale.alpha);
-  const T beta = static_cast<T>(scale.beta);
-  if (beta == T{0}) {
-    for (std::int64_t i = 0; i < n; ++i) {
-      dst[i * to] = alpha * src[i * from];
-    }
-  } else {
-    for (std::int64_t i = 0; i < n; ++i) {
-      dst[i * to] = alpha * src[i * from] + beta * dst[i * to];
-    }
-  }
-}
-
-}  // namespace
 
 /// Line by line along the last dimension, which ops::copy_strided has made as long as it can be.
 template <class T>
@@ -45,12 +26,14 @@ void CpuKernels::copy_strided(Stream& s, const StridedCopy& copy, const T* src, 
     if (contiguous) {
       axpby(s, copy.extents[last], source, scale, target);
     } else {
-      copy_line(copy.extents[last], source, copy.from[last], scale, target, copy.to[last]);
+      for (std::int64_t i = 0; i < copy.extents[last]; ++i) {
+        store(source[i * copy.from[last]], scale, target[i * copy.to[last]]);
+      }
     }
   }
 }
 
-template void CpuKernels::copy_strided(Stream&, const StridedCopy&, const float*, Scale, float*);
-template void CpuKernels::copy_strided(Stream&, const StridedCopy&, const double*, Scale, double*);
+template decltype(CpuKernels::copy_strided<float>) CpuKernels::copy_strided<float>;
+template decltype(CpuKernels::copy_strided<double>) CpuKernels::copy_strided<double>;
 
 }  // namespace brigade

@@ -70,13 +70,9 @@ void CpuKernels::linear(Stream& s, const LinearArgs<T, F>& args) {
 template <class T>
 void CpuKernels::column_sum(Stream& /*s*/, std::int64_t rows, std::int64_t cols, const T* x,
                             Scale scale, T* sums) {
-  const T alpha = static_cast<T>(scale.alpha);
-  const T beta = static_cast<T>(scale.beta);
   sum_columns<T>(
       rows, cols, [=](std::int64_t i) { return x[i]; },
-      [=](std::int64_t col, T sum) {
-        sums[col] = beta == T{0} ? alpha * sum : alpha * sum + beta * sums[col];
-      });
+      [=](std::int64_t col, T sum) { store(sum, scale, sums[col]); });
 }
 
 template <class T>
@@ -91,16 +87,12 @@ void CpuKernels::relu_bias_backward(Stream& /*s*/, std::int64_t rows, std::int64
       [=](std::int64_t col, T sum) { db[col] = sum; });
 }
 
-template void CpuKernels::linear(Stream&, const LinearArgs<float>&);
-template void CpuKernels::linear(Stream&, const LinearArgs<double>&);
-template void CpuKernels::linear(Stream&, const LinearArgs<float, BFloat16>&);
-template void CpuKernels::column_sum(Stream&, std::int64_t, std::int64_t, const float*, Scale,
-                                     float*);
-template void CpuKernels::column_sum(Stream&, std::int64_t, std::int64_t, const double*, Scale,
-                                     double*);
-template void CpuKernels::relu_bias_backward(Stream&, std::int64_t, std::int64_t, const float*,
-                                             const float*, float*, float*);
-template void CpuKernels::relu_bias_backward(Stream&, std::int64_t, std::int64_t, const double*,
-                                             const double*, double*, double*);
+template decltype(CpuKernels::linear<float>) CpuKernels::linear<float>;
+template decltype(CpuKernels::linear<double>) CpuKernels::linear<double>;
+template decltype(CpuKernels::linear<float, BFloat16>) CpuKernels::linear<float, BFloat16>;
+template decltype(CpuKernels::column_sum<float>) CpuKernels::column_sum<float>;
+template decltype(CpuKernels::column_sum<double>) CpuKernels::column_sum<double>;
+template decltype(CpuKernels::relu_bias_backward<float>) CpuKernels::relu_bias_backward<float>;
+template decltype(CpuKernels::relu_bias_backward<double>) CpuKernels::relu_bias_backward<double>;
 
 }  // namespace brigade

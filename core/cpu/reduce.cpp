@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <tuple>
 
 #include "core/cpu/vectorized_private.h"
 #include "core/kernels.h"
@@ -61,13 +60,11 @@ void CpuKernels::reduce_backward(Stream& /*s*/, ReduceShape shape, const T* dy,
   }
 }
 
-// One instantiation of every kernel above per element type.
-template <class T>
-struct ReduceKernels {
-  static constexpr auto kAll = std::tuple(&CpuKernels::reduce_sum<T>, &CpuKernels::reduce_max<T>,
-                                          &CpuKernels::reduce_backward<T>);
-};
-template struct ReduceKernels<float>;
-template struct ReduceKernels<double>;
+template decltype(CpuKernels::reduce_sum<float>) CpuKernels::reduce_sum<float>;
+template decltype(CpuKernels::reduce_sum<double>) CpuKernels::reduce_sum<double>;
+template decltype(CpuKernels::reduce_max<float>) CpuKernels::reduce_max<float>;
+template decltype(CpuKernels::reduce_max<double>) CpuKernels::reduce_max<double>;
+template decltype(CpuKernels::reduce_backward<float>) CpuKernels::reduce_backward<float>;
+template decltype(CpuKernels::reduce_backward<double>) CpuKernels::reduce_backward<double>;
 
 }  // namespace brigade
