@@ -17,7 +17,7 @@
 #include "core/error.h"
 #include "core/random.h"
 #include "core/tensor.h"
-#include "dist/ddp/grad_averager.h"
+#include "dist/ddp/data_parallel.h"
 #include "dist/launch/world.h"
 #include "nn/data/fashion_mnist.h"
 #include "nn/data/loader.h"
