@@ -1,10 +1,7 @@
 #!/usr/bin/env python3
-"""make_timelines.py COMPARE_HTML OUT.svg: one step of naive above one step of overlap, as one picture.
-
-Reads the compare.html that compare_modes writes, and takes the "enlarged" time line of both modes; they
-have one scale. The picture brings its own white background, so it is readable on a dark page as well.
-"""
-
+"""One step of naive above one step of overlap, as one picture, from the compare.html of compare_modes. Takes
+the "enlarged" time line of both modes, which have one scale. The background is white on every page."""
+import argparse
 import pathlib
 import re
 import sys
@@ -38,9 +35,11 @@ def style(page):
 
 
 def main():
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    page = pathlib.Path(sys.argv[1]).read_text(encoding="utf-8")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("html", type=pathlib.Path)
+    parser.add_argument("svg", type=pathlib.Path)
+    files = parser.parse_args()
+    page = files.html.read_text(encoding="utf-8")
     body, top = "", 8
     for mode, title in MODES.items():
         panel, height = time_line(page, mode)
@@ -53,7 +52,7 @@ def main():
                  f'y="{top + 11}">{text}</text>\n')
     svg = (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top + 24}" role="img">\n'
            f'<style>{style(page)}\n{SIZES}</style>\n<rect width="100%" height="100%" fill="#ffffff"/>\n')
-    pathlib.Path(sys.argv[2]).write_text(svg + body + "</svg>\n", encoding="utf-8")
+    files.svg.write_text(svg + body + "</svg>\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
