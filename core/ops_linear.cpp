@@ -36,32 +36,12 @@ void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y, Activa
   });
 }
 
-void column_sum(const Tensor& x, Scale scale, Tensor& sums) {
-  check_matrix("column_sum", "x", x);
-  check_alike("column_sum", {{"x", x}, {"sums", sums, Shape{x.shape()[1]}}});
-  launch(x, [&]<class K, class T>(Stream& s) {
-    K::column_sum(s, x.shape()[0], x.shape()[1], x.data<T>(), scale, sums.data<T>());
-  });
-}
-
 void orthonormalize(Tensor& x) {
   check_matrix("orthonormalize", "x", x);
   BRIGADE_CHECK(x.shape()[0] <= x.shape()[1],
                 "orthonormalize: expected no more rows than columns, ", "got ", x.shape());
   launch(x, [&]<class K, class T>(Stream& s) {
     K::orthonormalize(s, x.shape()[0], x.shape()[1], x.data<T>());
-  });
-}
-
-void relu(const Tensor& x, Tensor& y) {
-  check_same("relu", {{"x", x}, {"y", y}});
-  launch(x, [&]<class K, class T>(Stream& s) { K::relu(s, x.numel(), x.data<T>(), y.data<T>()); });
-}
-
-void relu_backward(const Tensor& dy, const Tensor& y, Scale scale, Tensor& dx) {
-  check_same("relu_backward", {{"y", y}, {"dy", dy}, {"dx", dx}});
-  launch(y, [&]<class K, class T>(Stream& s) {
-    K::relu_backward(s, y.numel(), dy.data<T>(), y.data<T>(), scale, dx.data<T>());
   });
 }
 

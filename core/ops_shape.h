@@ -7,7 +7,7 @@
 #include "core/kernels.h"
 #include "core/tensor.h"
 
-/// Copies between layouts, all by one kernel (StridedCopy): what reshape, transpose, slice and
+/// Copies between layouts, all by one kernel (copy_strided): what reshape, transpose, slice and
 /// concat of autograd/functions/shape.h are written in. Checked and enqueued as the functions of
 /// core/ops.h.
 namespace brigade::ops {

@@ -39,13 +39,6 @@ std::int64_t Shape::numel() const {
   return count;
 }
 
-Shape Shape::with_rows(std::int64_t rows) const {
-  BRIGADE_CHECK(rank_ > 0, "shape: a scalar has no rows");
-  Shape result = *this;
-  result.extents_[0] = rows;
-  return result;
-}
-
 Shape Shape::with_extent(std::size_t dim, std::int64_t extent) const {
   static_cast<void>((*this)[dim]);  // an Error if there is none
   std::array<std::int64_t, kMaxRank> extents = extents_;

@@ -51,8 +51,7 @@ Tensor Tensor::reshape(const Shape& shape) const {
 Tensor Tensor::rows(std::int64_t begin, std::int64_t count) const {
   BRIGADE_CHECK(begin >= 0 && count >= 0 && begin + count <= shape_[0], "rows: [", begin, ", ",
                 begin + count, ") asked of ", shape_);
-  const Shape result = shape_.with_rows(count);
-  return flat_view(begin * shape_.with_rows(1).numel(), result);
+  return flat_view(begin * shape_.with_extent(0, 1).numel(), shape_.with_extent(0, count));
 }
 
 Tensor Tensor::flat_view(std::int64_t offset, const Shape& shape) const {

@@ -3,6 +3,7 @@
 #include "autograd/node.h"
 #include "core/error.h"
 #include "core/ops_layers.h"
+#include "core/ops_reduce.h"
 
 namespace brigade::autograd {
 namespace {

@@ -3,6 +3,8 @@
 #include "autograd/node.h"
 #include "core/error.h"
 #include "core/ops.h"
+#include "core/ops_elementwise.h"
+#include "core/ops_reduce.h"
 
 namespace brigade::autograd {
 namespace {
@@ -51,7 +53,7 @@ struct LinearBackward {
     if (sums.defined()) {
       ops::relu_bias_backward(dy, y, dz, sums);
     } else {
-      ops::relu_backward(dy, y, {}, dz);
+      ops::unary_backward(UnaryOp::relu, dy, y, {}, dz);
     }
     return dz;
   }

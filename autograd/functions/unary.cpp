@@ -19,6 +19,9 @@ Variable unary(const char* name, UnaryOp op, const Variable& x) {
 
 }  // namespace
 
+Variable relu(const Variable& x) {
+  return unary("relu", UnaryOp::relu, x);
+}
 Variable neg(const Variable& x) {
   return -x;
 }

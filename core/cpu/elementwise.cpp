@@ -43,26 +43,6 @@ void CpuKernels::widen(Stream& /*s*/, std::int64_t n, const Narrow* x, Scale sca
   write_scaled(n, scale, y, [x](std::int64_t i) { return to_float(x[i]); });
 }
 
-template <class T>
-void CpuKernels::relu(Stream& /*s*/, std::int64_t n, const T* x, T* y) {
-  vectorized([=] {
-    for (std::int64_t i = 0; i < n; ++i) {
-      const T value = x[i];
-      y[i] = value < T{0} ? T{0} : value;  // this way round a NaN passes and shows in the loss
-    }
-  });
-}
-
-template <class T>
-void CpuKernels::relu_backward(Stream& /*s*/, std::int64_t n, const T* dy, const T* y, Scale scale,
-                               T* dx) {
-  // dy is read in any case: a load under a condition would keep the compiler from vectorising.
-  write_scaled(n, scale, dx, [dy, y](std::int64_t i) {
-    const T gradient = dy[i];
-    return y[i] > T{0} ? gradient : T{0};
-  });
-}
-
 template decltype(CpuKernels::fill<float>) CpuKernels::fill<float>;
 template decltype(CpuKernels::fill<double>) CpuKernels::fill<double>;
 template decltype(CpuKernels::axpby<float>) CpuKernels::axpby<float>;
@@ -73,9 +53,5 @@ template decltype(CpuKernels::narrow<Half>) CpuKernels::narrow<Half>;
 template decltype(CpuKernels::narrow<BFloat16>) CpuKernels::narrow<BFloat16>;
 template decltype(CpuKernels::widen<Half>) CpuKernels::widen<Half>;
 template decltype(CpuKernels::widen<BFloat16>) CpuKernels::widen<BFloat16>;
-template decltype(CpuKernels::relu<float>) CpuKernels::relu<float>;
-template decltype(CpuKernels::relu<double>) CpuKernels::relu<double>;
-template decltype(CpuKernels::relu_backward<float>) CpuKernels::relu_backward<float>;
-template decltype(CpuKernels::relu_backward<double>) CpuKernels::relu_backward<double>;
 
 }  // namespace brigade

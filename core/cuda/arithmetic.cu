@@ -14,7 +14,7 @@ using cuda::TypedScale;
 /// Divides once per dimension but the first: equal shapes and scalars, which are one dimension
 /// (ops::binary), need no division.
 template <BinaryOp op, class T>
-__global__ void binary_kernel(std::int64_t n, Broadcast dims, const T* a, const T* b,
+__global__ void binary_kernel(std::int64_t n, StridePair dims, const T* a, const T* b,
                               TypedScale<T> scale, T* y) {
   for (std::int64_t i = first_index(); i < n; i += index_stride()) {
     std::int64_t rest = i;
@@ -43,14 +43,14 @@ template <UnaryOp op, class T>
 __global__ void unary_backward_kernel(std::int64_t n, const T* dy, const T* kept,
                                       TypedScale<T> scale, T* dx) {
   for (std::int64_t i = first_index(); i < n; i += index_stride()) {
-    put(dy[i] * unary_slope<op>(kept[i]), scale, &dx[i]);
+    put(unary_gradient<op>(dy[i], kept[i]), scale, &dx[i]);
   }
 }
 
 }  // namespace
 
 template <class T>
-void CudaKernels::binary(Stream& s, BinaryOp op, const Broadcast& dims, const T* a, const T* b,
+void CudaKernels::binary(Stream& s, BinaryOp op, const StridePair& dims, const T* a, const T* b,
                          Scale scale, T* y) {
   std::int64_t n = 1;
   for (std::size_t dim = 0; dim < dims.rank; ++dim) {
@@ -74,10 +74,10 @@ void CudaKernels::unary_backward(Stream& s, UnaryOp op, std::int64_t n, const T*
   });
 }
 
-template void CudaKernels::binary(Stream&, BinaryOp, const Broadcast&, const float*, const float*,
+template void CudaKernels::binary(Stream&, BinaryOp, const StridePair&, const float*, const float*,
                                   Scale, float*);
-template void CudaKernels::binary(Stream&, BinaryOp, const Broadcast&, const double*, const double*,
-                                  Scale, double*);
+template void CudaKernels::binary(Stream&, BinaryOp, const StridePair&, const double*,
+                                  const double*, Scale, double*);
 template void CudaKernels::unary(Stream&, UnaryOp, std::int64_t, const float*, float*);
 template void CudaKernels::unary(Stream&, UnaryOp, std::int64_t, const double*, double*);
 template void CudaKernels::unary_backward(Stream&, UnaryOp, std::int64_t, const float*,

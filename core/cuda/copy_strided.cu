@@ -5,7 +5,7 @@ namespace {
 
 /// One thread per element, in row-major order of the indices.
 template <class T>
-__global__ void copy_strided_kernel(std::int64_t n, StridedCopy copy, const T* src,
+__global__ void copy_strided_kernel(std::int64_t n, StridePair copy, const T* src,
                                     cuda::TypedScale<T> scale, T* dst) {
   for (std::int64_t i = cuda::first_index(); i < n; i += cuda::index_stride()) {
     std::int64_t from = 0;
@@ -14,8 +14,8 @@ __global__ void copy_strided_kernel(std::int64_t n, StridedCopy copy, const T* s
     for (std::size_t dim = copy.rank; dim-- > 0;) {
       const std::int64_t index = rest % copy.extents[dim];
       rest /= copy.extents[dim];
-      from += index * copy.from[dim];
-      to += index * copy.to[dim];
+      from += index * copy.a_strides[dim];
+      to += index * copy.b_strides[dim];
     }
     cuda::put(src[from], scale, &dst[to]);
   }
@@ -24,7 +24,7 @@ __global__ void copy_strided_kernel(std::int64_t n, StridedCopy copy, const T* s
 }  // namespace
 
 template <class T>
-void CudaKernels::copy_strided(Stream& s, const StridedCopy& copy, const T* src, Scale scale,
+void CudaKernels::copy_strided(Stream& s, const StridePair& copy, const T* src, Scale scale,
                                T* dst) {
   std::int64_t n = 1;
   for (std::size_t dim = 0; dim < copy.rank; ++dim) {
@@ -33,7 +33,7 @@ void CudaKernels::copy_strided(Stream& s, const StridedCopy& copy, const T* src,
   cuda::launch(s, copy_strided_kernel<T>, n, copy, src, cuda::TypedScale<T>(scale), dst);
 }
 
-template void CudaKernels::copy_strided(Stream&, const StridedCopy&, const float*, Scale, float*);
-template void CudaKernels::copy_strided(Stream&, const StridedCopy&, const double*, Scale, double*);
+template void CudaKernels::copy_strided(Stream&, const StridePair&, const float*, Scale, float*);
+template void CudaKernels::copy_strided(Stream&, const StridePair&, const double*, Scale, double*);
 
 }  // namespace brigade

@@ -54,21 +54,6 @@ __global__ void widen_kernel(std::int64_t n, const Narrow* x, TypedScale<float> 
   }
 }
 
-template <class T>
-__global__ void relu_kernel(std::int64_t n, const T* x, T* y) {
-  for (std::int64_t i = first_index(); i < n; i += index_stride()) {
-    y[i] = x[i] < T{0} ? T{0} : x[i];  // not fmax: a NaN must pass and show in the loss
-  }
-}
-
-template <class T>
-__global__ void relu_backward_kernel(std::int64_t n, const T* dy, const T* y, TypedScale<T> scale,
-                                     T* dx) {
-  for (std::int64_t i = first_index(); i < n; i += index_stride()) {
-    put(y[i] > T{0} ? dy[i] : T{0}, scale, &dx[i]);
-  }
-}
-
 }  // namespace
 
 template <class T>
@@ -91,17 +76,6 @@ void CudaKernels::widen(Stream& s, std::int64_t n, const Narrow* x, Scale scale,
   launch(s, widen_kernel<Narrow>, n, x, TypedScale<float>(scale), y);
 }
 
-template <class T>
-void CudaKernels::relu(Stream& s, std::int64_t n, const T* x, T* y) {
-  launch(s, relu_kernel<T>, n, x, y);
-}
-
-template <class T>
-void CudaKernels::relu_backward(Stream& s, std::int64_t n, const T* dy, const T* y, Scale scale,
-                                T* dx) {
-  launch(s, relu_backward_kernel<T>, n, dy, y, TypedScale<T>(scale), dx);
-}
-
 template void CudaKernels::fill(Stream&, std::int64_t, float, float*);
 template void CudaKernels::fill(Stream&, std::int64_t, double, double*);
 template void CudaKernels::axpby(Stream&, std::int64_t, const float*, Scale, float*);
@@ -110,11 +84,5 @@ template void CudaKernels::narrow(Stream&, std::int64_t, const float*, Half*);
 template void CudaKernels::narrow(Stream&, std::int64_t, const float*, BFloat16*);
 template void CudaKernels::widen(Stream&, std::int64_t, const Half*, Scale, float*);
 template void CudaKernels::widen(Stream&, std::int64_t, const BFloat16*, Scale, float*);
-template void CudaKernels::relu(Stream&, std::int64_t, const float*, float*);
-template void CudaKernels::relu(Stream&, std::int64_t, const double*, double*);
-template void CudaKernels::relu_backward(Stream&, std::int64_t, const float*, const float*, Scale,
-                                         float*);
-template void CudaKernels::relu_backward(Stream&, std::int64_t, const double*, const double*, Scale,
-                                         double*);
 
 }  // namespace brigade

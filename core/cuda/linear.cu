@@ -31,7 +31,7 @@ void CudaKernels::linear(Stream& s, const LinearArgs<T, F>& args) {
   if (args.b != nullptr) {
     cuda::launch(s, add_bias_kernel<T>, n, args.out, args.b, rectify, args.y);
   } else if (rectify) {
-    relu(s, n, args.y, args.y);
+    unary(s, UnaryOp::relu, n, args.y, args.y);
   }
 }
 

@@ -185,19 +185,13 @@ void CudaKernels::reduce_backward(Stream& s, ReduceShape shape, const T* dy,
          TypedScale<T>(scale), dx);
 }
 
-template <class T>
-void CudaKernels::column_sum(Stream& s, std::int64_t rows, std::int64_t cols, const T* x,
-                             Scale scale, T* sums) {
-  reduce_sum(s, {.outer = 1, .n = rows, .inner = cols}, x, scale, sums);
-}
-
 /// Two passes: the sums keep one block per 32 columns busy, too few to mask the whole matrix as
 /// well.
 template <class T>
 void CudaKernels::relu_bias_backward(Stream& s, std::int64_t rows, std::int64_t cols, const T* dy,
                                      const T* y, T* dz, T* db) {
-  relu_backward(s, rows * cols, dy, y, {}, dz);
-  column_sum(s, rows, cols, dz, {}, db);
+  unary_backward(s, UnaryOp::relu, rows * cols, dy, y, {}, dz);
+  reduce_sum(s, {.outer = 1, .n = rows, .inner = cols}, dz, {}, db);
 }
 
 template void CudaKernels::reduce_sum(Stream&, ReduceShape, const float*, Scale, float*);
@@ -208,10 +202,6 @@ template void CudaKernels::reduce_backward(Stream&, ReduceShape, const float*, c
                                            Scale, float*);
 template void CudaKernels::reduce_backward(Stream&, ReduceShape, const double*, const std::int64_t*,
                                            Scale, double*);
-template void CudaKernels::column_sum(Stream&, std::int64_t, std::int64_t, const float*, Scale,
-                                      float*);
-template void CudaKernels::column_sum(Stream&, std::int64_t, std::int64_t, const double*, Scale,
-                                      double*);
 template void CudaKernels::relu_bias_backward(Stream&, std::int64_t, std::int64_t, const float*,
                                               const float*, float*, float*);
 template void CudaKernels::relu_bias_backward(Stream&, std::int64_t, std::int64_t, const double*,

@@ -2,6 +2,7 @@
 #include <functional>
 #include <string>
 
+#include "core/ops_reduce.h"
 #include "core/runtime/context.h"
 #include "core/runtime/recording.h"
 #include "tests/gpu/gpu_test.h"
