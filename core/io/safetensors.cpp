@@ -58,7 +58,7 @@ std::string make_header(const NamedTensors& tensors,
   try {
     text = header.dump();
   } catch (const Json::exception& error) {
-    throw Error(concat("safetensors: expected names in UTF-8: ", error.what()));
+    throw Error(message_of("safetensors: expected names in UTF-8: ", error.what()));
   }
   text.resize((text.size() + 7) / 8 * 8, ' ');  // aligns the data
   return text;
@@ -114,12 +114,12 @@ class Reader {
   };
 
   [[noreturn]] void fail(const std::string& fault) const {
-    throw UsageError(concat("cannot read ", path_.string(), ": ", fault));
+    throw UsageError(message_of("cannot read ", path_.string(), ": ", fault));
   }
   template <class... Parts>
   void require(bool condition, const Parts&... parts) const {
     if (!condition) {
-      fail(concat(parts...));
+      fail(message_of(parts...));
     }
   }
 
@@ -146,7 +146,7 @@ class Reader {
         require(depth <= kDeepestHeader, "the header is nested too deeply");
         const bool is_name = depth == 1 && event == Json::parse_event_t::key;
         if (is_name && !names.insert(key.get<std::string>()).second) {
-          fail(concat("tensor ", key.dump(), " is listed twice"));
+          fail(message_of("tensor ", key.dump(), " is listed twice"));
         }
         return true;
       });
@@ -156,7 +156,7 @@ class Reader {
       std::string fault = error.what();  // quotes the file
       std::ranges::replace_if(
           fault, [](unsigned char c) { return std::isprint(c) == 0; }, '?');
-      fail(concat("the header is not valid JSON: ", fault));
+      fail(message_of("the header is not valid JSON: ", fault));
     }
   }
 
@@ -181,7 +181,7 @@ class Reader {
               " does not fill data_offsets ", fields.at("data_offsets").dump());
       return {name, dtype->second, result, offsets[0], offsets[1]};
     } catch (const Json::exception& error) {
-      fail(concat("tensor ", name, ": ", error.what()));
+      fail(message_of("tensor ", name, ": ", error.what()));
     }
   }
 
@@ -189,7 +189,7 @@ class Reader {
   Shape shape_of(const std::string& name, const std::vector<std::uint64_t>& extents) const try {
     return Shape(std::vector<std::int64_t>(extents.begin(), extents.end()));
   } catch (const Error&) {
-    fail(concat("tensor ", name, " is too large"));
+    fail(message_of("tensor ", name, " is too large"));
   }
 
   std::vector<std::uint64_t> unsigned_numbers(const std::string& name, const Json& list) const {

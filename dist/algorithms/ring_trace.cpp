@@ -41,16 +41,16 @@ std::string digits(std::span<const double> chunks) {
   std::string text;
   for (const double chunk : chunks) {
     const std::string value = std::to_string(static_cast<std::int64_t>(chunk));
-    text += concat(text.empty() ? "" : " ", std::string(width - std::min(width, value.size()), '0'),
-                   value);
+    text += message_of(text.empty() ? "" : " ",
+                       std::string(width - std::min(width, value.size()), '0'), value);
   }
   return text;
 }
 
 std::string describe(int rank, int size, const RingStep& step, std::span<const double> chunks) {
-  return concat("  rank ", rank, " sends chunk ", step.sent, " to rank ", (rank + 1) % size,
-                step.gathering ? ", overwrites chunk " : ", adds chunk ", step.received,
-                " from rank ", (rank + size - 1) % size, "; has ", digits(chunks));
+  return message_of("  rank ", rank, " sends chunk ", step.sent, " to rank ", (rank + 1) % size,
+                    step.gathering ? ", overwrites chunk " : ", adds chunk ", step.received,
+                    " from rank ", (rank + size - 1) % size, "; has ", digits(chunks));
 }
 
 }  // namespace
@@ -61,15 +61,16 @@ std::vector<std::string> trace_ring(Communicator& comm, Device device) {
     return {"ring: one rank has nothing to send; start several with mpirun -np N"};
   }
   std::vector<std::string> lines{
-      concat("ring: ", size, " ranks, ", size, " chunks; rank r starts with 10^r in each")};
+      message_of("ring: ", size, " ranks, ", size, " chunks; rank r starts with 10^r in each")};
   for (const Noted& mine : run_and_note(comm, device)) {
     if (mine.step.step == 0 && mine.step.gathering) {
       for (int rank = 0; rank < size; ++rank) {
-        lines.push_back(concat("  rank ", rank, " owns chunk ", (rank + 1) % size, ", finished"));
+        lines.push_back(
+            message_of("  rank ", rank, " owns chunk ", (rank + 1) % size, ", finished"));
       }
     }
-    lines.push_back(concat(mine.step.gathering ? "all-gather" : "reduce-scatter", ", step ",
-                           mine.step.step + 1, " of ", size - 1));
+    lines.push_back(message_of(mine.step.gathering ? "all-gather" : "reduce-scatter", ", step ",
+                               mine.step.step + 1, " of ", size - 1));
     const std::vector<RingStep> steps = all_gather_values(comm, mine.step);
     const std::vector<std::byte> bytes = comm.all_gather(std::as_bytes(std::span(mine.chunks)));
     std::vector<double> chunks(bytes.size() / sizeof(double));

@@ -20,8 +20,9 @@ EmulatedLinkCommunicator::EmulatedLinkCommunicator(Communicator& inner, const Li
     : Communicator(inner.rank(), inner.size()), inner_(inner), link_(link) {
   const Device device = comm_stream().device();
   if (device.is_cuda()) {
-    throw UsageError(concat("emulated links are for CPU ranks, but this one's gradients are on ",
-                            device, "; use --device cpu or leave out --emulate-link"));
+    throw UsageError(
+        message_of("emulated links are for CPU ranks, but this one's gradients are on ", device,
+                   "; use --device cpu or leave out --emulate-link"));
   }
   if (inner.algorithm_) {
     use(std::move(inner.algorithm_));

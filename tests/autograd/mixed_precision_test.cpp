@@ -60,8 +60,9 @@ TEST(MixedPrecision, NeedsF32ForItsSums) {
   const Tensor a = narrow(numbers({2, 2}, 1));
   for (const DType wrong : {DType::bf16, DType::f64}) {
     Tensor c = Tensor::empty({2, 2}, wrong);
-    EXPECT_ERROR_OF(Error, ops::gemm(a, Trans::no, a, Trans::no, {}, c),
-                    concat("gemm: expected a result of dtype f32 on cpu, got ", wrong, " on cpu"));
+    EXPECT_ERROR_OF(
+        Error, ops::gemm(a, Trans::no, a, Trans::no, {}, c),
+        message_of("gemm: expected a result of dtype f32 on cpu, got ", wrong, " on cpu"));
   }
 }
 
