@@ -123,7 +123,7 @@ class RunLoop {
     compute_stream(info_.device).synchronize();
 ||||||| a2229f5
     for (const autograd::Variable& parameter : parts_.data_parallel.parameters()) {
-      parameter.wait_until_readable();
+      parameter.wait_for_pending_write();
     }
     compute_stream(info_.device).synchronize();
 =======
