@@ -35,8 +35,8 @@ __device__ inline std::int64_t index_stride() {
   return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
 }
 
-/// Launches `kernel` on `s` with `blocks` blocks, at most kMaxBlocks: the kernel walks on in strides
-/// of the whole grid. Nothing for 0 blocks: an empty grid is an error.
+/// Launches `kernel` on `s` with `blocks` blocks, at most kMaxBlocks: kernels walk larger arrays in
+/// strides of the whole grid. Launches nothing for 0 blocks, because CUDA refuses an empty grid.
 template <class... Params, class... Args>
 void launch(Stream& s, std::int64_t blocks, void (*kernel)(Params...), Args... args) {
   if (blocks > 0) {
