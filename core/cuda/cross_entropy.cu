@@ -62,8 +62,8 @@ void CudaKernels::cross_entropy(Stream& s, std::int64_t rows, std::int64_t cols,
                                 const std::int64_t* labels, T* softmax, T* loss) {
   const cuda::Partials<double> row_losses(s, rows);
   cuda::launch(s, rows, cross_entropy_kernel<T>, rows, cols, x, labels, softmax, row_losses.data());
-  const auto loss_of = [losses = row_losses.data()] __device__(
-                           std::int64_t row, std::int64_t /*j*/) { return losses[row]; };
+  const double* losses = row_losses.data();
+  const auto loss_of = [=] __device__(std::int64_t row, std::int64_t /*j*/) { return losses[row]; };
   cuda::sum_over(s, {.n = rows}, loss_of, cuda::mean_of(rows), loss);
 }
 

@@ -21,8 +21,8 @@ struct SgdStep {
   }
 };
 
-/// AdamArgs with the numbers in the type of the weights, and one weight's step. Both bias corrections
-/// are worked out on the host, in double.
+/// AdamArgs with the numbers in the type of the weights, and one weight's step. The host computes
+/// both bias corrections, in double.
 template <class T>
 struct AdamStep {
   T step_size;     ///< lr / (1 - beta1^step)
