@@ -116,18 +116,6 @@ class RunLoop {
     if (every == 0 || done % every != 0) {
       return;
     }
-<<<<<<< HEAD
-    for (const autograd::Variable& parameter : parts_.data_parallel.parameters()) {
-      parameter.wait_for_pending_write();
-    }
-    compute_stream(info_.device).synchronize();
-||||||| a2229f5
-    for (const autograd::Variable& parameter : parts_.data_parallel.parameters()) {
-      parameter.wait_for_pending_write();
-    }
-    compute_stream(info_.device).synchronize();
-=======
->>>>>>> w/g
     try {
       parts_.data_parallel.verify_parameters_equal();
     } catch (const VerificationError& error) {
