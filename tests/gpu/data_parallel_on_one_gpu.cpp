@@ -123,11 +123,7 @@ std::vector<double> train_together(dist::Communicator& comm, Device device, cons
   optim::SGD optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
   std::optional<dist::InFlightUpdates> in_flight;
   if (how.in_flight) {
-    in_flight.emplace(
-        parallel,
-        {.begin_step = [&] { optimizer.begin_step(); },
-         .update = [&](const dist::Bucket& bucket) { return optimizer.update_of(bucket.data); }},
-        *how.in_flight);
+    in_flight.emplace(parallel, dist::calls_of(optimizer), *how.in_flight);
   }
   const std::int64_t total = kBatch * kMicroBatches * comm.size();
   for (int step = 0; step < kSteps; ++step) {

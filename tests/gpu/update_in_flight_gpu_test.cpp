@@ -36,11 +36,7 @@ class BucketOptimizerOnGpu : public GpuTest {
     Optimizer optimizer(data_parallel.parameters(), options);
     std::optional<InFlightUpdates> in_flight;
     if (deadline) {
-      in_flight.emplace(
-          data_parallel,
-          {.begin_step = [&] { optimizer.begin_step(); },
-           .update = [&](const Bucket& bucket) { return optimizer.update_of(bucket.data); }},
-          *deadline);
+      in_flight.emplace(data_parallel, calls_of(optimizer), *deadline);
     }
     const Tensor x = test::data_rows(0, kRows, kWidth, 2, kGpu);
     const Tensor target = test::data_rows(0, kRows, kWidth, 3, kGpu);

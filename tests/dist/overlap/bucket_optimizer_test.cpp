@@ -61,12 +61,9 @@ std::vector<float> trained(const Training& how) {
     const auto optimizer = make_optimizer(how.adam, data_parallel.parameters());
     std::optional<InFlightUpdates> in_flight;
     if (how.stepping != Stepping::after_backward) {
-      in_flight.emplace(
-          data_parallel,
-          {.begin_step = [&] { optimizer->begin_step(); },
-           .update = [&](const Bucket& bucket) { return optimizer->update_of(bucket.data); }},
-          how.stepping == Stepping::cross_step ? UpdateDeadline::next_read
-                                               : UpdateDeadline::end_of_backward);
+      in_flight.emplace(data_parallel, calls_of(*optimizer),
+                        how.stepping == Stepping::cross_step ? UpdateDeadline::next_read
+                                                             : UpdateDeadline::end_of_backward);
     }
     std::vector<float> losses;
     for (int step = 0; step < how.steps; ++step) {
@@ -183,11 +180,7 @@ TEST(BucketOptimizer, GoesOnWhenBucketsAreRebuiltWhileTheirOrderIsWatched) {
     GradAverager data_parallel(parameters, comm, {.bucket_bytes = 256});
     const std::size_t buckets = data_parallel.buckets().size();
     optim::SGD optimizer(parameters, {.lr = 0.1});
-    const InFlightUpdates scope(
-        data_parallel,
-        {.begin_step = [&] { optimizer.begin_step(); },
-         .update = [&](const Bucket& bucket) { return optimizer.update_of(bucket.data); }},
-        UpdateDeadline::next_read);
+    const InFlightUpdates scope(data_parallel, calls_of(*optimizer), UpdateDeadline::next_read);
     const autograd::Variable one(Tensor::from(std::vector<float>{1}, {1, 1}));
     for (int step = 0; step < 10; ++step) {
       optimizer.zero_grad();
