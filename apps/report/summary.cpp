@@ -25,7 +25,8 @@ Json accuracy_of(const Evaluation& test) {
 
 Json link_json(const Options& options) {
   const std::optional<dist::LinkModel>& link = options.emulated_link;
-  return link ? Json{{"alpha_us", link->alpha_us}, {"gigabytes_per_s", link->gigabytes_per_s}} : Json(nullptr);
+  return link ? Json{{"alpha_us", link->alpha_us}, {"gigabytes_per_s", link->gigabytes_per_s}}
+              : Json(nullptr);
 }
 
 /// The flags with their defaults filled in.

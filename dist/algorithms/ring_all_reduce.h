@@ -1,20 +1,9 @@
 #pragma once
 
-#include <functional>
-#include <utility>
-
 #include "dist/algorithms/all_reduce.h"
 #include "dist/algorithms/segments.h"
 
 namespace brigade::dist {
-
-/// What one rank did in one of the 2 (N-1) steps, for who wants to watch.
-struct RingStep {
-  bool gathering = false;  ///< second phase
-  int step = 0;            ///< 0 ... N-2, within the phase
-  int sent = 0;            ///< the chunk that went to the right neighbour
-  int received = 0;        ///< the chunk that came from the left and was added, or overwritten
-};
 
 /// The ring: every rank talks to its two neighbours only, and every link is busy in every step.
 ///
@@ -30,17 +19,10 @@ struct RingStep {
 /// begins and ends: another bucket size may end in other bits (ordered_all_reduce.h).
 class RingAllReduce final : public AllReduce {
  public:
-  using Observer = std::function<void(const RingStep&, const Tensor&)>;
-
-  /// `observer` is told after each step what was done and sees the whole tensor, on the thread of
-  /// run().
-  explicit RingAllReduce(Observer observer = {}) : observer_(std::move(observer)) {}
-
   std::string name() const override { return "ring"; }
   void run(Collectives& ranks, const Tensor& tensor) override;
 
  private:
-  Observer observer_;
   Scratch scratch_;
 };
 

@@ -257,31 +257,6 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* result) {
   return ncclSuccess;
 }
 
-ncclResult_t ncclMemAlloc(void** memory, size_t bytes) {
-  return cudaMalloc(memory, bytes) == cudaSuccess ? ncclSuccess : ncclSystemError;
-}
-ncclResult_t ncclMemFree(void* memory) {
-  return cudaFree(memory) == cudaSuccess ? ncclSuccess : ncclSystemError;
-}
-ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, size_t bytes,
-                                    ncclWindow_t* window, int /*flags*/) {
-  if (!emulator::on_gpu(memory, bytes, comm->gpu)) {
-    return ncclInvalidArgument;
-  }
-  const ncclResult_t begun = comm->begin([=] {
-    *window = static_cast<ncclWindow_t>(memory);
-    return true;
-  });
-  return begun == ncclInProgress ? ncclSuccess : begun;  // as 2.28 does, while it still registers
-}
-ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t /*window*/) {
-  if (!communicators().contains(comm)) {
-    emulator::refuse(cudaErrorInvalidValue, "a window of a communicator that is gone");
-    std::abort();
-  }
-  return ncclSuccess;
-}
-
 ncclResult_t ncclAllReduce(const void* in, void* out, size_t count, ncclDataType_t type,
                            ncclRedOp_t operation, ncclComm_t comm, cudaStream_t stream) {
   const std::size_t bytes = count * (type == ncclFloat64 ? sizeof(double) : sizeof(float));
