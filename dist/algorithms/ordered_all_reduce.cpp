@@ -6,45 +6,26 @@
 
 namespace brigade::dist {
 
-// The tensor is cut into N chunks; rank r is the owner of chunk r.
-//
-//   Reduce-scatter: every rank sends each owner its version of the owner's chunk. The owner adds
-//     them up in the order of the ranks, its own version in its turn.
-//
-//   All-gather: every owner sends its finished chunk to everybody.
-void OrderedAllReduce::run(Collectives& ranks, const Tensor& tensor) {
-  reduce_scatter(ranks, tensor);
-  std::vector<Message> outgoing;
-  std::vector<Message> incoming;
-  for (int peer = 0; peer < ranks.size(); ++peer) {
-    if (peer != ranks.rank()) {
-      outgoing.push_back({peer, chunk_of(tensor, ranks.size(), ranks.rank())});
-      incoming.push_back({peer, chunk_of(tensor, ranks.size(), peer)});
-    }
-  }
-  ranks.exchange(outgoing, incoming);
-}
-
 // Additions must keep the order of ranks while messages of all ranks arrive. The terms of the ranks
-// below r are gathered in the first of them, the rest in r's own chunk:
+// below r are gathered in the first of them, the rest in r's own share:
 //
 //   first = g0;  first += g1;  ...  own += first;  own += g(r+1);  ...
 //
 // Segment by segment, so that adding begins when the first segments are there.
-void OrderedAllReduce::reduce_scatter(Collectives& ranks, const Tensor& tensor) {
+void reduce_scatter_in_rank_order(Collectives& ranks, const Tensor& tensor, Scratch& scratch) {
   const int rank = ranks.rank();
   const auto others = static_cast<std::size_t>(ranks.size() - 1);
   std::vector<Message> outgoing;
   for (int peer = 0; peer < ranks.size(); ++peer) {
     if (peer != rank) {
-      for (const Tensor& segment : segments_of(chunk_of(tensor, ranks.size(), peer))) {
+      for (const Tensor& segment : segments_of(share_of(tensor, peer, ranks.size()))) {
         outgoing.push_back({peer, segment});
       }
     }
   }
-  const Tensor own_chunk = chunk_of(tensor, ranks.size(), rank);
-  std::vector<Tensor> own_segments = segments_of(own_chunk);
-  const Tensor space = scratch_.take((ranks.size() - 1) * own_chunk.numel(), tensor);
+  const Tensor own_share = share_of(tensor, rank, ranks.size());
+  std::vector<Tensor> own_segments = segments_of(own_share);
+  const Tensor space = scratch.take((ranks.size() - 1) * own_share.numel(), tensor);
   std::int64_t used = 0;
   std::vector<Message> terms;  // of the first segment in the order of ranks, of the second, ...
   for (const Tensor& own : own_segments) {
@@ -72,6 +53,11 @@ void OrderedAllReduce::reduce_scatter(Collectives& ranks, const Tensor& tensor) 
       ops::axpby(first, kAdd, own);
     }
   });
+}
+
+void OrderedAllReduce::run(Collectives& ranks, const Tensor& tensor) {
+  reduce_scatter_in_rank_order(ranks, tensor, scratch_);
+  ranks.all_gather(tensor);
 }
 
 }  // namespace brigade::dist

@@ -5,6 +5,11 @@
 
 namespace brigade::dist {
 
+/// Collectives::reduce_scatter by exchange: every rank sends each other one its version of the share
+/// that one is in charge of (share_of). The owner adds them up in the order of the ranks, its own
+/// version in its turn.
+void reduce_scatter_in_rank_order(Collectives& ranks, const Tensor& tensor, Scratch& scratch);
+
 /// --reduce deterministic: every element is the sum ((g0 + g1) + g2) + ... in the order of the
 /// ranks, whatever chunk, bucket or tensor it lies in.
 ///
@@ -26,8 +31,6 @@ class OrderedAllReduce final : public AllReduce {
   void run(Collectives& ranks, const Tensor& tensor) override;
 
  private:
-  void reduce_scatter(Collectives& ranks, const Tensor& tensor);
-
   Scratch scratch_;
 };
 

@@ -27,6 +27,8 @@ struct Share {
 /// as possible, but cut only at multiples of 16 elements (a cache line of f32), so that no two
 /// ranks write to one line. Some are empty where there are fewer lines than ranks.
 Share share_of(std::int64_t numel, int rank, int size);
+/// The same as a flat view of `tensor`.
+Tensor share_of(const Tensor& tensor, int rank, int size);
 
 /// What ranks can do with each other in the order of a communication stream: the ground on which
 /// all-reduce algorithms (all_reduce.h) and communication hooks (comm_hook.h) are built.
@@ -82,7 +84,7 @@ class Collectives {
   virtual void do_reporting_exchange(std::span<const Message> outgoing,
                                      std::span<const Message> incoming,
                                      const OnArrival& on_arrival);
-  /// By exchange: every rank sends each other one the share that one is in charge of, and back.
+  /// By exchange, added up in the order of the ranks (ordered_all_reduce.h).
   virtual void do_reduce_scatter(const Tensor& tensor);
   virtual void do_all_gather(const Tensor& tensor);
 

@@ -63,9 +63,6 @@ struct ThreadGroup {
   Rendezvous data;     ///< the communication threads meet here
   Rendezvous control;  ///< the ranks' own threads meet here
   PostOffice letters;  ///< between communication threads
-
-  std::mutex mutex;
-  std::map<std::vector<int>, std::weak_ptr<ThreadGroup>> parts;  ///< by their ranks in this group
 };
 
 /// Ranks that are threads of one process: the tests' fast, sanitizer-friendly stand-in for MPI.

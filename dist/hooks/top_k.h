@@ -7,15 +7,12 @@
 
 namespace brigade::dist {
 
-/// Whether what a hook leaves out of one step is added to the next. Without it a gradient that is
-/// never among the largest is never applied, and training ends somewhere else (Stich, Cordonnier &
-/// Jaggi, NeurIPS 2018, arXiv:1809.07599; Karimireddy et al., ICML 2019, arXiv:1901.09847).
-enum class ErrorFeedback : bool { off, on };
-
 /// Of each bucket only the k numbers of largest magnitude travel, with their places (Lin et al.,
 /// Deep Gradient Compression, ICLR 2018, arXiv:1712.01887, without its momentum correction):
 ///
-///   1. G := G + E          error feedback: what was left out comes again
+///   1. G := G + E          error feedback: adds what the steps before left out. Without it a
+///                          gradient that is never among the largest would never be applied (Stich,
+///                          Cordonnier & Jaggi, NeurIPS 2018, arXiv:1809.07599)
 ///   2. send the k largest |G| as (place, number) to everybody, receive everybody's
 ///   3. E := G without what was sent
 ///   4. G := sum of what all ranks sent, in rank order, 0 elsewhere
@@ -28,7 +25,7 @@ enum class ErrorFeedback : bool { off, on };
 class TopK final : public CommHook {
  public:
   /// 0 < ratio <= 1
-  explicit TopK(double ratio, ErrorFeedback feedback = ErrorFeedback::on);
+  explicit TopK(double ratio);
 
   std::string name() const override;
   void prepare(std::span<const autograd::Variable> parameters, std::span<const Bucket> buckets,
@@ -39,7 +36,6 @@ class TopK final : public CommHook {
   struct State;
 
   double ratio_;
-  ErrorFeedback feedback_;
   std::vector<std::shared_ptr<State>> states_;  // one per bucket
 };
 
