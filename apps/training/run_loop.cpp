@@ -110,16 +110,12 @@ class RunLoop {
     }
   }
 
-  /// With --verify-every. Updates under the next forward must have arrived before weights are read.
+  /// With --verify-every.
   void verify(std::int64_t done) {
     const std::int64_t every = info_.options.verify_every;
     if (every == 0 || done % every != 0) {
       return;
     }
-    for (const autograd::Variable& parameter : parts_.data_parallel.parameters()) {
-      parameter.wait_until_readable();
-    }
-    compute_stream(info_.device).synchronize();
     try {
       parts_.data_parallel.verify_parameters_equal();
     } catch (const VerificationError& error) {

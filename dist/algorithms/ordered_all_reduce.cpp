@@ -6,53 +6,34 @@
 
 namespace brigade::dist {
 
-// Additions must keep the order of ranks while messages of all ranks arrive. The terms of the ranks
-// below r are gathered in the first of them, the rest in r's own share:
-//
-//   first = g0;  first += g1;  ...  own += first;  own += g(r+1);  ...
-//
-// Segment by segment, so that adding begins when the first segments are there.
+// The owner, rank r, adds g0 + g1 + ... + g(r-1) into the first version that it receives, then adds
+// that and the other versions to its own share.
 void reduce_scatter_in_rank_order(Collectives& ranks, const Tensor& tensor, Scratch& scratch) {
+  constexpr Scale kAdd{.alpha = 1.0, .beta = 1.0};
+  const int size = ranks.size();
   const int rank = ranks.rank();
-  const auto others = static_cast<std::size_t>(ranks.size() - 1);
-  std::vector<Message> outgoing;
-  for (int peer = 0; peer < ranks.size(); ++peer) {
+  Tensor own = share_of(tensor, rank, size);
+  const Tensor space = scratch.take((size - 1) * own.numel(), tensor);
+  std::vector<Message> others;    // every other rank with its share
+  std::vector<Message> versions;  // of my share, in rank order
+  for (int peer = 0; peer < size; ++peer) {
     if (peer != rank) {
-      for (const Tensor& segment : segments_of(share_of(tensor, peer, ranks.size()))) {
-        outgoing.push_back({peer, segment});
-      }
+      const auto place = static_cast<std::int64_t>(versions.size());
+      others.push_back({peer, share_of(tensor, peer, size)});
+      versions.push_back({peer, space.flat_view(place * own.numel(), own.shape())});
     }
   }
-  const Tensor own_share = share_of(tensor, rank, ranks.size());
-  std::vector<Tensor> own_segments = segments_of(own_share);
-  const Tensor space = scratch.take((ranks.size() - 1) * own_share.numel(), tensor);
-  std::int64_t used = 0;
-  std::vector<Message> terms;  // of the first segment in the order of ranks, of the second, ...
-  for (const Tensor& own : own_segments) {
-    for (int peer = 0; peer < ranks.size(); ++peer) {
-      if (peer != rank) {
-        terms.push_back({peer, space.flat_view(used, own.shape())});
-        used += own.numel();
-      }
+  ranks.exchange(others, versions);
+  for (const Message& version : versions) {
+    if (version.peer > rank) {
+      ops::axpby(version.tensor, kAdd, own);
+    } else if (version.peer > 0) {
+      ops::axpby(version.tensor, kAdd, versions.front().tensor);
+    }
+    if (version.peer == rank - 1) {
+      ops::axpby(versions.front().tensor, kAdd, own);
     }
   }
-
-  ranks.exchange(outgoing, terms, [&](std::size_t i) {
-    constexpr Scale kAdd{.alpha = 1.0, .beta = 1.0};
-    const Message& term = terms[i];
-    Tensor& first = terms[i - i % others].tensor;
-    Tensor& own = own_segments[i / others];
-    if (term.peer > rank) {
-      ops::axpby(term.tensor, kAdd, own);
-      return;
-    }
-    if (term.peer > 0) {
-      ops::axpby(term.tensor, kAdd, first);
-    }
-    if (term.peer == rank - 1) {
-      ops::axpby(first, kAdd, own);
-    }
-  });
 }
 
 void OrderedAllReduce::run(Collectives& ranks, const Tensor& tensor) {

@@ -15,8 +15,8 @@ namespace brigade::dist {
 /// No algorithm needs less than the second term (Patarasuk and Yuan 2009, J. Parallel Distrib.
 /// Comput. 69); the first makes it slow for short tensors on many ranks (halving_doubling.h).
 ///
-/// Which rank an element's additions begin with depends on its chunk, and so on where the tensor
-/// begins and ends: another bucket size may end in other bits (ordered_all_reduce.h).
+/// The order of additions depends on the chunk of an element, so another bucket size may give other
+/// bits (ordered_all_reduce.h does not).
 class RingAllReduce final : public AllReduce {
  public:
   std::string name() const override { return "ring"; }

@@ -38,9 +38,7 @@ class EmulatedLinkCommunicator final : public Communicator {
   }
 
  protected:
-  std::string transport() const override {
-    return inner_.transport() + ", " + link_.description();
-  }
+  std::string transport() const override { return inner_.transport() + ", " + link_.description(); }
   void execute(const std::function<void(Collectives&)>& collective) override;
   Tensor do_make_buffer(const Shape& shape, DType dtype, Device device) override {
     return inner_.make_buffer(shape, dtype, device);

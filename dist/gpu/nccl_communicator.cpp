@@ -32,6 +32,12 @@ int version_code() {
   return code;
 }
 
+/// "2.28.9"
+std::string nccl_version() {
+  const int code = version_code();
+  return concat(code / 10000, ".", code / 100 % 100, ".", code % 100);
+}
+
 bool on_one_host(Communicator& control) {
   std::array<char, 64> name{};
   static_cast<void>(gethostname(name.data(), name.size() - 1));
@@ -114,9 +120,6 @@ class NcclCommunicator final : public Communicator {
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
-  std::unique_ptr<Communicator> split(int color, int key) override {
-    return make_nccl_communicator(control_->split(color, key), stream_->device(), shared_gpu_);
-  }
   void abandon() noexcept override {
     failed_ = true;
     control_->abandon();
@@ -199,13 +202,10 @@ class NcclCommunicator final : public Communicator {
   /// yet.
   void settle(ncclResult_t result, const char* call) {
     const Clock::time_point deadline = Clock::now() + kPatience;
-    const auto ask = [&] {
-      const ncclResult_t asked = ncclCommGetAsyncError(comm_, &result);
-      result = asked == ncclSuccess ? result : asked;
-    };
     while (result == ncclInProgress && Clock::now() < deadline) {
       std::this_thread::yield();
-      ask();
+      const ncclResult_t asked = ncclCommGetAsyncError(comm_, &result);
+      result = asked == ncclSuccess ? result : asked;
     }
     if (result != ncclSuccess) {
       failed_ = true;
@@ -233,11 +233,6 @@ std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicato
   BRIGADE_CHECK(device.is_cuda(), "nccl: expected tensors on a GPU, got ", device,
                 "; use --comm mpi");
   return std::make_unique<NcclCommunicator>(std::move(control), device, shared_gpu);
-}
-
-std::string nccl_version() {
-  const int code = version_code();
-  return concat(code / 10000, ".", code / 100 % 100, ".", code % 100);
 }
 
 }  // namespace brigade::dist

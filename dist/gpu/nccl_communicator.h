@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "core/device.h"
 #include "dist/comm/communicator.h"
@@ -21,8 +20,5 @@ namespace brigade::dist {
 /// 60 s.
 std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicator> control,
                                                      Device device, bool shared_gpu);
-
-/// "2.28.9"; empty in a build without NCCL.
-std::string nccl_version();
 
 }  // namespace brigade::dist

@@ -10,8 +10,4 @@ std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicato
       "this build has no NCCL (BRIGADE_NCCL=OFF, or not found by CMake); use --comm mpi");
 }
 
-std::string nccl_version() {
-  return {};
-}
-
 }  // namespace brigade::dist

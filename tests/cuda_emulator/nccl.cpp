@@ -7,10 +7,8 @@
 #include <array>
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <mutex>
 #include <random>
 #include <set>
 #include <thread>
@@ -102,31 +100,6 @@ struct ncclComm {
 };
 
 namespace {
-
-/// Those that there are, of any thread.
-class Communicators {
- public:
-  void insert(ncclComm_t comm) {
-    const std::lock_guard lock(mutex_);
-    all_.insert(comm);
-  }
-  void erase(ncclComm_t comm) {
-    const std::lock_guard lock(mutex_);
-    all_.erase(comm);
-  }
-  bool contains(ncclComm_t comm) const {
-    const std::lock_guard lock(mutex_);
-    return all_.contains(comm);
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::set<ncclComm_t> all_;
-};
-Communicators& communicators() {
-  static auto* all = new Communicators;  // never destroyed: a buffer may outlive main()
-  return *all;
-}
 
 /// A message, of which `done` bytes have been sent or received.
 struct Transfer {
@@ -226,7 +199,6 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
   }
   auto* meeting = static_cast<Meeting*>(memory);
   *comm = new ncclComm{rank, size, meeting};
-  communicators().insert(*comm);
   ++meeting->joined;
   return (*comm)->begin([=] {
     if (meeting->joined < size) {
@@ -240,12 +212,10 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return comm->begin([] { return true; });
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
-  communicators().erase(comm);
   munmap(comm->meeting, sizeof(Meeting));  // and it stays, or the next one might be taken for it
   return ncclSuccess;
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  communicators().erase(comm);
   comm->aborted = true;  // and it stays: a stream may still be in a collective
   return ncclSuccess;
 }

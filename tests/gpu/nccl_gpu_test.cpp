@@ -1,4 +1,5 @@
 // Ranks that are threads, each with a GPU of its own.
+#include "core/config.h"
 #include "core/error.h"
 #include "core/runtime/context.h"
 #include "dist/gpu/nccl_communicator.h"
@@ -12,7 +13,7 @@ class NcclOnTwoGpus : public TwoGpusTest {
  protected:
   void SetUp() override {
     TwoGpusTest::SetUp();
-    if (!IsSkipped() && nccl_version().empty()) {
+    if (!IsSkipped() && !kHasNccl) {
       GTEST_SKIP() << "this build has no NCCL";
     }
   }

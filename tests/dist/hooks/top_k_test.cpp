@@ -59,13 +59,13 @@ TEST(TopK, WhatIsLeftOutComesLater) {
 
 TEST(TopK, ASmallGradientGrowsUntilItIsAmongTheLargest) {
   thread_world(2, [](Communicator& comm) {
-    HookBench with = bench(comm, 1.0 / 16.0);
-    float applied_with = 0.0F;
+    HookBench hook = bench(comm, 1.0 / 16.0);
+    float applied = 0.0F;
     for (int step = 0; step < 40; ++step) {
-      applied_with += with.reduce(gradient({10, 1}))[1];
+      applied += hook.reduce(gradient({10, 1}))[1];
     }
     // Two ranks; it is sent when it has grown beyond 10, so no more than that is still waiting.
-    EXPECT_GE(applied_with, 2 * (40 - 11));
+    EXPECT_GE(applied, 2 * (40 - 11));
   });
 }
 
