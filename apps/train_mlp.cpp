@@ -16,7 +16,6 @@
 #include "core/error.h"
 #include "core/io/safetensors.h"
 #include "core/runtime/context.h"
-#include "dist/algorithms/ring_trace.h"
 #include "dist/hooks/finite_check.h"
 #include "nn/weights.h"
 #include "optim/sgd.h"
@@ -63,16 +62,6 @@ void write_results(const Console& console, const RunInfo& info, const RunResult&
     files.attempt([&] { console.result(summary); });
   }
   files.check();
-}
-
-/// With --trace-ring. Collective.
-void show_ring(const Console& console, const Options& options, const Runtime& place) {
-  if (!options.trace_ring) {
-    return;
-  }
-  for (const std::string& line : dist::trace_ring(*place.comm, place.device)) {
-    console.line(line);
-  }
 }
 
 /// Memory is counted from here: what made the data is no part of the training's, nor is the code
@@ -164,7 +153,6 @@ int train(Options options, const dist::RankInfo& ranks) {
   const std::filesystem::path directory = make_directory(options, comm);
   std::optional<MetricsFile> metrics = open_metrics(options, comm, directory);
   print_first_screen(console, info);
-  show_ring(console, options, place);
   RunResult result =
       run_steps(info,
                 {.model = trained,
