@@ -6,16 +6,23 @@
 /// CMake places this file at brigade/brigade.h, in the build folder and in an installation.
 
 #include "autograd/engine.h"
-#include "autograd/functions/add.h"
+#include "autograd/functions/binary.h"
+#include "autograd/functions/dropout.h"
+#include "autograd/functions/embedding.h"
+#include "autograd/functions/layer_norm.h"
 #include "autograd/functions/linear.h"
+#include "autograd/functions/matmul.h"
+#include "autograd/functions/reduce.h"
 #include "autograd/functions/relu.h"
-#include "autograd/functions/scale.h"
+#include "autograd/functions/shape.h"
+#include "autograd/functions/softmax.h"
+#include "autograd/functions/unary.h"
 #include "autograd/grad_mode.h"
 #include "autograd/variable.h"
 #include "core/error.h"
 #include "core/random.h"
 #include "core/tensor.h"
-#include "dist/ddp/grad_averager.h"
+#include "dist/ddp/data_parallel.h"
 #include "dist/launch/world.h"
 #include "nn/data/fashion_mnist.h"
 #include "nn/data/loader.h"
@@ -39,8 +46,32 @@ using dist::run;
 using dist::World;
 
 using autograd::add;
+using autograd::concat;
+using autograd::div;
+using autograd::dropout;
+using autograd::embedding;
+using autograd::exp;
+using autograd::gelu;
+using autograd::layer_norm;
 using autograd::linear;
+using autograd::log;
+using autograd::log_softmax;
+using autograd::matmul;
+using autograd::max;
+using autograd::mean;
+using autograd::mul;
+using autograd::neg;
+using autograd::permute;
 using autograd::relu;
-using autograd::scale;
+using autograd::reshape;
+using autograd::sigmoid;
+using autograd::slice;
+using autograd::softmax;
+using autograd::sqrt;
+using autograd::square;
+using autograd::sub;
+using autograd::sum;
+using autograd::tanh;
+using autograd::transpose;
 
 }  // namespace brigade

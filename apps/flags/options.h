@@ -9,6 +9,7 @@
 #include "apps/training/inject.h"
 #include "dist/comm/emulated_link.h"
 #include "dist/ddp/grad_averager.h"
+#include "dist/overlap/bucket_optimizer.h"
 
 namespace brigade::apps {
 

@@ -56,8 +56,7 @@ Trainer::Trainer(const TrainerParts& parts)
       host_losses_(parts.device.is_cuda() ? empty_pinned({kLossWindow}, DType::f32)
                                           : Tensor::empty({kLossWindow})) {
   if (parts.in_flight) {
-    in_flight_.emplace(
-        parts.data_parallel.update_in_flight(dist::calls_of(parts.optimizer), *parts.in_flight));
+    in_flight_.emplace(parts.data_parallel, dist::calls_of(parts.optimizer), *parts.in_flight);
   }
 }
 
@@ -92,7 +91,8 @@ void Trainer::begin_step(std::int64_t step) {
 }
 
 void Trainer::end_step(Timed timed) {
-  StepSpans spans = clock_.finish(parts_.data_parallel.take_updates());
+  StepSpans spans =
+      clock_.finish(in_flight_ ? in_flight_->take_records() : std::vector<dist::UpdateRecord>());
   if (timed == Timed::yes) {
     history_.add(spans, samples_);
   }

@@ -9,6 +9,7 @@
 #include "apps/metrics/timing_summary.h"
 #include "dist/ddp/grad_averager.h"
 #include "dist/hooks/finite_check.h"
+#include "dist/overlap/in_flight_updates.h"
 #include "nn/data/batch_loader.h"
 #include "nn/data/dataset.h"
 #include "nn/data/sampler.h"
@@ -102,7 +103,7 @@ class Trainer {
   data::BatchLoader loader_;
   StepClock clock_;
   StepRecorder recorder_;
-  std::optional<dist::GradAverager::InFlightScope> in_flight_;
+  std::optional<dist::InFlightUpdates> in_flight_;
   TimingHistory history_;
   std::int64_t next_step_ = 0;
   const std::vector<data::Batch>* batches_ = nullptr;  // the loader's, of the current step

@@ -7,7 +7,7 @@
 
 namespace brigade::dist {
 
-/// An all-reduce of our own, made of exchanges, to use in place of the library's.
+/// An all-reduce algorithm of our own (Communicator::use). It replaces the library's.
 class AllReduce {
  public:
   virtual ~AllReduce() = default;
@@ -15,21 +15,20 @@ class AllReduce {
   /// For people: "ring", "recursive halving and doubling".
   virtual std::string name() const = 0;
 
-  /// tensor := sum over ranks, in place; every rank ends with the same bits. Called in the order of
-  /// the communication stream (collectives.h), one call after the other, so memory may be kept from
-  /// one to the next.
+  /// tensor := sum over ranks, in place; every rank gets the same bits. Calls come one after the
+  /// other in the order of the communication stream (collectives.h), so they may share memory.
   virtual void run(Collectives& ranks, const Tensor& tensor) = 0;
 
-  /// Memory in which run() needs no copy of its own (Communicator::make_buffer). Collective.
+  /// Allocates memory that run() sums without a copy (Communicator::make_buffer). Collective.
   virtual Tensor make_buffer(const Shape& shape, DType dtype, Device device) {
     return Tensor::empty(shape, dtype, device);
   }
 
-  /// Makes a run() in progress in groups of its own fail soon (Communicator::abandon). From any
-  /// thread.
+  /// Makes a run() in progress fail soon, if it waits in sub-groups (Communicator::abandon). Any
+  /// thread may call this.
   virtual void abandon() noexcept {}
 
-  /// Bytes sent by other means than the `ranks` of run().
+  /// Bytes that run() sent through sub-groups and not through `ranks`.
   virtual std::uint64_t bytes_sent() const { return 0; }
 };
 

@@ -26,8 +26,6 @@ class OrderedAllReduce final : public AllReduce {
   void run(Collectives& ranks, const Tensor& tensor) override;
 
  private:
-  void reduce_scatter(Collectives& ranks, const Tensor& tensor);
-
   Scratch scratch_;
 };
 

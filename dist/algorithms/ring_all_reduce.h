@@ -8,12 +8,12 @@
 
 namespace brigade::dist {
 
-/// What one rank did in one of the 2 (N-1) steps, for who wants to watch.
+/// One of the 2 (N-1) steps of one rank, for an observer.
 struct RingStep {
   bool gathering = false;  ///< second phase
   int step = 0;            ///< 0 ... N-2, within the phase
   int sent = 0;            ///< the chunk that went to the right neighbour
-  int received = 0;        ///< the chunk that came from the left and was added, or overwritten
+  int received = 0;        ///< the chunk from the left neighbour, which was added or overwritten
 };
 
 /// The ring: every rank talks to its two neighbours only, and every link is busy in every step.
@@ -26,14 +26,13 @@ struct RingStep {
 /// No algorithm needs less than the second term (Patarasuk and Yuan 2009, J. Parallel Distrib.
 /// Comput. 69); the first makes it slow for short tensors on many ranks (halving_doubling.h).
 ///
-/// Which rank an element's additions begin with depends on its chunk, and so on where the tensor
-/// begins and ends: another bucket size may end in other bits (ordered_all_reduce.h).
+/// The order of additions depends on the chunk of an element, so another bucket size may give other
+/// bits (ordered_all_reduce.h does not).
 class RingAllReduce final : public AllReduce {
  public:
   using Observer = std::function<void(const RingStep&, const Tensor&)>;
 
-  /// `observer` is told after each step what was done and sees the whole tensor, on the thread of
-  /// run().
+  /// Calls `observer` after each step with the whole tensor, on the thread of run().
   explicit RingAllReduce(Observer observer = {}) : observer_(std::move(observer)) {}
 
   std::string name() const override { return "ring"; }

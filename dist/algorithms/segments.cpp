@@ -47,8 +47,8 @@ void exchange_and_add(Collectives& ranks, std::span<const Message> outgoing,
   for (const Message& sum : sums) {
     numel += sum.tensor.numel();
   }
-  // One piece of scratch memory for all that arrives: segments of different peers are under way at
-  // the same time, though they are added one by one.
+  // Segments of different peers arrive at the same time, so each needs its own part of the scratch
+  // memory, although they are added one by one.
   const Tensor space = sums.empty() ? Tensor() : scratch.take(numel, sums.front().tensor);
   std::int64_t used = 0;
   std::vector<Tensor> totals;

@@ -10,8 +10,8 @@
 
 namespace brigade::dist {
 
-/// One part of an exchange: `tensor` goes to rank `peer`, or is overwritten with what comes from
-/// it.
+/// One message of an exchange. Outgoing: `tensor` is sent to rank `peer`. Incoming: `tensor` is
+/// overwritten with data from `peer`.
 struct Message {
   int peer = 0;
   Tensor tensor;
@@ -23,17 +23,17 @@ struct Share {
   std::int64_t count = 0;
 };
 
-/// The part of `numel` elements that `rank` of `size` ranks is in charge of: `size` parts as equal
-/// as possible, but cut only at multiples of 16 elements (a cache line of f32), so that no two
-/// ranks write to one line. Some are empty where there are fewer lines than ranks.
+/// The share of `rank` in `numel` elements divided among `size` ranks. Shares are as equal as
+/// possible but start at multiples of 16 elements (a cache line of f32), so that no two ranks write
+/// to one cache line. Some are empty if there are fewer lines than ranks.
 Share share_of(std::int64_t numel, int rank, int size);
 
-/// What ranks can do with each other in the order of a communication stream: the ground on which
-/// all-reduce algorithms (all_reduce.h) and communication hooks (comm_hook.h) are built.
+/// Collectives in the order of a communication stream. All-reduce algorithms (all_reduce.h) and
+/// communication hooks (comm_hook.h) are built from them.
 ///
-/// On the CPU the calls come on the thread of the communication stream and block until they are
-/// done. On a GPU they come on the rank's own thread and only enqueue on the communication stream.
-/// Every rank makes the same calls in the same order.
+/// On the CPU they run on the thread of the communication stream and block. On a GPU they run on
+/// the rank's own thread and only enqueue on the communication stream. Every rank makes the same
+/// calls in the same order.
 class Collectives {
  public:
   Collectives(int rank, int size) : rank_(rank), size_(size) {}
@@ -47,13 +47,13 @@ class Collectives {
   /// Called once per message of an exchange, with its index in `incoming`.
   using OnArrival = std::function<void(std::size_t)>;
 
-  /// tensor := sum over ranks, in place, by whatever the library or the hardware does best. Every
-  /// rank ends with the same bits. f32 or f64.
+  /// tensor := sum over ranks, in place, by the transport's own algorithm. Every rank gets the same
+  /// bits. f32 or f64.
   void sum(const Tensor& tensor);
 
-  /// The two halves of a sum. After reduce_scatter this rank's share_of(tensor) is the sum over
-  /// ranks and the rest of `tensor` is anything; after all_gather every share is what its owner had
-  /// there. f32 or f64.
+  /// The two halves of a sum. After reduce_scatter, this rank's share_of(tensor) is the sum over
+  /// ranks and the rest of `tensor` is unspecified. all_gather copies every share from its owner.
+  /// f32 or f64.
   void reduce_scatter(const Tensor& tensor);
   void all_gather(const Tensor& tensor);
 
@@ -62,27 +62,27 @@ class Collectives {
   /// order. A rank with nothing to send or receive need not call. Any dtype.
   void exchange(std::span<const Message> outgoing, std::span<const Message> incoming);
 
-  /// The same, and calls `on_arrival(i)` when incoming[i] and all before it are there, if possible
-  /// while the rest is still under way: the time to add them up. On the thread of the call, in the
-  /// order of `incoming`, so that a sum does not depend on who happened to be fast.
+  /// The same, and calls `on_arrival(i)` when incoming[0 ... i] have arrived, if possible while the
+  /// others are still in flight, so that they can be added meanwhile. Runs on the calling thread in
+  /// the order of `incoming`, so the result does not depend on which rank was fastest.
   void exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
                 const OnArrival& on_arrival);
 
-  /// Bytes this rank has sent so far. A library's sum counts as 2 (N-1)/N of its tensor, the least
-  /// an all-reduce over N ranks can do with (Patarasuk and Yuan, 2009, section 2); one that is made
-  /// of exchanges counts as what these send.
+  /// Bytes this rank has sent so far. A library's sum counts as 2 (N-1)/N of its tensor, the lower
+  /// bound for N ranks (Patarasuk and Yuan, 2009, section 2). A sum made of exchanges counts the
+  /// bytes of its messages.
   std::uint64_t bytes_sent() const { return bytes_sent_.load(std::memory_order_relaxed); }
 
  protected:
   virtual void do_sum(const Tensor& tensor) = 0;
   virtual void do_exchange(std::span<const Message> outgoing,
                            std::span<const Message> incoming) = 0;
-  /// For carriers that notice each arrival. The others report all of them at the end: on a GPU,
-  /// what on_arrival enqueues comes after the exchange on the stream anyway.
+  /// For transports that notice each arrival. The default reports all arrivals at the end; on a GPU
+  /// what on_arrival enqueues follows the exchange on the stream anyway.
   virtual void do_reporting_exchange(std::span<const Message> outgoing,
                                      std::span<const Message> incoming,
                                      const OnArrival& on_arrival);
-  /// By exchange: every rank sends each other one the share that one is in charge of, and back.
+  /// The defaults use exchange(): every rank sends each share to its owner, and the sums back.
   virtual void do_reduce_scatter(const Tensor& tensor);
   virtual void do_all_gather(const Tensor& tensor);
 

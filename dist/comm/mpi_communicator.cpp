@@ -12,7 +12,7 @@
 namespace brigade::dist {
 namespace {
 
-/// Between two looks at a request while the core belongs to the computation.
+/// Sleep between two tests of a request, so that the core can compute.
 constexpr useconds_t kPoliteSleepUs = 100;
 
 int rank_in(MPI_Comm comm) {
@@ -138,8 +138,8 @@ void MpiCommunicator::do_sum(const Tensor& tensor) {
   for (std::int64_t begin = 0; begin < tensor.numel(); begin += kLargestPiece) {
     const std::int64_t count = std::min(kLargestPiece, tensor.numel() - begin);
     void* values = tensor.flat_view(begin, {count}).bytes();
-    // Not MPI_Allreduce: Open MPI waits by spinning, and this thread's core is the one that is to
-    // compute the next gradient meanwhile. Between two looks at the request it sleeps.
+    // Not MPI_Allreduce: Open MPI spins while it waits, on the core that computes the next
+    // gradient. poll() sleeps between two tests of the request.
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_CHECK(MPI_Iallreduce(MPI_IN_PLACE, values, static_cast<int>(count), type, MPI_SUM,
                              handles_->data, &request));
@@ -166,7 +166,7 @@ void MpiCommunicator::do_exchange(std::span<const Message> outgoing,
   });
 }
 
-/// Asks `finished` until it says done. Between two questions the thread sleeps, unless somebody is
+/// Calls `finished` until it sets done. Sleeps between two calls, unless the rank's own thread is
 /// blocked on the result.
 template <class Test>
 void MpiCommunicator::poll(Test finished) {

@@ -7,16 +7,16 @@
 
 namespace brigade::dist {
 
-/// Ranks that MPI started, all of them or a sub-group; sums CPU tensors with MPI.
+/// All ranks that MPI started, or a sub-group. Sums CPU tensors with MPI.
 ///
-/// A collective runs on a thread of its own as MPI_Iallreduce plus MPI_Test and short sleeps.
-/// Measured on two hosts with one core each and a 1 Gbit/s link, that hides 85 to 97 % of the
-/// transfer behind GEMMs for a tenth of the CPU time of a blocking MPI_Allreduce in the thread,
-/// which spins on the core that computes and hides nothing. While somebody is blocked on the
-/// result, nobody computes, and the thread polls without sleeping.
+/// A collective runs on the communication thread as MPI_Iallreduce, MPI_Test and short sleeps.
+/// Measured on two hosts with one core each and a 1 Gbit/s link, it hides 85 to 97 % of the
+/// transfer behind GEMMs and uses a tenth of the CPU time of a blocking MPI_Allreduce, which spins
+/// on the computing core and hides nothing. If the rank's own thread is blocked on the result, the
+/// communication thread polls without sleeping.
 ///
-/// A sub-group shares its parent's communication thread: the collectives of both are in one order,
-/// so that they cannot wait for each other crosswise.
+/// A sub-group shares its parent's communication thread. So the collectives of both have one order
+/// and cannot deadlock.
 ///
 /// Needs MPI_THREAD_MULTIPLE and an MpiSession (dist/launch/launch.h) that outlives it.
 class MpiCommunicator : public Communicator {
@@ -31,7 +31,7 @@ class MpiCommunicator : public Communicator {
 
   void abandon() noexcept override;
 
-  /// Per rank a number that only the ranks of its host share (placement.h). Collective.
+  /// For each rank a number that identifies its host (placement.h). Collective.
   std::vector<int> host_of_ranks();
 
   void barrier() override;
@@ -46,7 +46,7 @@ class MpiCommunicator : public Communicator {
 
   /// True while the rank's own thread is blocked on the communication thread.
   bool someone_waits() const { return thread_->stream->someone_waits(); }
-  /// Throws when this rank is failing and its peers may never come.
+  /// Throws after abandon().
   void check_not_abandoned() const;
   /// Waits for what is in flight, or makes it give up if an exception is on its way out. Subclasses
   /// with members that the communication thread uses call it first thing in their destructors.

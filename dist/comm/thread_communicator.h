@@ -13,15 +13,13 @@
 
 namespace brigade::dist {
 
-/// A meeting point for the threads of one group: everybody brings an address, and when all have
-/// come, everybody sees all addresses. `depart` is the second half: nobody leaves before all have
-/// used what they saw.
+/// Exchanges one address per thread of a group: arrive() returns all addresses when all threads
+/// have called it. depart() blocks until all threads have finished reading.
 class Rendezvous {
  public:
   explicit Rendezvous(int size) : offers_(static_cast<std::size_t>(size)) {}
 
-  /// Blocks. Throws Error when the group was broken meanwhile, so that a failing rank does not
-  /// leave others waiting.
+  /// Blocks. Throws Error after break_up(), so that no thread waits for a failed one.
   std::vector<void*> arrive(int rank, void* offer);
   void depart() { arrive(0, nullptr, /*offering=*/false); }
   void break_up();
@@ -37,13 +35,13 @@ class Rendezvous {
   bool broken_ = false;
 };
 
-/// Letters from each rank to each other, delivered in order. Sending never blocks.
+/// Messages from each rank to each other rank, in order. Sending never blocks.
 class PostOffice {
  public:
   using Letter = std::vector<std::byte>;
 
   void send(int from, int to, Letter letter);
-  /// Blocks until there is one. Throws Error when the group was broken meanwhile.
+  /// Blocks until there is a message. Throws Error after break_up().
   Letter receive(int from, int to);
   void break_up();
 
@@ -68,9 +66,8 @@ struct ThreadGroup {
   std::map<std::vector<int>, std::weak_ptr<ThreadGroup>> parts;  ///< by their ranks in this group
 };
 
-/// Ranks that are threads of one process: the tests' fast, sanitizer-friendly stand-in for MPI.
-/// Sums in rank order, so all ranks get the same bits whatever the bucket boundaries. CPU tensors
-/// only.
+/// Ranks that are threads of one process. Tests use it instead of MPI because it is fast and works
+/// with sanitizers. Sums in rank order, so the bits do not depend on bucket boundaries. CPU only.
 class ThreadCommunicator final : public Communicator {
  public:
   ThreadCommunicator(std::shared_ptr<ThreadGroup> group, int rank)

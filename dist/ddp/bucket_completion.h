@@ -29,6 +29,9 @@ class BucketCompletion {
   /// The backward was abandoned.
   virtual void reset() noexcept = 0;
 
+  /// Why no further backward may run, for example because an update was lost; null if one may.
+  virtual const char* failure() const { return nullptr; }
+
   /// Between two backwards: what was known of earlier buckets is of no use any more.
   virtual void buckets_changed() {}
 };

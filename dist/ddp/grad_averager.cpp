@@ -8,7 +8,6 @@
 #include "core/error.h"
 #include "core/runtime/context.h"
 #include "dist/ddp/replica_check.h"
-#include "dist/overlap/priority_order.h"
 
 namespace brigade::dist {
 namespace {
@@ -49,7 +48,7 @@ GradAverager::GradAverager(std::vector<autograd::Variable> parameters, Communica
     check_same_values(parameters, comm_, Replicas::initial);
   }
 
-  sink_ = std::make_unique<WaitForBuckets>(comm_);
+  completion_ = std::make_unique<WaitForBuckets>(comm_);
   lay_out(plan);
   if (options.find_unused_parameters && !parameters_.empty()) {
     unused_ = std::make_unique<UnusedParameters>(parameters_, comm_);
@@ -74,67 +73,34 @@ void GradAverager::lay_out(const BucketPlan& plan) {
   options_.hook->prepare(parameters_, {}, comm_);  // it lets go of the old gradients
   buckets_ = make_buckets(parameters_, plan, piece_bytes(options_), memory_of(comm_),
                           std::exchange(buckets_, {}));
-  send_in_bucket_order();
   options_.hook->prepare(parameters_, buckets_, comm_);
-  sink_->buckets_changed();
+  completion_->buckets_changed();
   connect();
   refusal_ = nullptr;
 }
 
-void GradAverager::send_in_bucket_order() {
-  std::vector<std::size_t> pieces;
-  for (const Bucket& bucket : buckets_) {
-    pieces.push_back(bucket.pieces.size());
-  }
-  order_ = in_bucket_order(pieces);
-}
-
 void GradAverager::connect() {
-  sync_ =
-      make_grad_sync(options_.mode, {parameters_, buckets_, comm_, *options_.hook, *sink_, order_});
+  std::vector<std::size_t> chunks;
+  for (const Bucket& bucket : buckets_) {
+    chunks.push_back(bucket.pieces.size());
+  }
+  order_ = in_bucket_order(chunks);
+  sync_ = make_grad_sync(options_.mode,
+                         {parameters_, buckets_, comm_, *options_.hook, *completion_, order_});
 }
 
-GradAverager::InFlightScope GradAverager::update_in_flight(OptimizerCalls optimizer,
-                                                           UpdateDeadline deadline) {
-  BRIGADE_CHECK(options_.mode != SyncMode::naive,
-                "data parallel: naive synchronisation has no buckets to update one by one; use "
-                "another mode");
-  BRIGADE_CHECK(!unused_,
-                "data parallel: which parameters are unused is known only when backward is over, "
-                "too late for updates in flight; use one or the other");
-  BRIGADE_CHECK(updates_ == nullptr, "data parallel: updates are in flight already");
-  check_not_refused();
-  if (parameters_.empty()) {
-    return InFlightScope(*this);
-  }
-  auto updates = std::make_unique<BucketOptimizer>(parameters_, comm_, parameters_.front().device(),
-                                                   std::move(optimizer), deadline);
-  updates_ = updates.get();
-  sink_ = std::move(updates);
-  if (deadline == UpdateDeadline::next_read) {
-    sink_ = std::make_unique<PriorityOrder>(std::move(sink_), buckets_, comm_, order_);
+std::unique_ptr<BucketCompletion> GradAverager::replace_completion(
+    std::unique_ptr<BucketCompletion> completion) {
+  std::swap(completion_, completion);
+  if (refusal_ == nullptr) {
+    refusal_ = completion->failure();
   }
   connect();
-  return InFlightScope(*this);
+  return completion;
 }
 
-void GradAverager::end_updates_in_flight() {
-  if (updates_ == nullptr) {  // there are no parameters
-    return;
-  }
-  updates_->finish();
-  note_lost_updates();
-  updates_ = nullptr;
-  if (refusal_ != nullptr) {
-    return;  // and keep the sink: every later backward is refused
-  }
-  sink_ = std::make_unique<WaitForBuckets>(comm_);
-  send_in_bucket_order();
-  connect();
-}
-
-std::vector<UpdateRecord> GradAverager::take_updates() {
-  return updates_ != nullptr ? updates_->take_records() : std::vector<UpdateRecord>();
+bool GradAverager::waits_for_buckets() const {
+  return dynamic_cast<const WaitForBuckets*>(completion_.get()) != nullptr;
 }
 
 void GradAverager::verify_parameters_equal() const {
@@ -146,20 +112,14 @@ void GradAverager::on_backward_begin() {
   begin();
 }
 
-void GradAverager::note_lost_updates() noexcept {
-  if (updates_ != nullptr && !updates_->all_made() && refusal_ == nullptr) {
-    refusal_ =
-        "updates in flight have failed or were dropped, so the ranks no longer hold the same "
-        "weights";
-  }
-}
-
 void GradAverager::check_not_refused() const {
   BRIGADE_CHECK(refusal_ == nullptr, "data parallel: ", refusal_, "; end the job");
 }
 
 void GradAverager::begin() {
-  note_lost_updates();
+  if (refusal_ == nullptr) {
+    refusal_ = completion_->failure();
+  }
   check_not_refused();
   check_frozen();
   syncing_ = no_sync_depth_ == 0;
@@ -174,7 +134,7 @@ void GradAverager::begin() {
   }
   if (syncing_) {
     collectives_before_ = comm_.collectives();
-    sink_->backward_begins();
+    completion_->backward_begins();
   }
   if (syncing_ && !unused_ && !std::exchange(all_reached_, true)) {
     check_all_reached();

@@ -10,12 +10,12 @@
 #include "autograd/variable.h"
 #include "dist/comm/communicator.h"
 #include "dist/ddp/bucket.h"
+#include "dist/ddp/bucket_completion.h"
 #include "dist/ddp/bucket_rebuilder.h"
 #include "dist/ddp/data_parallel_options.h"
 #include "dist/ddp/grad_sync.h"
 #include "dist/ddp/unused_parameters.h"
 #include "dist/hooks/comm_hook.h"
-#include "dist/overlap/bucket_optimizer.h"
 
 namespace brigade::dist {
 
@@ -63,43 +63,23 @@ class GradAverager final : public autograd::GradListener {
   };
   NoSyncScope no_sync() { return NoSyncScope(no_sync_depth_); }
 
-  /// As long as it lives updates are made in flight. Its end waits for those that are on their way;
-  /// where an exception ends it, those that have not begun are dropped instead
-  /// (BucketOptimizer::finish). After one that was dropped or has failed, backward is refused.
-  class [[nodiscard]] InFlightScope {
-   public:
-    InFlightScope(InFlightScope&& other) noexcept : of_(std::exchange(other.of_, nullptr)) {}
-    InFlightScope& operator=(InFlightScope&&) = delete;
-    ~InFlightScope() {
-      if (of_ != nullptr) {
-        of_->end_updates_in_flight();
-      }
-    }
-
-   private:
-    friend class GradAverager;
-    explicit InFlightScope(GradAverager& of) : of_(&of) {}
-    GradAverager* of_;
-  };
-
-  /// While the scope lives, `optimizer` updates each bucket as soon as its gradients are there, and
-  /// there is no optimizer.step(): every backward that synchronises is a step. With
-  /// UpdateDeadline::next_read communication and updates go on under the next forward, and pieces
-  /// leave in the order in which it needs them (priority_order.h). Bit-identical to stepping after
-  /// backward. This and the optimizer must outlive the scope. All ranks begin and end it at the
-  /// same place, between two backwards; one at a time.
-  /// Errors: naive mode, which has no buckets; unused parameters allowed: which ones were is known
-  /// only when backward is over.
-  InFlightScope update_in_flight(OptimizerCalls optimizer, UpdateDeadline deadline);
-
-  /// When buckets were updated in flight since the last call; see Communicator::set_timing. Before
-  /// the scope ends.
-  std::vector<UpdateRecord> take_updates();
+  /// What becomes of launched buckets. By default (WaitForBuckets) the compute stream waits for them
+  /// at the end of backward; dist/overlap/in_flight_updates.h puts something else in its place, between
+  /// two backwards. Returns what was there. Error: a backward is refused from now on.
+  std::unique_ptr<BucketCompletion> replace_completion(
+      std::unique_ptr<BucketCompletion> completion);
+  /// The order in which the next backwards launch: bucket by bucket after replace_completion().
+  std::vector<LaunchItem>& launch_order() { return order_; }
+  /// Whether the default completion is in place.
+  bool waits_for_buckets() const;
+  const DataParallelOptions& options() const { return options_; }
+  /// Error if an earlier failure forbids further backwards.
+  void check_not_refused() const;
 
   /// For a rank that has no samples while others run a backward: takes part in all their
   /// collectives, in their order, and contributes zeros, or what earlier backwards inside no_sync()
   /// have left here. Afterwards this rank has the average as well. Inside no_sync() it does
-  /// nothing, as there is nothing to mirror.
+  /// nothing, as there is nothing to shadow.
   void shadow_backward();
 
   /// Averages now what backwards inside no_sync() have accumulated: all ranks shadow a backward
@@ -127,11 +107,7 @@ class GradAverager final : public autograd::GradListener {
   void check_all_reached();
   void report(std::size_t index);
   void lay_out(const BucketPlan& plan);
-  void send_in_bucket_order();
   void connect();
-  void end_updates_in_flight();
-  void note_lost_updates() noexcept;
-  void check_not_refused() const;
   void rebuild_buckets();
 
   std::vector<autograd::Variable> parameters_;
@@ -144,8 +120,7 @@ class GradAverager final : public autograd::GradListener {
   const char* refusal_ = nullptr;  // why there can be no further backward
   std::optional<std::uint64_t> collectives_before_;  // the backward that is running; empty: none
   std::vector<LaunchItem> order_;                    // in which the buckets' pieces leave
-  std::unique_ptr<BucketCompletion> sink_;
-  BucketOptimizer* updates_ = nullptr;  // part of sink_, when updating in flight
+  std::unique_ptr<BucketCompletion> completion_;
   std::unique_ptr<GradSync> sync_;
   std::unique_ptr<UnusedParameters> unused_;  // null: an unused parameter is an error
   BucketRebuilder rebuilder_;

@@ -4,41 +4,24 @@
 #include <span>
 #include <vector>
 
-/// In which order the pieces of the buckets leave when communication may go on under the next
-/// forward. Pure numbers.
 namespace brigade::dist {
 
-/// One collective: piece `piece` of bucket `bucket`.
+/// One collective: chunk `piece` of bucket `bucket`.
 struct LaunchItem {
   std::size_t bucket = 0;
   std::size_t piece = 0;
   bool operator==(const LaunchItem&) const = default;
 };
 
-/// What the order depends on, for one bucket.
-struct BucketTimes {
-  double ready_ms = 0.0;              ///< when backward has filled it
-  std::size_t first_parameter = 0;    ///< lowest registration number: forward reads that first
-  std::vector<double> piece_ms = {};  ///< how long the network needs for each piece
-};
-
-/// Bucket after bucket, piece after piece: the order for synchronisation within one step, where all
-/// are waited for anyway.
-std::vector<LaunchItem> in_bucket_order(std::span<const std::size_t> pieces_of_bucket);
-
-/// The order of need: whenever the network is free, the piece leaves which the next forward reads
-/// first among those that are ready then.
-///
-/// Backward makes the last layer's gradients first and forward needs the first layer's weights
-/// first. Sent as they come, the last layers' gradients occupy the network when backward ends and
-/// the first layer's is queued behind them, although the last layers' have until the end of the
-/// next forward. So a piece that is not urgent gives way to any that is, between two pieces; the
-/// smaller the pieces, the sooner. This is list scheduling by priority, as in P3 (Jayarajan et al.,
-/// MLSys 2019) and ByteScheduler (Peng et al., SOSP 2019), decided in advance from measured times:
-/// the ranks must agree on one order, and to agree anew for each piece would cost a message.
-///
-/// When reality differs from the measured times the order stays: the network then waits a little
-/// for a piece that comes late, or an urgent one waits for what has just begun.
-std::vector<LaunchItem> in_order_of_need(std::span<const BucketTimes> buckets);
+/// Bucket after bucket, chunk after chunk.
+inline std::vector<LaunchItem> in_bucket_order(std::span<const std::size_t> chunks_of_bucket) {
+  std::vector<LaunchItem> order;
+  for (std::size_t bucket = 0; bucket < chunks_of_bucket.size(); ++bucket) {
+    for (std::size_t piece = 0; piece < chunks_of_bucket[bucket]; ++piece) {
+      order.push_back({bucket, piece});
+    }
+  }
+  return order;
+}
 
 }  // namespace brigade::dist

@@ -32,6 +32,12 @@ int version_code() {
   return code;
 }
 
+/// "2.28.9"
+std::string nccl_version() {
+  const int code = version_code();
+  return concat(code / 10000, ".", code / 100 % 100, ".", code % 100);
+}
+
 bool on_one_host(Communicator& control) {
   std::array<char, 64> name{};
   static_cast<void>(gethostname(name.data(), name.size() - 1));
@@ -80,55 +86,13 @@ ncclDataType_t nccl_type(DType dtype) {
   return dtype == DType::f32 ? ncclFloat32 : ncclFloat64;
 }
 
-/// Memory from ncclMemAlloc, known to NCCL at the same offsets on all ranks. It may outlive the
-/// communicator, which withdraws the window before it goes.
-class Window {
- public:
-  explicit Window(std::size_t bytes) : bytes_(bytes) {
-    failed_ = ncclMemAlloc(&memory_, bytes) != ncclSuccess;
-  }
-  ~Window() {
-    withdraw();
-    if (!failed_) {
-      static_cast<void>(ncclMemFree(memory_));
-    }
-  }
-  Window(const Window&) = delete;
-  Window& operator=(const Window&) = delete;
-
-  bool failed() const { return failed_; }
-  std::byte* memory() const { return static_cast<std::byte*>(memory_); }
-
-  /// Collective; the result is that of a non-blocking NCCL call.
-  ncclResult_t announce(ncclComm_t comm) {
-    comm_ = comm;
-    return ncclCommWindowRegister(comm, memory_, bytes_, &window_, NCCL_WIN_COLL_SYMMETRIC);
-  }
-  /// The communicator is gone, and the window with it.
-  void forget() noexcept { window_ = nullptr; }
-  void withdraw() noexcept {
-    if (window_ != nullptr) {
-      static_cast<void>(ncclCommWindowDeregister(comm_, std::exchange(window_, nullptr)));
-    }
-  }
-
- private:
-  std::size_t bytes_;
-  void* memory_ = nullptr;
-  bool failed_ = false;
-  ncclComm_t comm_ = nullptr;
-  ncclWindow_t window_ = nullptr;
-};
-
 class NcclCommunicator final : public Communicator {
  public:
-  NcclCommunicator(std::unique_ptr<Communicator> control, Device device, bool shared_gpu,
-                   const NcclOptions& options)
+  NcclCommunicator(std::unique_ptr<Communicator> control, Device device, bool shared_gpu)
       : Communicator(control->rank(), control->size()),
         control_(std::move(control)),
         stream_(open_stream(*control_, device)),
         shared_gpu_(shared_gpu),
-        options_(options),
         exceptions_at_start_(std::uncaught_exceptions()) {
     if (shared_gpu_) {
       share_gpu(*control_);
@@ -140,18 +104,15 @@ class NcclCommunicator final : public Communicator {
     // With an exception on its way out, other ranks may never take part in what is in flight: do
     // not wait for it.
     if (failed_ || std::uncaught_exceptions() > exceptions_at_start_) {
-      each_window(&Window::forget);
       static_cast<void>(ncclCommAbort(comm_));
       return;
     }
     try {
       stream_->synchronize();
-      each_window(&Window::withdraw);
       settle(ncclCommFinalize(comm_), "ncclCommFinalize");
       static_cast<void>(ncclCommDestroy(comm_));
     } catch (const std::exception& error) {
       std::fprintf(stderr, "[rank %d] %s\n", rank(), error.what());
-      each_window(&Window::forget);
       static_cast<void>(ncclCommAbort(comm_));
     }
   }
@@ -159,10 +120,6 @@ class NcclCommunicator final : public Communicator {
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
-  std::unique_ptr<Communicator> split(int color, int key) override {
-    return make_nccl_communicator(control_->split(color, key), stream_->device(), shared_gpu_,
-                                  options_);
-  }
   void abandon() noexcept override {
     failed_ = true;
     control_->abandon();
@@ -182,23 +139,6 @@ class NcclCommunicator final : public Communicator {
                   shared_gpu_ ? " (ranks share a GPU, through local sockets)" : "");
   }
   Stream& comm_stream() override { return *stream_; }
-
-  Tensor do_make_buffer(const Shape& shape, DType dtype, Device device) override {
-    const std::size_t bytes = static_cast<std::size_t>(shape.numel()) * size_of(dtype);
-    if (!options_.register_buckets || shared_gpu_ || bytes == 0) {
-      return Communicator::do_make_buffer(shape, dtype, device);
-    }
-    constexpr std::size_t kUnit = NCCL_WIN_REQUIRED_ALIGNMENT;
-    const auto window = std::make_shared<Window>((bytes + kUnit - 1) / kUnit * kUnit);
-    // Registering is collective: all ranks have the memory, or none uses it.
-    const std::vector<int> failed = all_gather_values(*control_, window->failed() ? 1 : 0);
-    if (std::ranges::find(failed, 1) != failed.end()) {
-      return Communicator::do_make_buffer(shape, dtype, device);
-    }
-    settle(window->announce(comm_), "ncclCommWindowRegister");
-    windows_.push_back(window);
-    return Tensor::over(window, window->memory(), shape, dtype, device);
-  }
 
   void do_sum(const Tensor& tensor) override {
     if (tensor.numel() == 0) {
@@ -228,14 +168,6 @@ class NcclCommunicator final : public Communicator {
   }
 
  private:
-  void each_window(void (Window::*action)() noexcept) {
-    for (const std::weak_ptr<Window>& window : windows_) {
-      if (const std::shared_ptr<Window> alive = window.lock()) {
-        ((*alive).*action)();
-      }
-    }
-  }
-
   void connect() {
     // Rank 0's failure travels with the id, or the others would wait for it here.
     struct Invitation {
@@ -252,8 +184,6 @@ class NcclCommunicator final : public Communicator {
     config.blocking = 0;  // calls return at once: a missing rank becomes an error, not a hang
     if (shared_gpu_) {
       config.maxCTAs = 2;
-    } else if (options_.max_ctas > 0) {
-      config.maxCTAs = static_cast<int>(options_.max_ctas);
     }
     static_cast<void>(cuda::stream_of(*stream_));  // NCCL takes the GPU that is current
     try {
@@ -272,16 +202,10 @@ class NcclCommunicator final : public Communicator {
   /// yet.
   void settle(ncclResult_t result, const char* call) {
     const Clock::time_point deadline = Clock::now() + kPatience;
-    const auto ask = [&] {
-      const ncclResult_t asked = ncclCommGetAsyncError(comm_, &result);
-      result = asked == ncclSuccess ? result : asked;
-    };
-    if (result == ncclSuccess) {
-      ask();  // ncclCommWindowRegister (2.28) returns it while a thread of NCCL's still registers
-    }
     while (result == ncclInProgress && Clock::now() < deadline) {
       std::this_thread::yield();
-      ask();
+      const ncclResult_t asked = ncclCommGetAsyncError(comm_, &result);
+      result = asked == ncclSuccess ? result : asked;
     }
     if (result != ncclSuccess) {
       failed_ = true;
@@ -297,30 +221,18 @@ class NcclCommunicator final : public Communicator {
   std::unique_ptr<Communicator> control_;
   std::unique_ptr<Stream> stream_;
   bool shared_gpu_;
-  NcclOptions options_;
   int exceptions_at_start_;
   std::atomic<bool> failed_ = false;
   ncclComm_t comm_ = nullptr;
-  std::vector<std::weak_ptr<Window>> windows_;
 };
 
 }  // namespace
 
 std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicator> control,
-                                                     Device device, bool shared_gpu,
-                                                     const NcclOptions& options) {
+                                                     Device device, bool shared_gpu) {
   BRIGADE_CHECK(device.is_cuda(), "nccl: expected tensors on a GPU, got ", device,
                 "; use --comm mpi");
-  return std::make_unique<NcclCommunicator>(std::move(control), device, shared_gpu, options);
-}
-
-bool nccl_available() {
-  return true;
-}
-
-std::string nccl_version() {
-  const int code = version_code();
-  return concat(code / 10000, ".", code / 100 % 100, ".", code % 100);
+  return std::make_unique<NcclCommunicator>(std::move(control), device, shared_gpu);
 }
 
 }  // namespace brigade::dist

@@ -1,23 +1,11 @@
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <string>
 
 #include "core/device.h"
 #include "dist/comm/communicator.h"
 
 namespace brigade::dist {
-
-/// What a user may want of NCCL.
-struct NcclOptions {
-  /// Thread blocks (CTAs), and so SMs, that a collective may take from the computation beside it;
-  /// 0: NCCL decides.
-  std::int64_t max_ctas = 0;
-  /// Allocate buckets with ncclMemAlloc and register them as symmetric windows: on one node NCCL
-  /// then sums without a copy of its own. Where it cannot, buckets are as without.
-  bool register_buckets = false;
-};
 
 /// Ranks that exchange GPU tensors through NCCL. Collective over `control`, the MPI communicator of
 /// the same ranks: it introduces them to each other and serves barrier, all_gather and broadcast
@@ -31,11 +19,6 @@ struct NcclOptions {
 /// Errors: no NCCL in this build (UsageError); NCCL's own, or no answer of the other ranks within
 /// 60 s.
 std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicator> control,
-                                                     Device device, bool shared_gpu,
-                                                     const NcclOptions& options = {});
-
-/// Whether this build has NCCL, and which: "2.28.9", or empty.
-bool nccl_available();
-std::string nccl_version();
+                                                     Device device, bool shared_gpu);
 
 }  // namespace brigade::dist

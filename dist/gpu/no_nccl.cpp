@@ -5,17 +5,9 @@
 namespace brigade::dist {
 
 std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicator> /*control*/,
-                                                     Device /*device*/, bool /*shared_gpu*/,
-                                                     const NcclOptions& /*options*/) {
+                                                     Device /*device*/, bool /*shared_gpu*/) {
   throw UsageError(
       "this build has no NCCL (BRIGADE_NCCL=OFF, or not found by CMake); use --comm mpi");
-}
-
-bool nccl_available() {
-  return false;
-}
-std::string nccl_version() {
-  return {};
 }
 
 }  // namespace brigade::dist

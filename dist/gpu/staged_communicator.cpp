@@ -67,9 +67,6 @@ class StagedCommunicator final : public Communicator {
   StagedCommunicator(const StagedCommunicator&) = delete;
   StagedCommunicator& operator=(const StagedCommunicator&) = delete;
 
-  std::unique_ptr<Communicator> split(int color, int key) override {
-    return make_staged_communicator(host().split(color, key), stream_->device());
-  }
   void barrier() override { host().barrier(); }
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
     return host().all_gather(mine);

@@ -11,9 +11,8 @@ namespace brigade::dist {
 /// communication stream each tensor is copied to the host, summed there, and copied back. Only in
 /// builds with CUDA.
 ///
-/// `host` serves barrier, all_gather and broadcast, and its collectives (Communicator::unordered)
-/// do the work: blocking, on a thread of the CUDA runtime, one call after the other. They must not
-/// call CUDA.
+/// `host` serves barrier, all_gather and broadcast. Its host_collectives() sum and exchange: they
+/// block a thread of the CUDA runtime, one call at a time, and must not call CUDA.
 std::unique_ptr<Communicator> make_staged_communicator(std::unique_ptr<Communicator> host,
                                                        Device device);
 

@@ -12,22 +12,21 @@
 
 namespace brigade::dist {
 
-/// How the gradients of a bucket, or of a piece of it, are brought together: the seam for
-/// compression (PyTorch's DDP communication hooks, torch.distributed.algorithms.ddp_comm_hooks). A
-/// hook serves one DataParallel at a time, because it may remember something about each bucket.
+/// Replaces the all-reduce of a bucket, or of a chunk of it, for example to compress gradients
+/// (PyTorch: torch.distributed.algorithms.ddp_comm_hooks). A hook belongs to one DataParallel at a
+/// time, because it may keep state for each bucket.
 class CommHook {
  public:
   virtual ~CommHook() = default;
 
-  /// For people, and for comparing the ranks: "none", "bf16", "powersgd:rank=4".
+  /// "none", "bf16", "powersgd:rank=4". Printed, and compared across ranks.
   virtual std::string name() const = 0;
 
-  /// Told the buckets before the first of them is reduced, and again should they change: the place
-  /// to allocate, so that no step has to. Forgets what it knew of earlier buckets: when they are
-  /// rebuilt after the first step, what that one step left out is lost. With no buckets at all: let
-  /// go of every gradient, because they are about to be allocated or moved. On the rank's own
-  /// thread.
-  /// Error or UsageError for buckets that the hook cannot serve.
+  /// Called before the first bucket is reduced, and again when the buckets change. Allocates here,
+  /// so that no step has to, and drops the state of earlier buckets: error feedback of the first
+  /// step is lost when buckets are rebuilt after it. Without buckets: releases all references to
+  /// gradients, because they are about to move. Runs on the rank's own thread. Error or UsageError
+  /// for buckets that the hook cannot serve.
   virtual void prepare(std::span<const autograd::Variable> /*parameters*/,
                        std::span<const Bucket> /*buckets*/, Communicator& /*comm*/) {}
 
@@ -37,7 +36,7 @@ class CommHook {
   /// bucket.
   virtual Work all_reduce(std::size_t index, const Chunk& piece, Communicator& comm) = 0;
 
-  /// It remembers nothing, so several DataParallels may have it.
+  /// True if the hook keeps no state, so that several DataParallels may share it.
   virtual bool may_be_shared() const { return false; }
 
  private:
@@ -45,7 +44,7 @@ class CommHook {
   std::atomic<bool> used_ = false;  // ranks may be threads
 };
 
-/// A DataParallel's hold on its hook.
+/// Reserves a hook for one DataParallel.
 class HookUse {
  public:
   explicit HookUse(CommHook& hook) : hook_(hook) {
@@ -60,7 +59,7 @@ class HookUse {
   CommHook& hook_;
 };
 
-/// No compression: the gradients as they are.
+/// No compression.
 class PlainAllReduce final : public CommHook {
  public:
   std::string name() const override { return "none"; }

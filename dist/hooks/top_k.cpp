@@ -35,11 +35,9 @@ std::span<Entry> entries(const Tensor& parcel) {
 }  // namespace
 
 struct TopK::State {
-  State(const Tensor& bucket_grads, std::size_t k, ErrorFeedback on_or_off,
-        const Communicator& comm)
+  State(const Tensor& bucket_grads, std::size_t k, const Communicator& comm)
       : grads(bucket_grads),
         error(Tensor::zeros(grads.shape())),
-        feedback(on_or_off),
         order(static_cast<std::size_t>(grads.numel())) {
     for (int rank = 0; rank < comm.size(); ++rank) {
       parcels.push_back(make_parcel(k));
@@ -57,10 +55,8 @@ struct TopK::State {
   void run(Collectives& ranks) {
     const std::span<float> gradient(grads.data<float>(), order.size());
     const std::span<float> left_out(error.data<float>(), order.size());
-    if (feedback == ErrorFeedback::on) {
-      std::transform(gradient.begin(), gradient.end(), left_out.begin(), gradient.begin(),
-                     std::plus<>());
-    }
+    std::transform(gradient.begin(), gradient.end(), left_out.begin(), gradient.begin(),
+                   std::plus<>());
     pack(gradient);
     ranks.exchange(outgoing, incoming);
 
@@ -95,14 +91,13 @@ struct TopK::State {
 
   Tensor grads;
   Tensor error;
-  ErrorFeedback feedback;
   std::vector<std::uint32_t> order;  // places, the k largest gradients' first
   std::vector<Tensor> parcels;       // one per rank
   Tensor mine;
   std::vector<Message> outgoing, incoming;
 };
 
-TopK::TopK(double ratio, ErrorFeedback feedback) : ratio_(ratio), feedback_(feedback) {
+TopK::TopK(double ratio) : ratio_(ratio) {
   BRIGADE_CHECK(ratio > 0.0 && ratio <= 1.0, "topk: expected a ratio above 0 and at most 1, got ",
                 ratio);
 }
@@ -128,7 +123,7 @@ void TopK::prepare(std::span<const autograd::Variable> /*parameters*/,
                   "smaller --bucket-mb");
     const auto numbers = static_cast<double>(grads.numel());
     const auto k = static_cast<std::size_t>(std::min(std::ceil(ratio_ * numbers), numbers));
-    states_.push_back(std::make_shared<State>(grads, k, feedback_, comm));
+    states_.push_back(std::make_shared<State>(grads, k, comm));
   }
 }
 

@@ -7,18 +7,16 @@
 
 namespace brigade::dist {
 
-/// Whether what a hook leaves out of one step is added to the next. Without it a gradient that is
-/// never among the largest is never applied, and training ends somewhere else (Stich, Cordonnier &
-/// Jaggi, NeurIPS 2018, arXiv:1809.07599; Karimireddy et al., ICML 2019, arXiv:1901.09847).
-enum class ErrorFeedback : bool { off, on };
-
-/// Of each bucket only the k numbers of largest magnitude travel, with their places (Lin et al.,
+/// Sends only the k gradients of largest magnitude in each bucket, with their places (Lin et al.,
 /// Deep Gradient Compression, ICLR 2018, arXiv:1712.01887, without its momentum correction):
 ///
-///   1. G := G + E          error feedback: what was left out comes again
+///   1. G := G + E          error feedback: E is what earlier steps left out
 ///   2. send the k largest |G| as (place, number) to everybody, receive everybody's
 ///   3. E := G without what was sent
 ///   4. G := sum of what all ranks sent, in rank order, 0 elsewhere
+///
+/// Without error feedback a gradient that is never among the largest is never applied, and training
+/// ends in other weights (Stich, Cordonnier & Jaggi, NeurIPS 2018, arXiv:1809.07599).
 ///
 /// k = ratio · numbers in the bucket, rounded up. A rank sends (N-1) k · 8 bytes where an
 /// all-reduce sends 2 (N-1)/N of 4 bytes per number: that is less only if ratio < 1/N.
@@ -28,7 +26,7 @@ enum class ErrorFeedback : bool { off, on };
 class TopK final : public CommHook {
  public:
   /// 0 < ratio <= 1
-  explicit TopK(double ratio, ErrorFeedback feedback = ErrorFeedback::on);
+  explicit TopK(double ratio);
 
   std::string name() const override;
   void prepare(std::span<const autograd::Variable> parameters, std::span<const Bucket> buckets,
@@ -39,7 +37,6 @@ class TopK final : public CommHook {
   struct State;
 
   double ratio_;
-  ErrorFeedback feedback_;
   std::vector<std::shared_ptr<State>> states_;  // one per bucket
 };
 

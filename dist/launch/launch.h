@@ -6,7 +6,6 @@
 
 #include "core/device.h"
 #include "dist/comm/communicator.h"
-#include "dist/gpu/nccl_communicator.h"
 
 namespace brigade::dist {
 
@@ -58,10 +57,9 @@ Device choose_device(const std::string& request, const RankInfo& info, Communica
 /// or `tree`, that algorithm over sockets. `auto` takes NCCL on GPUs, or `mpi` with a warning
 /// where NCCL fails on a rank; else the ring on several hosts, shared memory on one or `mpi` where
 /// that is forbidden; one rank gets SingleProcessCommunicator. Prints one warning line on rank 0
-/// when ranks share a GPU. `nccl` only matters where NCCL is taken.
+/// when ranks share a GPU.
 /// UsageError for combinations that cannot work.
-std::unique_ptr<Communicator> make_communicator(const std::string& request, Device device,
-                                                const NcclOptions& nccl = {});
+std::unique_ptr<Communicator> make_communicator(const std::string& request, Device device);
 
 /// Runs `body` as the whole of a program between MPI's start and end. An exception on any rank is
 /// printed as `[rank r] message` in one write, then the job is ended with MPI_Abort, so that no

@@ -54,8 +54,7 @@ std::unique_ptr<AllReduce> own_algorithm(const std::string& request) {
 }
 
 std::unique_ptr<Communicator> make_gpu_communicator(const std::string& request, Device device,
-                                                    std::unique_ptr<MpiCommunicator> mpi,
-                                                    const NcclOptions& nccl) {
+                                                    std::unique_ptr<MpiCommunicator> mpi) {
   const bool shared = gpu_is_shared(device, *mpi);
   if (shared && mpi->rank() == 0) {
     std::fputs(
@@ -63,12 +62,12 @@ std::unique_ptr<Communicator> make_gpu_communicator(const std::string& request, 
         stderr);
   }
   if (request == "nccl") {
-    return make_nccl_communicator(std::move(mpi), device, shared, nccl);
+    return make_nccl_communicator(std::move(mpi), device, shared);
   }
   if (request == "auto" && kHasNccl) {
     std::string why;
     const auto with_nccl = [&] {
-      return make_nccl_communicator(std::make_unique<MpiCommunicator>(), device, shared, nccl);
+      return make_nccl_communicator(std::make_unique<MpiCommunicator>(), device, shared);
     };
     if (auto comm = if_all_can(*mpi, with_nccl, why)) {
       return comm;
@@ -171,8 +170,7 @@ Device choose_device(const std::string& request, const RankInfo& info, Communica
 }
 
 // NOLINTBEGIN(clang-analyzer-cplusplus.NewDeleteLeaks): as above
-std::unique_ptr<Communicator> make_communicator(const std::string& request, Device device,
-                                                const NcclOptions& nccl) {
+std::unique_ptr<Communicator> make_communicator(const std::string& request, Device device) {
   constexpr std::array kOnGpu{"auto", "mpi", "nccl"};
   constexpr std::array kOnCpu{"auto", "mpi", "shared", "hierarchical", "ring", "halving", "tree"};
   const bool for_gpu = std::ranges::find(kOnGpu, request) != kOnGpu.end();
@@ -190,7 +188,7 @@ std::unique_ptr<Communicator> make_communicator(const std::string& request, Devi
   if (request == "auto" && mpi->size() == 1) {
     return std::make_unique<SingleProcessCommunicator>(device);
   }
-  return device.is_cuda() ? make_gpu_communicator(request, device, std::move(mpi), nccl)
+  return device.is_cuda() ? make_gpu_communicator(request, device, std::move(mpi))
                           : make_cpu_communicator(request, std::move(mpi));
 }
 // NOLINTEND(clang-analyzer-cplusplus.NewDeleteLeaks)

@@ -35,6 +35,13 @@ void BucketOptimizer::finish() noexcept {
   optimizer_.end();
 }
 
+const char* BucketOptimizer::failure() const {
+  return all_made_
+             ? nullptr
+             : "updates in flight have failed or were dropped, so the ranks no longer hold the "
+               "same weights";
+}
+
 void BucketOptimizer::forget_all() noexcept {
   for (const autograd::Variable& parameter : parameters_) {
     const bool awaited = parameter.set_pending_write(nullptr);

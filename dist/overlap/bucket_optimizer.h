@@ -74,8 +74,8 @@ class BucketOptimizer final : public BucketCompletion, public autograd::GradList
   /// ranks allow it: the optimizer must stay, and nothing read, until the device is idle. Prints
   /// why an update has failed.
   void finish() noexcept;
-  /// Whether none was dropped or is known to have failed.
-  bool all_made() const { return all_made_; }
+  /// Set once an update was dropped or has failed: the ranks no longer hold the same weights.
+  const char* failure() const override;
 
   void backward_begins() override { optimizer_.begin_step(); }
   void launched(std::size_t index, const Bucket& bucket, const Work& work) override;

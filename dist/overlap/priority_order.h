@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "dist/ddp/bucket_completion.h"
-#include "dist/ddp/launch_order.h"
+#include "dist/overlap/order_of_need.h"
 
 namespace brigade::dist {
 
 /// Watches the first synchronised backwards and then replaces the order in which pieces leave by
-/// the order of need (launch_order.h), once. Everything it is told it passes on.
+/// the order of need (order_of_need.h), once. Everything it is told it passes on.
 ///
 /// Two backwards go by unwatched: the first, which is cold and may end with a rebuild of the
 /// buckets, and the first after a rebuild. The medians of the next three are planned with. Ranks
@@ -32,6 +32,7 @@ class PriorityOrder final : public BucketCompletion {
   void launched(std::size_t index, const Bucket& bucket, const Work& work) override;
   void backward_ended() override;
   void reset() noexcept override;
+  const char* failure() const override { return next_->failure(); }
   void buckets_changed() override;
 
  private:

@@ -8,17 +8,16 @@ namespace brigade::dist {
 
 /// How a rank waits for its peers.
 struct Patience {
-  /// Somebody is blocked on the result, so this core has nothing better to do: watch for a moment
-  /// before going to sleep. Otherwise the thread sleeps at once and leaves the core to the
-  /// computation.
+  /// True if the rank's own thread is blocked on the result: then spin shortly before sleeping.
+  /// Otherwise sleep at once and leave the core to the computation.
   std::function<bool()> in_a_hurry = [] { return false; };
-  /// Asked several times a second; throws when there is no point in waiting any longer.
+  /// Called several times per second while waiting; throws to stop waiting.
   std::function<void()> check = [] {};
 };
 
-/// A barrier in memory that several processes have mapped. All zero bytes are a new barrier.
+/// A barrier between processes that map the same memory. Zero bytes are a valid new barrier.
 ///
-/// Everything a rank wrote before arrive() is visible to all ranks after theirs.
+/// What a rank wrote before arrive() is visible to all ranks after their arrive().
 class SharedBarrier {
  public:
   /// Blocks until all `ranks` have called it.

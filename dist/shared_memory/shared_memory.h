@@ -13,41 +13,39 @@
 
 namespace brigade::dist {
 
-/// Sums over the ranks of one host, who read each other's memory instead of sending it.
+/// Sums over the ranks of one host. Ranks read each other's memory instead of sending messages.
 ///
-/// Every rank is in charge of one share of the tensor (share_of). It adds up that share of all
-/// ranks, element by element in the order 0 ... N-1, and writes the sum to all of them; a barrier
-/// before (all data is there) and one after (all shares are done) is all the coordination. With S
-/// bytes and γ the time to read and write a byte of memory, T = 2 barriers + S γ: each rank reads
-/// S and writes S bytes, N of S/N each. Through a message library each byte crosses memory at least
-/// twice more, in and out of its buffers.
+/// Each rank owns one share of the tensor (share_of). It adds that share of all ranks, element by
+/// element in the order of ranks 0 ... N-1, and writes the sum to all ranks. A barrier before waits
+/// until all data is written, a barrier after until all shares are done. With S bytes and γ the
+/// time to read and write one byte of memory, T = 2 barriers + S γ: each rank reads and writes S
+/// bytes. A message library copies each byte at least twice more, into and out of its buffers.
 ///
-/// That works on tensors in memory of make_buffer. Any other one passes in pieces through a buffer
-/// of this class.
+/// This needs tensors allocated by make_buffer. Other tensors pass through a staging buffer.
 ///
-/// sum, reduce_scatter and all_gather (collectives.h) come from one thread at a time, in one order
-/// on all ranks, and block. f32 and f64 only.
+/// sum, reduce_scatter and all_gather block. All ranks call them in the same order, each from one
+/// thread at a time. f32 and f64 only.
 class SharedMemory {
  public:
   /// Collective, over `ranks`' host-side calls; `ranks` must outlive this.
   SharedMemory(Communicator& ranks, Patience patience);
 
-  /// Zeroed memory that all ranks can reach, at a multiple of 64 bytes. It lives for as long as its
-  /// tensors, even longer than this object; small ones share windows, which go with the last of
-  /// them, the newest not before this. Collective, on the rank's own thread.
+  /// Allocates zeroed memory that all ranks can read and write, 64-byte aligned. Its tensors own it
+  /// and may outlive this object. Small buffers share a window, which is freed with the last of
+  /// them. Collective; call it on the rank's own thread.
   Tensor make_buffer(const Shape& shape, DType dtype);
 
-  /// Error, on all ranks, when they do not all bring the same stretch of memory.
+  /// Error on all ranks if they pass different tensors (window, offset or size).
   void sum(const Tensor& tensor);
 
-  /// False, with nothing done, when the tensor does not lie in memory of make_buffer.
+  /// Returns false and does nothing if the tensor was not allocated by make_buffer.
   bool reduce_scatter(const Tensor& tensor);
   bool all_gather(const Tensor& tensor);
 
  private:
   enum class Operation : std::uint64_t { none, sum, reduce_scatter, all_gather };
 
-  /// What a rank brings to a collective; equal on all ranks.
+  /// The arguments of a rank's collective; must be equal on all ranks.
   struct Ticket {
     Operation operation = Operation::none;
     std::uint64_t window = 0;  ///< number of the window; equal on all ranks, unlike addresses
@@ -56,13 +54,13 @@ class SharedMemory {
     friend bool operator==(const Ticket&, const Ticket&) = default;
   };
 
-  /// First thing in each rank's part of the staging window. All use rank 0's barrier.
+  /// At the start of each rank's part of the staging window. All ranks use rank 0's barrier.
   struct Header {
     SharedBarrier barrier;
     Ticket ticket;
   };
 
-  /// Where a tensor lies. Holding it keeps the window mapped.
+  /// The position of a tensor. It keeps the window mapped.
   struct Place {
     std::shared_ptr<const SharedWindow> window;
     std::uint64_t number = 0;

@@ -24,10 +24,6 @@ std::unique_ptr<SharedMemory> SharedMemoryCommunicator::make_memory() {
                                                  .check = [this] { check_not_abandoned(); }});
 }
 
-std::unique_ptr<Communicator> SharedMemoryCommunicator::split(int color, int key) {
-  return std::make_unique<SharedMemoryCommunicator>(*this, color, key);
-}
-
 std::string SharedMemoryCommunicator::transport() const {
   return concat("shared memory of one host, ", MpiCommunicator::transport());
 }

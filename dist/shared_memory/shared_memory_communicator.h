@@ -7,11 +7,11 @@
 
 namespace brigade::dist {
 
-/// Ranks of one host: sums through shared memory (shared_memory.h), everything else as
-/// MpiCommunicator. Buckets belong into memory of make_buffer: then a sum copies nothing.
+/// Ranks of one host. Sums through shared memory (shared_memory.h), everything else through MPI. A
+/// sum of a tensor from make_buffer() copies nothing.
 ///
-/// Waiting for the others costs no processor time: the communication thread sleeps in the kernel
-/// until the last rank comes, except for a moment while this rank is blocked on the result.
+/// The communication thread sleeps in the kernel until the last rank arrives. It spins for a moment
+/// only if this rank's own thread is blocked on the result.
 class SharedMemoryCommunicator final : public MpiCommunicator {
  public:
   /// As Communicator::split of `parent`. UsageError when the ranks are on several hosts.
@@ -19,7 +19,6 @@ class SharedMemoryCommunicator final : public MpiCommunicator {
   ~SharedMemoryCommunicator() override;
 
   bool sums_in_rank_order() const override { return true; }
-  std::unique_ptr<Communicator> split(int color, int key) override;
 
  protected:
   std::string transport() const override;

@@ -7,25 +7,25 @@
 
 namespace brigade::dist {
 
-/// A stretch of zeroed memory per rank, all of one length, that every rank of the host can read and
+/// One part of zeroed memory per rank, all of equal size, which every rank of the host can read and
 /// write. Page-aligned.
 ///
-/// Each rank makes an anonymous file (memfd) and all map all of them; MPI only carries the names.
-/// MPI_Win_allocate_shared was rejected: its memory goes back by MPI_Win_free, which all ranks must
-/// call together and before MPI_Finalize, while a bucket dies when its last tensor does, be it
-/// after MPI's end or on the way out of a failure; and its files lie in /dev/shm, 64 MiB in a stock
-/// container. A mapping is each process's own, and the memory goes with the last one.
+/// Each rank creates an anonymous file (memfd), and every rank maps all files. MPI only exchanges
+/// their names. The kernel frees a file with its last mapping.
+///
+/// MPI_Win_allocate_shared was rejected for two reasons. MPI_Win_free is collective and must come
+/// before MPI_Finalize, but a bucket is freed with its last tensor, which may be later or during an
+/// exception. Its files are in /dev/shm, which has only 64 MiB in a default container.
 class SharedWindow {
  public:
-  /// Collective. Error on all ranks alike, naming the first rank that cannot.
+  /// Collective. Throws the same Error on all ranks, with the first rank that failed.
   SharedWindow(Communicator& ranks, std::size_t bytes);
   ~SharedWindow();
   SharedWindow(const SharedWindow&) = delete;
   SharedWindow& operator=(const SharedWindow&) = delete;
 
-  /// Start of a rank's stretch, in this process. Null if `bytes` is 0.
+  /// Address of a rank's part in this process. Null if `bytes` is 0.
   std::byte* of(int rank) const { return parts_[static_cast<std::size_t>(rank)]; }
-  std::size_t bytes() const { return bytes_; }
 
  private:
   void release() noexcept;

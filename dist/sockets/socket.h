@@ -4,7 +4,7 @@
 
 namespace brigade::dist {
 
-/// A socket of the operating system, owned: closed by whoever holds it last.
+/// Owns a socket descriptor and closes it.
 class Socket {
  public:
   Socket() = default;

@@ -17,8 +17,8 @@
 namespace brigade::dist {
 namespace {
 
-/// Equal for two processes exactly if they share a kernel and its network devices. A host name
-/// would not do: two containers on one machine may have the same.
+/// Equal for two processes exactly if they share a kernel and its network devices. Host names are
+/// not enough: two containers may have the same one.
 std::string machine_identity() {
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
@@ -56,13 +56,13 @@ std::vector<Interface> find_interfaces() {
   return found;
 }
 
-bool has(const Endpoint& card, const Interface& wanted) {
-  const auto known = card.known();
+bool has(const Endpoint& endpoint, const Interface& wanted) {
+  const auto known = endpoint.known();
   return std::find(known.begin(), known.end(), wanted) != known.end();
 }
 
-bool in_a_subnet_of(const Endpoint& card, const Interface& theirs) {
-  const auto known = card.known();
+bool in_a_subnet_of(const Endpoint& endpoint, const Interface& theirs) {
+  const auto known = endpoint.known();
   return std::any_of(known.begin(), known.end(), [&](const Interface& our) {
     return our.mask == theirs.mask && (our.address & our.mask) == (theirs.address & our.mask);
   });
@@ -71,14 +71,15 @@ bool in_a_subnet_of(const Endpoint& card, const Interface& theirs) {
 }  // namespace
 
 Endpoint make_endpoint(std::uint16_t port) {
-  Endpoint card;
+  Endpoint endpoint;
   const std::string machine = machine_identity();
-  std::copy_n(machine.begin(), std::min(machine.size(), card.machine.size()), card.machine.begin());
+  std::copy_n(machine.begin(), std::min(machine.size(), endpoint.machine.size()),
+              endpoint.machine.begin());
   const std::vector<Interface> interfaces = find_interfaces();
-  card.interface_count = std::min(interfaces.size(), card.interfaces.size());
-  std::copy_n(interfaces.begin(), card.interface_count, card.interfaces.begin());
-  card.port = port;
-  return card;
+  endpoint.interface_count = std::min(interfaces.size(), endpoint.interfaces.size());
+  std::copy_n(interfaces.begin(), endpoint.interface_count, endpoint.interfaces.begin());
+  endpoint.port = port;
+  return endpoint;
 }
 
 std::vector<std::uint32_t> candidates(const Endpoint& mine, const Endpoint& peer,

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-/// Where the sockets of a rank can be reached. IPv4; addresses and ports in network byte order.
+/// Addresses of the sockets of a rank. IPv4; addresses and ports in network byte order.
 namespace brigade::dist {
 
 struct Interface {
@@ -16,7 +16,7 @@ struct Interface {
   friend bool operator==(const Interface&, const Interface&) = default;
 };
 
-/// What a rank tells the others about itself. Plain bytes, for all_gather.
+/// Where a rank can be reached. Trivially copyable, for all_gather_values.
 struct Endpoint {
   std::array<char, 128> machine{};  ///< equal for two ranks that reach each other over loopback
   std::array<Interface, 16> interfaces{};
@@ -26,13 +26,13 @@ struct Endpoint {
   std::span<const Interface> known() const { return {interfaces.data(), interface_count}; }
 };
 
-/// This rank's card: the interfaces that are up, other than loopback, or the one that the
+/// This rank's endpoint: the interfaces that are up, other than loopback, or the one that the
 /// environment variable BRIGADE_SOCKET_IFNAME names. UsageError if there is none of that name.
 Endpoint make_endpoint(std::uint16_t port);
 
-/// Where `mine` should look for `peer`, the likeliest address first: loopback on one machine, else
-/// the interfaces in a subnet that both have, then the others. Not those that several machines
-/// claim to have, such as a container bridge. `all`: the cards of all ranks.
+/// Addresses at which `mine` tries to reach `peer`, best first: loopback on one machine, else the
+/// interfaces in a common subnet, then the others. Leaves out an address that several machines
+/// have, such as a container bridge. `all`: the endpoints of all ranks.
 std::vector<std::uint32_t> candidates(const Endpoint& mine, const Endpoint& peer,
                                       std::span<const Endpoint> all);
 

@@ -8,12 +8,11 @@
 
 namespace brigade::dist {
 
-/// Ranks that exchange CPU tensors through TCP sockets of their own: what computing and
-/// communicating at once needs on a network (socket_mesh.h). Sums with the ring.
+/// Exchanges CPU tensors through TCP sockets (socket_mesh.h). Sums with the ring.
 ///
-/// `control`, over the same ranks (MPI's, or threads'), introduces them to each other and serves
-/// barrier, all_gather and broadcast from then on. Construction is collective; its errors are those
-/// of connect_all() (socket_connect.h).
+/// `control`, a communicator of the same ranks, distributes the addresses and serves barrier,
+/// all_gather and broadcast. Construction is collective and throws the errors of connect_all()
+/// (socket_connect.h).
 class SocketCommunicator final : public Communicator {
  public:
   explicit SocketCommunicator(std::unique_ptr<Communicator> control);
@@ -22,9 +21,6 @@ class SocketCommunicator final : public Communicator {
   SocketCommunicator& operator=(const SocketCommunicator&) = delete;
 
   void abandon() noexcept override;
-  std::unique_ptr<Communicator> split(int color, int key) override {
-    return std::make_unique<SocketCommunicator>(control_->split(color, key));
-  }
   void barrier() override { control_->barrier(); }
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
     return control_->all_gather(mine);

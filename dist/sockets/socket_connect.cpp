@@ -27,8 +27,8 @@ constexpr seconds kPatience{5};   // for one address to answer
 constexpr const char* kAdvice =
     "; set BRIGADE_SOCKET_IFNAME to the interface that joins the hosts, or use --comm mpi";
 
-/// The first bytes on a connection, in both directions. The job's own number keeps out whoever else
-/// may find an open port.
+/// The first bytes on a connection, in both directions. The random job number rejects processes of
+/// other jobs that find the open port.
 struct Hello {
   std::uint64_t job = 0;
   int rank = 0;
@@ -38,7 +38,7 @@ std::string reason(int code) {
   return std::strerror(code);
 }
 
-sockaddr_in endpoint(std::uint32_t address, std::uint16_t port) {
+sockaddr_in socket_address(std::uint32_t address, std::uint16_t port) {
   sockaddr_in result{};
   result.sin_family = AF_INET;
   result.sin_addr.s_addr = address;
@@ -54,7 +54,7 @@ Socket new_socket() {
 
 Socket listen_anywhere(int backlog, std::uint16_t& port) {
   Socket listener = new_socket();
-  sockaddr_in any = endpoint(htonl(INADDR_ANY), 0);
+  sockaddr_in any = socket_address(htonl(INADDR_ANY), 0);
   socklen_t length = sizeof any;
   const int fd = listener.descriptor();
   BRIGADE_CHECK(bind(fd, reinterpret_cast<sockaddr*>(&any), length) == 0 &&
@@ -77,7 +77,7 @@ bool ready_before(const Socket& socket, short events, Clock::time_point deadline
   }
 }
 
-/// A Hello is far smaller than any socket buffer: it is written and read whole or not at all.
+/// A Hello is far smaller than any socket buffer, so it is written whole or not at all.
 bool send_hello(const Socket& socket, const Hello& hello) {
   return send(socket.descriptor(), &hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello;
 }
@@ -97,8 +97,8 @@ bool receive_hello(const Socket& socket, Hello& hello, Clock::time_point deadlin
   return true;
 }
 
-/// A connection to `peer` at one address. Empty if nobody is there, or not the right one; `why`
-/// then gets a few words.
+/// A connection to `peer` at one address. Empty, with the reason in `why`, if there is no answer or
+/// another process answers.
 Socket call(const Hello& mine, int peer, const sockaddr_in& where, Clock::time_point deadline,
             std::string& why) {
   Socket socket = new_socket();
@@ -126,12 +126,12 @@ Socket call(const Hello& mine, int peer, const sockaddr_in& where, Clock::time_p
   return {};
 }
 
-Socket call_at_any(const Hello& mine, int peer, const Endpoint& card,
+Socket call_at_any(const Hello& mine, int peer, const Endpoint& endpoint,
                    const std::vector<std::uint32_t>& addresses, Clock::time_point deadline) {
   std::string tried;
   for (const std::uint32_t address : addresses) {
     std::string why;
-    Socket socket = call(mine, peer, endpoint(address, card.port), deadline, why);
+    Socket socket = call(mine, peer, socket_address(address, endpoint.port), deadline, why);
     if (socket.open()) {
       return socket;
     }
@@ -173,11 +173,11 @@ void set_options(const Socket& socket) {
   // link. Measured over 1 Gbit/s with 2 ms of delay: 117 MB/s, 116 with 1 MiB each, 53 with the
   // 208 KiB that many systems allow at most; without delay all three reach the wire's speed.
   //
-  // The end of a message must not wait for an acknowledgement of what went before it (Nagle): the
-  // next step of a ring waits for it.
+  // No Nagle: the end of a message must not wait for the acknowledgement of earlier data, because
+  // the next step of a ring waits for it.
   set(IPPROTO_TCP, TCP_NODELAY, 1);
-  // A host that loses its power sends no goodbye. After 10 s of silence the kernel asks, and gives
-  // up 20 s later; the same for data that is not acknowledged.
+  // A host that loses power closes no connection. The kernel probes after 10 s of silence and gives
+  // up 20 s later; unacknowledged data times out after 30 s.
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
   set(IPPROTO_TCP, TCP_KEEPIDLE, 10);
   set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
@@ -193,15 +193,15 @@ Socket::~Socket() {
   }
 }
 
-// Every rank calls the lower ones, lowest first, and then answers the higher ones. That cannot lock
-// up: rank 0 answers at once, so rank 1 gets through and answers, so rank 2 ... A rank listens
-// before anybody knows its port, so no call comes too early; the kernel keeps it waiting.
+// Every rank connects to the lower ranks, lowest first, and then accepts the higher ranks. This
+// cannot deadlock: rank 0 accepts at once, so rank 1 gets through and accepts, so rank 2, and so
+// on. A rank listens before its port is known to others, so the kernel queues early connections.
 std::vector<Socket> connect_all(Communicator& control) {
   std::vector<Socket> sockets(static_cast<std::size_t>(control.size()));
   std::uint16_t port = 0;
   const Socket listener = listen_anywhere(control.size(), port);
-  const Endpoint card = make_endpoint(port);
-  const std::vector<Endpoint> cards = all_gather_values(control, card);
+  const Endpoint endpoint = make_endpoint(port);
+  const std::vector<Endpoint> endpoints = all_gather_values(control, endpoint);
   Hello mine{.job = 0, .rank = control.rank()};
   if (control.rank() == 0) {
     mine.job = std::random_device{}() * (std::uint64_t{1} << 32U) + std::random_device{}();
@@ -210,9 +210,9 @@ std::vector<Socket> connect_all(Communicator& control) {
 
   const Clock::time_point deadline = Clock::now() + kDeadline;
   for (int peer = 0; peer < control.rank(); ++peer) {
-    const Endpoint& theirs = cards[static_cast<std::size_t>(peer)];
+    const Endpoint& theirs = endpoints[static_cast<std::size_t>(peer)];
     sockets[static_cast<std::size_t>(peer)] =
-        call_at_any(mine, peer, theirs, candidates(card, theirs, cards), deadline);
+        call_at_any(mine, peer, theirs, candidates(endpoint, theirs, endpoints), deadline);
   }
   answer_all(mine, listener, sockets, deadline);
   for (const Socket& socket : sockets) {

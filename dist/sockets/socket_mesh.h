@@ -13,13 +13,13 @@ struct pollfd;
 
 namespace brigade::dist {
 
-/// Messages between ranks over one TCP connection per pair, moved by a thread that sleeps in the
-/// kernel whenever there is nothing to move.
+/// Messages between ranks over one TCP connection per pair. The calling thread sleeps in poll(2)
+/// until data can move.
 ///
-/// Sleeping is the point. On two hosts with one core each and a 1 Gbit/s link, MPI's own all-reduce
-/// in a thread spins on the core that is to compute meanwhile and hides nothing of the transfer; a
-/// thread that looks at an MPI request every 100 µs (mpi_communicator.h) hides it and takes 13 % of
-/// a core; this takes 6 % and moves what the wire can carry, 119.5 MB/s.
+/// It sleeps to leave the core to the computation. Measured on two hosts with one core each and a
+/// 1 Gbit/s link: a blocking MPI_Allreduce in a thread spins on the core and hides nothing of the
+/// transfer; a thread that tests an MPI request every 100 µs (mpi_communicator.h) hides it and uses
+/// 13 % of the core; this class uses 6 % and reaches the link's 119.5 MB/s.
 class SocketMesh {
  public:
   /// `peers` as connect_all() gives them.
@@ -30,10 +30,10 @@ class SocketMesh {
   void exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
                 const Collectives::OnArrival& on_arrival);
 
-  /// Makes an exchange that is going on, on another thread, and all later ones fail at once.
+  /// Makes an exchange in progress on another thread, and all later ones, fail at once.
   void abandon() noexcept;
 
-  /// This end's: "10.0.0.1", or "10.0.0.1, 127.0.0.1"; "no peers" if there are none.
+  /// Local addresses: "10.0.0.1", or "10.0.0.1, 127.0.0.1"; "no peers" if there are none.
   std::string addresses() const;
 
  private:

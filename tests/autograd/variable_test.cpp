@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "autograd/functions/binary.h"
 #include "autograd/functions/mse_loss.h"
-#include "autograd/functions/scale.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/tensors.h"
 
@@ -38,7 +38,7 @@ TEST(Variable, HasOneIdentityForAllItsHandles) {
 
 TEST(Variable, MovesOnlyWhereItIsALeaf) {
   const Variable w(test::f32({1}, {1}), true, "w");
-  EXPECT_ERROR(scale(w, 2).move_to(kGpu),
+  EXPECT_ERROR(mul(w, 2).move_to(kGpu),
                "variable '': only a leaf can move to another device; move the parameters it was "
                "computed from");
 }

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "dist/ddp/launch_order.h"
+#include "dist/overlap/order_of_need.h"
 
 namespace brigade::bench {
 namespace {

@@ -7,10 +7,8 @@
 #include <array>
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <mutex>
 #include <random>
 #include <set>
 #include <thread>
@@ -102,31 +100,6 @@ struct ncclComm {
 };
 
 namespace {
-
-/// Those that there are, of any thread.
-class Communicators {
- public:
-  void insert(ncclComm_t comm) {
-    const std::lock_guard lock(mutex_);
-    all_.insert(comm);
-  }
-  void erase(ncclComm_t comm) {
-    const std::lock_guard lock(mutex_);
-    all_.erase(comm);
-  }
-  bool contains(ncclComm_t comm) const {
-    const std::lock_guard lock(mutex_);
-    return all_.contains(comm);
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::set<ncclComm_t> all_;
-};
-Communicators& communicators() {
-  static auto* all = new Communicators;  // never destroyed: a buffer may outlive main()
-  return *all;
-}
 
 /// A message, of which `done` bytes have been sent or received.
 struct Transfer {
@@ -226,7 +199,6 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
   }
   auto* meeting = static_cast<Meeting*>(memory);
   *comm = new ncclComm{rank, size, meeting};
-  communicators().insert(*comm);
   ++meeting->joined;
   return (*comm)->begin([=] {
     if (meeting->joined < size) {
@@ -240,12 +212,10 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return comm->begin([] { return true; });
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
-  communicators().erase(comm);
   munmap(comm->meeting, sizeof(Meeting));  // and it stays, or the next one might be taken for it
   return ncclSuccess;
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  communicators().erase(comm);
   comm->aborted = true;  // and it stays: a stream may still be in a collective
   return ncclSuccess;
 }
@@ -254,31 +224,6 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* result) {
     comm->unsettled = nullptr;
   }
   *result = comm->unsettled ? ncclInProgress : ncclSuccess;
-  return ncclSuccess;
-}
-
-ncclResult_t ncclMemAlloc(void** memory, size_t bytes) {
-  return cudaMalloc(memory, bytes) == cudaSuccess ? ncclSuccess : ncclSystemError;
-}
-ncclResult_t ncclMemFree(void* memory) {
-  return cudaFree(memory) == cudaSuccess ? ncclSuccess : ncclSystemError;
-}
-ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, size_t bytes,
-                                    ncclWindow_t* window, int /*flags*/) {
-  if (!emulator::on_gpu(memory, bytes, comm->gpu)) {
-    return ncclInvalidArgument;
-  }
-  const ncclResult_t begun = comm->begin([=] {
-    *window = static_cast<ncclWindow_t>(memory);
-    return true;
-  });
-  return begun == ncclInProgress ? ncclSuccess : begun;  // as 2.28 does, while it still registers
-}
-ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t /*window*/) {
-  if (!communicators().contains(comm)) {
-    emulator::refuse(cudaErrorInvalidValue, "a window of a communicator that is gone");
-    std::abort();
-  }
   return ncclSuccess;
 }
 

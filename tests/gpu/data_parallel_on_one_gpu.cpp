@@ -19,6 +19,7 @@
 #include "dist/hooks/power_sgd.h"
 #include "dist/hooks/top_k.h"
 #include "dist/launch/launch.h"
+#include "dist/overlap/in_flight_updates.h"
 #include "nn/linear.h"
 #include "nn/loss.h"
 #include "nn/relu.h"
@@ -120,12 +121,9 @@ std::vector<double> train_together(dist::Communicator& comm, Device device, cons
                                .init_sync = dist::InitSync::broadcast,
                                .hook = how.hook});
   optim::SGD optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
-  std::optional<dist::GradAverager::InFlightScope> in_flight;
+  std::optional<dist::InFlightUpdates> in_flight;
   if (how.in_flight) {
-    in_flight.emplace(parallel.update_in_flight(
-        {.begin_step = [&] { optimizer.begin_step(); },
-         .update = [&](const dist::Bucket& bucket) { return optimizer.update_of(bucket.data); }},
-        *how.in_flight));
+    in_flight.emplace(parallel, dist::calls_of(optimizer), *how.in_flight);
   }
   const std::int64_t total = kBatch * kMicroBatches * comm.size();
   for (int step = 0; step < kSteps; ++step) {

@@ -10,6 +10,7 @@
 #include "dist/comm/single_process.h"
 #include "dist/ddp/grad_averager.h"
 #include "dist/overlap/bucket_optimizer.h"
+#include "dist/overlap/in_flight_updates.h"
 #include "nn/loss.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
@@ -33,12 +34,9 @@ class BucketOptimizerOnGpu : public GpuTest {
     SingleProcessCommunicator comm(kGpu);
     GradAverager data_parallel(model->parameters(), comm, {.bucket_bytes = 1024});
     Optimizer optimizer(data_parallel.parameters(), options);
-    std::optional<GradAverager::InFlightScope> in_flight;
+    std::optional<InFlightUpdates> in_flight;
     if (deadline) {
-      in_flight.emplace(data_parallel.update_in_flight(
-          {.begin_step = [&] { optimizer.begin_step(); },
-           .update = [&](const Bucket& bucket) { return optimizer.update_of(bucket.data); }},
-          *deadline));
+      in_flight.emplace(data_parallel, calls_of(optimizer), *deadline);
     }
     const Tensor x = test::data_rows(0, kRows, kWidth, 2, kGpu);
     const Tensor target = test::data_rows(0, kRows, kWidth, 3, kGpu);

@@ -111,14 +111,6 @@ TEST_F(SharedMemoryMpi, SlicesOfABucketAreSummedWhereTheyLie) {
   EXPECT_EQ(bucket.data<float>()[397], 0.0F);
 }
 
-TEST_F(SharedMemoryMpi, SubGroupsOfSubGroupsSum) {
-  const auto half = comm.split(comm.rank() % 2, -comm.rank());  // highest rank first
-  expect_sums_in_rank_order<float>(*half, 1001);
-  const auto alone = half->split(half->rank(), 0);
-  EXPECT_EQ(alone->size(), 1);
-  expect_sums_in_rank_order<float>(*alone, 10);
-}
-
 TEST_F(SharedMemoryMpi, NodesOfOneAndOneNodeAreHierarchiesToo) {
   for (const bool one_node : {true, false}) {
     MpiCommunicator grid;

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "autograd/functions/add.h"
+#include "autograd/functions/binary.h"
 #include "autograd/functions/relu.h"
 #include "nn/linear.h"
 #include "nn/loss.h"

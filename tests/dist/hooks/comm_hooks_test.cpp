@@ -166,17 +166,6 @@ INSTANTIATE_TEST_SUITE_P(RanksAndHooks, CommHooks,
                                          std::get<0>(test.param));
                          });
 
-TEST(CommHook, WithoutErrorFeedbackTopKEndsSomewhereElse) {
-  thread_world(3, [](Communicator& comm) {
-    const auto loss = [&](ErrorFeedback feedback) {
-      return loss_after(comm, kLessonSteps, std::make_shared<TopK>(0.02, feedback));
-    };
-    const double with = loss(ErrorFeedback::on);
-    const double without = loss(ErrorFeedback::off);
-    EXPECT_GT(without, 2.0 * with);
-  });
-}
-
 TEST(CommHook, NothingIsAllocatedOnTheCommunicationThread) {
   const std::vector<MakeHook> without_sums{kHooks[1].make, kHooks[2].make, kHooks[4].make};
   for (const MakeHook make : without_sums) {  // sum() is the communicator's own affair

@@ -13,6 +13,7 @@
 #include "core/ops.h"
 #include "dist/comm/emulated_link_communicator.h"
 #include "dist/ddp/grad_averager.h"
+#include "dist/overlap/in_flight_updates.h"
 #include "nn/loss.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
@@ -58,13 +59,11 @@ std::vector<float> trained(const Training& how) {
                                 .split_tensors = true,
                                 .rebuild_buckets = how.rebuild});
     const auto optimizer = make_optimizer(how.adam, data_parallel.parameters());
-    std::optional<GradAverager::InFlightScope> in_flight;
+    std::optional<InFlightUpdates> in_flight;
     if (how.stepping != Stepping::after_backward) {
-      in_flight.emplace(data_parallel.update_in_flight(
-          {.begin_step = [&] { optimizer->begin_step(); },
-           .update = [&](const Bucket& bucket) { return optimizer->update_of(bucket.data); }},
-          how.stepping == Stepping::cross_step ? UpdateDeadline::next_read
-                                               : UpdateDeadline::end_of_backward));
+      in_flight.emplace(data_parallel, calls_of(*optimizer),
+                        how.stepping == Stepping::cross_step ? UpdateDeadline::next_read
+                                                             : UpdateDeadline::end_of_backward);
     }
     std::vector<float> losses;
     for (int step = 0; step < how.steps; ++step) {
@@ -157,14 +156,14 @@ TEST_F(HeldBack, WhoReadsTheWeightNextWaitsForItsUpdate) {
   static_cast<void>(weight.data());
   EXPECT_TRUE(updated);
   updates.finish();
-  EXPECT_TRUE(updates.all_made());
+  EXPECT_EQ(updates.failure(), nullptr);
 }
 
 TEST_F(HeldBack, ABackwardThatFailsBehindABucketDropsItsUpdate) {
   updates.on_node_end();
   updates.reset();
   updates.finish();  // does not wait: the ranks it would wait for may be gone
-  EXPECT_FALSE(updates.all_made());
+  EXPECT_NE(updates.failure(), nullptr);
   arrival.release();
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   EXPECT_FALSE(updated);
@@ -181,10 +180,7 @@ TEST(BucketOptimizer, GoesOnWhenBucketsAreRebuiltWhileTheirOrderIsWatched) {
     GradAverager data_parallel(parameters, comm, {.bucket_bytes = 256});
     const std::size_t buckets = data_parallel.buckets().size();
     optim::SGD optimizer(parameters, {.lr = 0.1});
-    const auto scope = data_parallel.update_in_flight(
-        {.begin_step = [&] { optimizer.begin_step(); },
-         .update = [&](const Bucket& bucket) { return optimizer.update_of(bucket.data); }},
-        UpdateDeadline::next_read);
+    const InFlightUpdates scope(data_parallel, calls_of(*optimizer), UpdateDeadline::next_read);
     const autograd::Variable one(Tensor::from(std::vector<float>{1}, {1, 1}));
     for (int step = 0; step < 10; ++step) {
       optimizer.zero_grad();
@@ -210,7 +206,7 @@ TEST(BucketOptimizer, IsRefusedWhereThereAreNoBuckets) {
   test::thread_world(1, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});
     GradAverager data_parallel(model->parameters(), comm, {.mode = SyncMode::naive});
-    EXPECT_ERROR(static_cast<void>(data_parallel.update_in_flight({}, UpdateDeadline::next_read)),
+    EXPECT_ERROR(static_cast<void>(InFlightUpdates(data_parallel, {}, UpdateDeadline::next_read)),
                  "data parallel: naive synchronisation has no buckets to update one by one; use "
                  "another mode");
   });
@@ -220,7 +216,7 @@ TEST(BucketOptimizer, IsRefusedWithUnusedParameters) {
   test::thread_world(1, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});
     GradAverager data_parallel(model->parameters(), comm, {.find_unused_parameters = true});
-    EXPECT_ERROR(static_cast<void>(data_parallel.update_in_flight({}, UpdateDeadline::next_read)),
+    EXPECT_ERROR(static_cast<void>(InFlightUpdates(data_parallel, {}, UpdateDeadline::next_read)),
                  "data parallel: which parameters are unused is known only when backward is over, "
                  "too late for updates in flight; use one or the other");
   });

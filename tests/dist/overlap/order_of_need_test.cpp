@@ -1,4 +1,4 @@
-#include "dist/ddp/launch_order.h"
+#include "dist/overlap/order_of_need.h"
 
 #include <gmock/gmock.h>
 

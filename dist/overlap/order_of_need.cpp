@@ -1,4 +1,4 @@
-#include "dist/ddp/launch_order.h"
+#include "dist/overlap/order_of_need.h"
 
 #include <algorithm>
 #include <functional>
@@ -7,16 +7,6 @@
 #include <utility>
 
 namespace brigade::dist {
-
-std::vector<LaunchItem> in_bucket_order(std::span<const std::size_t> pieces_of_bucket) {
-  std::vector<LaunchItem> order;
-  for (std::size_t bucket = 0; bucket < pieces_of_bucket.size(); ++bucket) {
-    for (std::size_t piece = 0; piece < pieces_of_bucket[bucket]; ++piece) {
-      order.push_back({bucket, piece});
-    }
-  }
-  return order;
-}
 
 std::vector<LaunchItem> in_order_of_need(std::span<const BucketTimes> buckets) {
   std::vector<std::size_t> coming(buckets.size());  // in the order in which they become ready

@@ -1,4 +1,6 @@
 // DataParallel::update_in_flight from its beginning to its end.
+#include "dist/overlap/in_flight_updates.h"
+
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -29,8 +31,9 @@ class SlowUpdates {
         data_parallel(model_->parameters(), link_,
                       {.bucket_bytes = 600, .rebuild_buckets = false}) {}
 
-  GradAverager::InFlightScope in_flight() {
-    return data_parallel.update_in_flight(
+  InFlightUpdates in_flight() {
+    return InFlightUpdates(
+        data_parallel,
         {.begin_step = [] {}, .update = [this](const Bucket&) { return [this] { update(); }; }},
         UpdateDeadline::next_read);
   }
@@ -87,8 +90,8 @@ TEST(InFlightScope, HasNoStepAndNoClippingBesideIt) {
     GradAverager data_parallel(model->parameters(), comm, {});
     optim::SGD optimizer(model->parameters(), {.lr = 0.1});
     {
-      const auto scope =
-          data_parallel.update_in_flight(calls_of(optimizer), UpdateDeadline::end_of_backward);
+      const InFlightUpdates scope(data_parallel, calls_of(optimizer),
+                                  UpdateDeadline::end_of_backward);
       test::backward_once(*model, 6, 4);
       EXPECT_ERROR(optimizer.step(), kTwice);
       EXPECT_ERROR(static_cast<void>(optim::clip_grad_norm(optimizer, 1.0)), kTwice);

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <vector>
+
+#include "dist/ddp/grad_averager.h"
+#include "dist/overlap/bucket_optimizer.h"
+
+namespace brigade::dist {
+
+/// While it lives, `optimizer` updates each bucket as soon as its gradients are there, and there is
+/// no optimizer.step(): every backward that synchronises is a step. With UpdateDeadline::next_read
+/// communication and updates go on under the next forward, and chunks leave in the order in which
+/// that needs them (priority_order.h). Bit-identical to stepping after backward.
+///
+/// The averager and the optimizer must outlive it. All ranks begin and end it at the same place,
+/// between two backwards; one at a time. Its end waits for the updates on their way. If an exception
+/// ends it, those that have not begun are dropped (BucketOptimizer::finish). After one that was
+/// dropped or has failed, backward is refused.
+class [[nodiscard]] InFlightUpdates {
+ public:
+  /// Errors: naive mode, which has no buckets; find_unused_parameters, because which ones are unused
+  /// is known only when backward is over; another one lives.
+  InFlightUpdates(GradAverager& averager, OptimizerCalls optimizer, UpdateDeadline deadline);
+  ~InFlightUpdates();
+  InFlightUpdates(const InFlightUpdates&) = delete;
+  InFlightUpdates& operator=(const InFlightUpdates&) = delete;
+
+  /// When buckets were updated since the last call; see Communicator::set_timing.
+  std::vector<UpdateRecord> take_records();
+
+ private:
+  GradAverager& averager_;
+  BucketOptimizer* updates_ = nullptr;  // in the averager's hands; null: there are no parameters
+};
+
+}  // namespace brigade::dist
