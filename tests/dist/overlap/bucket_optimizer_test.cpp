@@ -180,7 +180,7 @@ TEST(BucketOptimizer, GoesOnWhenBucketsAreRebuiltWhileTheirOrderIsWatched) {
     GradAverager data_parallel(parameters, comm, {.bucket_bytes = 256});
     const std::size_t buckets = data_parallel.buckets().size();
     optim::SGD optimizer(parameters, {.lr = 0.1});
-    const InFlightUpdates scope(data_parallel, calls_of(*optimizer), UpdateDeadline::next_read);
+    const InFlightUpdates scope(data_parallel, calls_of(optimizer), UpdateDeadline::next_read);
     const autograd::Variable one(Tensor::from(std::vector<float>{1}, {1, 1}));
     for (int step = 0; step < 10; ++step) {
       optimizer.zero_grad();
