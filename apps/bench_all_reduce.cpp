@@ -18,8 +18,8 @@ void print(const Console& console, const std::vector<BenchResult>& results,
     console.result(bench_json(results, options, ranks.size));
     return;
   }
-  console.line(concat("# ", ranks.size, " ranks on ", ranks.hosts, " host(s); time: median of ",
-                      options.iterations, " runs, slowest rank\n"));
+  console.line(message_of("# ", ranks.size, " ranks on ", ranks.hosts, " host(s); time: median of ",
+                          options.iterations, " runs, slowest rank\n"));
   for (const BenchResult& result : results) {
     console.line(bench_table(result, options, ranks.size));
   }
@@ -29,9 +29,9 @@ void check_sums(const std::vector<BenchResult>& results) {
   for (const BenchResult& result : results) {
     for (const BenchRow& row : result.rows) {
       if (row.wrong > 0) {
-        throw VerificationError(concat("bench_all_reduce: --comm ", result.name, ", ", row.bytes,
-                                       " bytes: expected exact sums, got ", row.wrong,
-                                       " wrong elements; see the columns #wrong"));
+        throw VerificationError(message_of("bench_all_reduce: --comm ", result.name, ", ",
+                                           row.bytes, " bytes: expected exact sums, got ",
+                                           row.wrong, " wrong elements; see the columns #wrong"));
       }
     }
   }

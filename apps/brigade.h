@@ -13,7 +13,6 @@
 #include "autograd/functions/linear.h"
 #include "autograd/functions/matmul.h"
 #include "autograd/functions/reduce.h"
-#include "autograd/functions/relu.h"
 #include "autograd/functions/shape.h"
 #include "autograd/functions/softmax.h"
 #include "autograd/functions/unary.h"

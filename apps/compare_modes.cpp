@@ -30,7 +30,7 @@ RunInfo describe(const Options& options, const dist::RankInfo& ranks, const Runt
 }
 
 std::string trace_file(const std::string& mode) {
-  return concat("trace-", mode, ".json.gz");
+  return message_of("trace-", mode, ".json.gz");
 }
 
 /// Only rank 0 calls it.
@@ -54,9 +54,9 @@ void write_results(const Console& console, const RunInfo& info, const Comparison
     write_trace("none", result.ideal.trace);
   }
   console.line();
-  console.line(concat("wrote ", fmt::format("{}", fmt::join(files.written(), ", ")), " in ",
-                      directory.string(), "; clocks are aligned to ",
-                      std::ceil(1e3 * clock_error_ms(result.modes.front().trace)), " us"));
+  console.line(message_of("wrote ", fmt::format("{}", fmt::join(files.written(), ", ")), " in ",
+                          directory.string(), "; clocks are aligned to ",
+                          std::ceil(1e3 * clock_error_ms(result.modes.front().trace)), " us"));
   if (info.options.json) {
     files.attempt([&] { console.result(json); });
   }
@@ -84,10 +84,10 @@ int compare(Options options, const dist::RankInfo& ranks) {
   const data::DataSplits data = load_data(options, global_batch);
   check_same_data(data, *place.comm);
   if (data.train->size() < global_batch) {  // "(none)" would have more of them in a step
-    throw UsageError(
-        concat("compare_modes: expected at least as many training samples as a global batch has, ",
-               global_batch, " (--batch x --accum x ranks), got ", data.train->size(),
-               "; lower --batch or --accum"));
+    throw UsageError(message_of(
+        "compare_modes: expected at least as many training samples as a global batch has, ",
+        global_batch, " (--batch x --accum x ranks), got ", data.train->size(),
+        "; lower --batch or --accum"));
   }
   emulate_chosen_link(options, *data.train, place, console);
   dist::Communicator& comm = *place.comm;

@@ -89,7 +89,6 @@ int run(Options options, const dist::RankInfo& ranks) {
                            .finite_check = finite_check.get()};
   RunFiles files(options, *place.comm);
   print_first_screen(console, info);
-  show_ring(console, options, place);
 
   RunResult result = train(info, parts, *data.test, {console, files.metrics()});
   result.memory = largest_of_ranks(

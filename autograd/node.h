@@ -1,10 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
-#include <initializer_list>
 #include <memory>
-#include <span>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -78,11 +78,8 @@ Variable make_output(Tensor data, std::shared_ptr<Node> producer);
 /// Ends a function's forward: wraps `output` and, when gradients are on and some input wants one,
 /// records a NodeT made from `saved`. An undefined Variable among the inputs counts as a constant.
 template <std::derived_from<Node> NodeT, class... Saved>
-Variable record(Tensor output, std::span<const Variable> inputs, Saved&&... saved) {
-  bool wanted = false;
-  for (const Variable& input : inputs) {
-    wanted = wanted || input.requires_grad();
-  }
+Variable record(Tensor output, const std::vector<Variable>& inputs, Saved&&... saved) {
+  const bool wanted = std::ranges::any_of(inputs, &Variable::requires_grad);
   if (!wanted || !grad_enabled()) {
     return make_output(std::move(output), nullptr);
   }
@@ -93,10 +90,37 @@ Variable record(Tensor output, std::span<const Variable> inputs, Saved&&... save
   }
   return make_output(std::move(output), std::move(node));
 }
-template <std::derived_from<Node> NodeT, class... Saved>
-Variable record(Tensor output, std::initializer_list<Variable> inputs, Saved&&... saved) {
-  return record<NodeT>(std::move(output), std::span(inputs.begin(), inputs.size()),
-                       std::forward<Saved>(saved)...);
+
+/// A node whose backward is a callable. The callable owns the saved tensors, for example as the
+/// captures of a lambda, so releasing them is to destroy it.
+template <std::invocable<const Tensor&, GradWriter&> Backward>
+class FunctionNode final : public Node {
+ public:
+  FunctionNode(const char* name, Backward backward) : name_(name), backward_(std::move(backward)) {}
+  const char* name() const override { return name_; }
+  void backward(const Tensor& dy, GradWriter& grads) override { (*backward_)(dy, grads); }
+  void release() override { backward_.reset(); }
+
+ private:
+  const char* name_;
+  std::optional<Backward> backward_;
+};
+
+/// The same with a FunctionNode. backward(dy, grads) is Node::backward. `name` must be a literal.
+template <std::invocable<const Tensor&, GradWriter&> Backward>
+Variable record(const char* name, Tensor output, const std::vector<Variable>& inputs,
+                Backward backward) {
+  return record<FunctionNode<Backward>>(std::move(output), inputs, name, std::move(backward));
+}
+
+/// The same for one input. backward(dy, dx, scale) computes dx = scale.alpha * gradient +
+/// scale.beta * dx.
+template <std::invocable<const Tensor&, Tensor&, Scale> Backward>
+Variable record(const char* name, Tensor output, const Variable& x, Backward backward) {
+  return record(name, std::move(output), std::vector{x},
+                [backward = std::move(backward)](const Tensor& dy, GradWriter& grads) {
+                  grads.write(0, [&](Tensor& dx, Scale scale) { backward(dy, dx, scale); });
+                });
 }
 
 }  // namespace brigade::autograd

@@ -10,7 +10,8 @@ namespace brigade {
 
 /// Whether the derivative is computed from the function's output. Otherwise from its input.
 constexpr bool keeps_output(UnaryOp op) {
-  return op == UnaryOp::exp || op == UnaryOp::sqrt || op == UnaryOp::tanh || op == UnaryOp::sigmoid;
+  return op == UnaryOp::relu || op == UnaryOp::exp || op == UnaryOp::sqrt || op == UnaryOp::tanh ||
+         op == UnaryOp::sigmoid;
 }
 
 /// The argument of tanh in gelu:  u = √(2/π) (x + 0.044715 x³).   (arXiv:1606.08415, section 2)
@@ -22,7 +23,9 @@ inline constexpr T kGeluCubic = static_cast<T>(0.044715);
 /// op(x)
 template <UnaryOp op, class T>
 constexpr T unary_value(T x) {
-  if constexpr (op == UnaryOp::exp) {
+  if constexpr (op == UnaryOp::relu) {
+    return x < T{0} ? T{0} : x;  // this way round a NaN passes and shows in the loss
+  } else if constexpr (op == UnaryOp::exp) {
     return std::exp(x);
   } else if constexpr (op == UnaryOp::log) {
     return std::log(x);
@@ -64,6 +67,16 @@ constexpr T unary_slope(T kept) {
   }
 }
 
+/// dy op'(x). relu: dy or 0, even if dy is infinite or NaN.
+template <UnaryOp op, class T>
+constexpr T unary_gradient(T dy, T kept) {
+  if constexpr (op == UnaryOp::relu) {
+    return kept > T{0} ? dy : T{0};
+  } else {
+    return dy * unary_slope<op>(kept);
+  }
+}
+
 /// a op b
 template <BinaryOp op, class T>
 constexpr T binary_value(T a, T b) {
@@ -83,6 +96,8 @@ constexpr T binary_value(T a, T b) {
 template <class Fn>
 void visit(UnaryOp op, const Fn& fn) {
   switch (op) {
+    case UnaryOp::relu:
+      return fn.template operator()<UnaryOp::relu>();
     case UnaryOp::exp:
       return fn.template operator()<UnaryOp::exp>();
     case UnaryOp::log:

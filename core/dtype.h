@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
-#include <type_traits>
 #include <utility>
 
 #include "core/error.h"
@@ -20,43 +19,36 @@ std::size_t size_of(DType dtype);
 std::ostream& operator<<(std::ostream& out, DType dtype);
 
 template <class T>
-inline constexpr DType kDTypeOf = [] {
-  if constexpr (std::is_same_v<T, float>) {
-    return DType::f32;
-  } else if constexpr (std::is_same_v<T, double>) {
-    return DType::f64;
-  } else if constexpr (std::is_same_v<T, std::uint8_t>) {
-    return DType::u8;
-  } else if constexpr (std::is_same_v<T, std::int64_t>) {
-    return DType::i64;
-  } else if constexpr (std::is_same_v<T, Half>) {
-    return DType::f16;
-  } else {
-    static_assert(std::is_same_v<T, BFloat16>, "no DType for this type");
-    return DType::bf16;
-  }
-}();
+struct NoDType;
+template <class T>
+inline constexpr DType kDTypeOf = NoDType<T>::value;  // incomplete: no DType for this type
+template <>
+inline constexpr DType kDTypeOf<float> = DType::f32;
+template <>
+inline constexpr DType kDTypeOf<double> = DType::f64;
+template <>
+inline constexpr DType kDTypeOf<std::uint8_t> = DType::u8;
+template <>
+inline constexpr DType kDTypeOf<std::int64_t> = DType::i64;
+template <>
+inline constexpr DType kDTypeOf<Half> = DType::f16;
+template <>
+inline constexpr DType kDTypeOf<BFloat16> = DType::bf16;
 
-/// Calls fn.template operator()<float>() or <double>(); Error for the other types.
-template <class Fn>
-decltype(auto) dispatch_float(DType dtype, Fn&& fn) {
-  BRIGADE_CHECK(dtype == DType::f32 || dtype == DType::f64, "expected a f32 or f64 tensor, got ",
-                dtype);
-  if (dtype == DType::f32) {
-    return std::forward<Fn>(fn).template operator()<float>();
+/// Calls fn.template operator()<A>() or <B>(), whichever `dtype` is; Error for the other types.
+template <class A, class B, class Fn>
+decltype(auto) dispatch_either(DType dtype, Fn&& fn) {
+  BRIGADE_CHECK(dtype == kDTypeOf<A> || dtype == kDTypeOf<B>, "expected a ", kDTypeOf<A>, " or ",
+                kDTypeOf<B>, " tensor, got ", dtype);
+  if (dtype == kDTypeOf<A>) {
+    return std::forward<Fn>(fn).template operator()<A>();
   }
-  return std::forward<Fn>(fn).template operator()<double>();
+  return std::forward<Fn>(fn).template operator()<B>();
 }
 
-/// Calls fn.template operator()<Half>() or <BFloat16>(); Error for the other types.
 template <class Fn>
-decltype(auto) dispatch_half(DType dtype, Fn&& fn) {
-  BRIGADE_CHECK(dtype == DType::f16 || dtype == DType::bf16, "expected a f16 or bf16 tensor, got ",
-                dtype);
-  if (dtype == DType::f16) {
-    return std::forward<Fn>(fn).template operator()<Half>();
-  }
-  return std::forward<Fn>(fn).template operator()<BFloat16>();
+decltype(auto) dispatch_float(DType dtype, Fn&& fn) {
+  return dispatch_either<float, double>(dtype, std::forward<Fn>(fn));
 }
 
 }  // namespace brigade

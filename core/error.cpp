@@ -3,7 +3,7 @@
 namespace brigade {
 
 void throw_error(const char* file, int line, const std::string& message) {
-  throw Error(concat(message, " (", file, ":", line, ")"));
+  throw Error(message_of(message, " (", file, ":", line, ")"));
 }
 
 }  // namespace brigade

@@ -34,7 +34,7 @@ class OutOfMemoryError : public Error {
 
 /// Joins `parts` with operator<<.
 template <class... Parts>
-std::string concat(const Parts&... parts) {
+std::string message_of(const Parts&... parts) {
   std::ostringstream out;
   (out << ... << parts);
   return out.str();
@@ -46,9 +46,9 @@ std::string concat(const Parts&... parts) {
 }  // namespace brigade
 
 /// Throws brigade::Error with `...` joined as the message unless `condition` holds. Always on.
-#define BRIGADE_CHECK(condition, ...)                                             \
-  do {                                                                            \
-    if (!(condition)) [[unlikely]] {                                              \
-      ::brigade::throw_error(__FILE__, __LINE__, ::brigade::concat(__VA_ARGS__)); \
-    }                                                                             \
+#define BRIGADE_CHECK(condition, ...)                                                 \
+  do {                                                                                \
+    if (!(condition)) [[unlikely]] {                                                  \
+      ::brigade::throw_error(__FILE__, __LINE__, ::brigade::message_of(__VA_ARGS__)); \
+    }                                                                                 \
   } while (false)

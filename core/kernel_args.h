@@ -12,18 +12,20 @@ namespace brigade {
 struct Scale {
   double alpha = 1.0;
   double beta = 0.0;
+
+  /// Of factor * result.
+  constexpr Scale times(double factor) const { return {.alpha = factor * alpha, .beta = beta}; }
 };
 
 /// Functions of one number (core/arithmetic.h).
-enum class UnaryOp { exp, log, sqrt, square, tanh, sigmoid, gelu };
+enum class UnaryOp { relu, exp, log, sqrt, square, tanh, sigmoid, gelu };
 
 /// Functions of two numbers (core/arithmetic.h).
 enum class BinaryOp { add, sub, mul, div };
 
-/// How a binary kernel walks its result, row-major, and two operands that may be broadcast. Strides
-/// count elements and are 0 along a dimension in which the operand is broadcast; in the last
-/// dimension each is 0 or 1.
-struct Broadcast {
+/// Two layouts of one index space: the element with index (i_0, i_1, ...) is at Σ i_d a_strides[d] of
+/// the one and at Σ i_d b_strides[d] of the other. Strides count elements.
+struct StridePair {
   std::size_t rank = 1;
   std::int64_t extents[Shape::kMaxRank] = {1, 1, 1, 1};
   std::int64_t a_strides[Shape::kMaxRank] = {};

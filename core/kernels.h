@@ -32,14 +32,15 @@ struct CpuKernels {
   /// y = alpha x + beta y
   template <class T>
   static void axpby(Stream& s, std::int64_t n, const T* x, Scale scale, T* y);
-  /// y = alpha (a op b) + beta y. y may be a or b if that is not broadcast.
+  /// y = alpha (a op b) + beta y, y in row-major order. The operands' strides are 0 along a dimension
+  /// in which they are repeated, and 0 or 1 in the last. y may be a or b if that is not repeated.
   template <class T>
-  static void binary(Stream& s, BinaryOp op, const Broadcast& dims, const T* a, const T* b,
+  static void binary(Stream& s, BinaryOp op, const StridePair& dims, const T* a, const T* b,
                      Scale scale, T* y);
-  /// y = op(x)
+  /// y = op(x). x and y may be the same memory.
   template <class T>
   static void unary(Stream& s, UnaryOp op, std::int64_t n, const T* x, T* y);
-  /// dx = dy op'(x); `kept` is x or y (keeps_output in core/arithmetic.h).
+  /// dx = dy op'(x); `kept` is x or y (keeps_output in core/arithmetic.h). dx may be dy.
   template <class T>
   static void unary_backward(Stream& s, UnaryOp op, std::int64_t n, const T* dy, const T* kept,
                              Scale scale, T* dx);
@@ -57,10 +58,6 @@ struct CpuKernels {
   static void gemm(Stream& s, const GemmArgs<T, F>& args);
   template <class T, class F = T>
   static void linear(Stream& s, const LinearArgs<T, F>& args);
-  /// sums[c] = Σ_r x[r, c], stored as `scale` says.   x: [rows, cols]
-  template <class T>
-  static void column_sum(Stream& s, std::int64_t rows, std::int64_t cols, const T* x, Scale scale,
-                         T* sums);
   /// y[o, i] = Σ_j x[o, j, i], stored as `scale` says; 0 for n = 0.   x: [outer, n, inner]
   template <class T>
   static void reduce_sum(Stream& s, ReduceShape shape, const T* x, Scale scale, T* y);
@@ -77,13 +74,6 @@ struct CpuKernels {
   template <class T>
   static void orthonormalize(Stream& s, std::int64_t rows, std::int64_t cols, T* x);
 
-  /// y = max(x, 0), NaN stays NaN. x and y may be the same memory.
-  template <class T>
-  static void relu(Stream& s, std::int64_t n, const T* x, T* y);
-  /// dx = dy where y > 0, else 0; the mask is taken from the output, so x need not be kept. dx may
-  /// be dy.
-  template <class T>
-  static void relu_backward(Stream& s, std::int64_t n, const T* dy, const T* y, Scale scale, T* dx);
   /// The backward of ReLU and bias in one pass: dz = dy where y > 0, else 0, and db[c] =
   /// Σ_r dz[r, c].   dy, y, dz: [rows, cols], dz may be dy   db: [cols]
   template <class T>
@@ -131,9 +121,10 @@ struct CpuKernels {
   template <class T>
   static void clip(Stream& s, std::int64_t n, const double* squares, double max_norm, T* x);
 
-  /// dst[...] = alpha src[...] + beta dst[...] for each index of `copy`
+  /// dst[...] = alpha src[...] + beta dst[...] for each index: src has the a_strides, dst the
+  /// b_strides. No two indices may have the same place in dst.
   template <class T>
-  static void copy_strided(Stream& s, const StridedCopy& copy, const T* src, Scale scale, T* dst);
+  static void copy_strided(Stream& s, const StridePair& copy, const T* src, Scale scale, T* dst);
   /// y[i] = w[indices[i]], row by row. An index outside [0, vocabulary) is an Error.
   template <class T>
   static void embedding(Stream& s, EmbeddingSize size, const std::int64_t* indices, const T* w,
@@ -175,7 +166,7 @@ struct CudaKernels {
   template <class T>
   static void axpby(Stream& s, std::int64_t n, const T* x, Scale scale, T* y);
   template <class T>
-  static void binary(Stream& s, BinaryOp op, const Broadcast& dims, const T* a, const T* b,
+  static void binary(Stream& s, BinaryOp op, const StridePair& dims, const T* a, const T* b,
                      Scale scale, T* y);
   template <class T>
   static void unary(Stream& s, UnaryOp op, std::int64_t n, const T* x, T* y);
@@ -195,9 +186,6 @@ struct CudaKernels {
   template <class T, class F = T>
   static void linear(Stream& s, const LinearArgs<T, F>& args);
   template <class T>
-  static void column_sum(Stream& s, std::int64_t rows, std::int64_t cols, const T* x, Scale scale,
-                         T* sums);
-  template <class T>
   static void reduce_sum(Stream& s, ReduceShape shape, const T* x, Scale scale, T* y);
   template <class T>
   static void reduce_max(Stream& s, ReduceShape shape, const T* x, T* y, std::int64_t* index);
@@ -207,10 +195,6 @@ struct CudaKernels {
   template <class T>
   static void orthonormalize(Stream& s, std::int64_t rows, std::int64_t cols, T* x);
 
-  template <class T>
-  static void relu(Stream& s, std::int64_t n, const T* x, T* y);
-  template <class T>
-  static void relu_backward(Stream& s, std::int64_t n, const T* dy, const T* y, Scale scale, T* dx);
   template <class T>
   static void relu_bias_backward(Stream& s, std::int64_t rows, std::int64_t cols, const T* dy,
                                  const T* y, T* dz, T* db);
@@ -246,7 +230,7 @@ struct CudaKernels {
   static void clip(Stream& s, std::int64_t n, const double* squares, double max_norm, T* x);
 
   template <class T>
-  static void copy_strided(Stream& s, const StridedCopy& copy, const T* src, Scale scale, T* dst);
+  static void copy_strided(Stream& s, const StridePair& copy, const T* src, Scale scale, T* dst);
   template <class T>
   static void embedding(Stream& s, EmbeddingSize size, const std::int64_t* indices, const T* w,
                         T* y);

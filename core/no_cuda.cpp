@@ -13,7 +13,7 @@ CudaInfo cuda_info() {
 }
 
 GpuIdentity gpu_identity(int index) {
-  throw Error(concat("gpu ", index, " asked of a build without CUDA"));
+  throw Error(message_of("gpu ", index, " asked of a build without CUDA"));
 }
 
 Tensor empty_pinned(const Shape& /*shape*/, DType /*dtype*/) {

@@ -29,87 +29,76 @@ void check_conversion(const char* op, const Tensor& x, const Tensor& y) {
 
 void fill(double value, Tensor& x) {
   launch(x, [&]<class K, class T>(Stream& s) {
-    K::template fill<T>(s, x.numel(), static_cast<T>(value), x.data<T>());
+    K::fill(s, x.numel(), static_cast<T>(value), x.data<T>());
   });
 }
 
 void axpby(const Tensor& x, Scale scale, Tensor& y) {
   check_same("axpby", {{"x", x}, {"y", y}});
   launch(x, [&]<class K, class T>(Stream& s) {
-    K::template axpby<T>(s, x.numel(), x.data<T>(), scale, y.data<T>());
+    K::axpby(s, x.numel(), x.data<T>(), scale, y.data<T>());
   });
 }
 
 void uniform(UniformArgs args, Tensor& x) {
-  launch(x, [&]<class K, class T>(Stream& s) {
-    K::template uniform<T>(s, x.numel(), args, x.data<T>());
-  });
+  launch(x, [&]<class K, class T>(Stream& s) { K::uniform(s, x.numel(), args, x.data<T>()); });
 }
 
 void narrow(const Tensor& x, Tensor& y) {
   check_conversion("narrow", x, y);
-  dispatch_half(y.dtype(), [&]<class Narrow>() {
+  dispatch_either<Half, BFloat16>(y.dtype(), [&]<class Narrow>() {
     dispatch(x.device(), [&]<class K>(K) {
-      K::template narrow<Narrow>(compute_stream(x.device()), x.numel(), x.data<float>(),
-                                 y.data<Narrow>());
+      K::narrow(compute_stream(x.device()), x.numel(), x.data<float>(), y.data<Narrow>());
     });
   });
 }
 
 void widen(const Tensor& x, Scale scale, Tensor& y) {
   check_conversion("widen", x, y);
-  dispatch_half(x.dtype(), [&]<class Narrow>() {
+  dispatch_either<Half, BFloat16>(x.dtype(), [&]<class Narrow>() {
     dispatch(x.device(), [&]<class K>(K) {
-      K::template widen<Narrow>(compute_stream(x.device()), x.numel(), x.data<Narrow>(), scale,
-                                y.data<float>());
+      K::widen(compute_stream(x.device()), x.numel(), x.data<Narrow>(), scale, y.data<float>());
     });
   });
 }
 
 void mse(const Tensor& x, const Tensor& target, Tensor& loss) {
-  check_alike("mse_loss", {{"x", x}, {"target", target}, {"loss", loss}});
-  check_shape("mse_loss", "target", target, x.shape());
-  check_shape("mse_loss", "loss", loss, {});
+  check_alike("mse_loss", {{"x", x}, {"target", target, x.shape()}, {"loss", loss, Shape{}}});
   launch(x, [&]<class K, class T>(Stream& s) {
-    K::template mse<T>(s, x.numel(), x.data<T>(), target.data<T>(), loss.data<T>());
+    K::mse(s, x.numel(), x.data<T>(), target.data<T>(), loss.data<T>());
   });
 }
 
 void mse_backward(const Tensor& x, const Tensor& target, const Tensor& dloss, Scale scale,
                   Tensor& dx) {
-  check_alike("mse_loss", {{"x", x}, {"target", target}, {"dloss", dloss}, {"dx", dx}});
-  check_shape("mse_loss", "target", target, x.shape());
-  check_shape("mse_loss", "dloss", dloss, {});
-  check_shape("mse_loss", "dx", dx, x.shape());
+  check_same("mse_loss", {{"x", x}, {"target", target}, {"dx", dx}});
+  check_alike("mse_loss", {{"x", x}, {"dloss", dloss, Shape{}}});
   launch(x, [&]<class K, class T>(Stream& s) {
-    K::template mse_backward<T>(s, x.numel(), x.data<T>(), target.data<T>(), dloss.data<T>(), scale,
-                                dx.data<T>());
+    K::mse_backward(s, x.numel(), x.data<T>(), target.data<T>(), dloss.data<T>(), scale,
+                    dx.data<T>());
   });
 }
 
 void cross_entropy(const Tensor& x, const Tensor& labels, Tensor& softmax, Tensor& loss) {
-  check_alike("cross_entropy", {{"x", x}, {"softmax", softmax}, {"loss", loss}});
+  check_alike("cross_entropy",
+              {{"x", x}, {"softmax", softmax, x.shape()}, {"loss", loss, Shape{}}});
   check_matrix("cross_entropy", "x", x);
   check_labels("cross_entropy", x, labels);
-  check_shape("cross_entropy", "softmax", softmax, x.shape());
-  check_shape("cross_entropy", "loss", loss, {});
   launch(x, [&]<class K, class T>(Stream& s) {
-    K::template cross_entropy<T>(s, x.shape()[0], x.shape()[1], x.data<T>(),
-                                 labels.data<std::int64_t>(), softmax.data<T>(), loss.data<T>());
+    K::cross_entropy(s, x.shape()[0], x.shape()[1], x.data<T>(), labels.data<std::int64_t>(),
+                     softmax.data<T>(), loss.data<T>());
   });
 }
 
 void cross_entropy_backward(const Tensor& softmax, const Tensor& labels, const Tensor& dloss,
                             Scale scale, Tensor& dx) {
-  check_alike("cross_entropy", {{"softmax", softmax}, {"dloss", dloss}, {"dx", dx}});
+  check_alike("cross_entropy",
+              {{"softmax", softmax}, {"dloss", dloss, Shape{}}, {"dx", dx, softmax.shape()}});
   check_matrix("cross_entropy", "softmax", softmax);
   check_labels("cross_entropy", softmax, labels);
-  check_shape("cross_entropy", "dloss", dloss, {});
-  check_shape("cross_entropy", "dx", dx, softmax.shape());
   launch(softmax, [&]<class K, class T>(Stream& s) {
-    K::template cross_entropy_backward<T>(s, softmax.shape()[0], softmax.shape()[1],
-                                          softmax.data<T>(), labels.data<std::int64_t>(),
-                                          dloss.data<T>(), scale, dx.data<T>());
+    K::cross_entropy_backward(s, softmax.shape()[0], softmax.shape()[1], softmax.data<T>(),
+                              labels.data<std::int64_t>(), dloss.data<T>(), scale, dx.data<T>());
   });
 }
 
@@ -117,18 +106,17 @@ void one_hot(const Tensor& labels, Tensor& y) {
   check_matrix("one_hot", "y", y);
   check_labels("one_hot", y, labels);
   launch(y, [&]<class K, class T>(Stream& s) {
-    K::template one_hot<T>(s, y.shape()[0], y.shape()[1], labels.data<std::int64_t>(), y.data<T>());
+    K::one_hot(s, y.shape()[0], y.shape()[1], labels.data<std::int64_t>(), y.data<T>());
   });
 }
 
 void count_correct(const Tensor& x, const Tensor& labels, Tensor& correct) {
   check_matrix("count_correct", "x", x);
   check_labels("count_correct", x, labels);
-  check_alike("count_correct", {{"labels", labels}, {"correct", correct}});
-  check_shape("count_correct", "correct", correct, {});
+  check_alike("count_correct", {{"labels", labels}, {"correct", correct, Shape{}}});
   launch(x, [&]<class K, class T>(Stream& s) {
-    K::template count_correct<T>(s, x.shape()[0], x.shape()[1], x.data<T>(),
-                                 labels.data<std::int64_t>(), correct.data<std::int64_t>());
+    K::count_correct(s, x.shape()[0], x.shape()[1], x.data<T>(), labels.data<std::int64_t>(),
+                     correct.data<std::int64_t>());
   });
 }
 
@@ -138,29 +126,28 @@ void sgd(SgdArgs args, const Tensor& g, Tensor& w, Tensor& velocity) {
     check_same("sgd", {{"w", w}, {"velocity", velocity}});
   }
   launch(w, [&]<class K, class T>(Stream& s) {
-    K::template sgd<T>(s, w.numel(), args, g.data<T>(), w.data<T>(),
-                       velocity.defined() ? velocity.data<T>() : nullptr);
+    K::sgd(s, w.numel(), args, g.data<T>(), w.data<T>(), optional_data<T>(velocity));
   });
 }
 
 void adam(AdamArgs args, const Tensor& g, Tensor& w, Tensor& m, Tensor& v) {
   check_same("adam", {{"w", w}, {"g", g}, {"m", m}, {"v", v}});
   launch(w, [&]<class K, class T>(Stream& s) {
-    K::template adam<T>(s, w.numel(), args, g.data<T>(), w.data<T>(), m.data<T>(), v.data<T>());
+    K::adam(s, w.numel(), args, g.data<T>(), w.data<T>(), m.data<T>(), v.data<T>());
   });
 }
 
 void add_squares(const Tensor& x, Tensor& sum) {
   check_scalar_f64("add_squares", "sum", sum, x.device());
   launch(x, [&]<class K, class T>(Stream& s) {
-    K::template add_squares<T>(s, x.numel(), x.data<T>(), sum.data<double>());
+    K::add_squares(s, x.numel(), x.data<T>(), sum.data<double>());
   });
 }
 
 void clip(const Tensor& squares, double max_norm, Tensor& x) {
   check_scalar_f64("clip", "squares", squares, x.device());
   launch(x, [&]<class K, class T>(Stream& s) {
-    K::template clip<T>(s, x.numel(), squares.data<double>(), max_norm, x.data<T>());
+    K::clip(s, x.numel(), squares.data<double>(), max_norm, x.data<T>());
   });
 }
 

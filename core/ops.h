@@ -32,14 +32,9 @@ void gemm(const Tensor& a, Trans trans_a, const Tensor& b, Trans trans_b, Scale 
 /// All of one dtype, or x and w bf16, b and y f32.
 void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y,
             Activation activation = Activation::none);
-/// sums = column sums of x [rows, cols].   sums: [cols]
-void column_sum(const Tensor& x, Scale scale, Tensor& sums);
 /// Makes the rows of x orthonormal, in place (see CpuKernels).   x: [rows, cols], rows <= cols
 void orthonormalize(Tensor& x);
 
-void relu(const Tensor& x, Tensor& y);
-/// dx = dy where y > 0; y is relu's output
-void relu_backward(const Tensor& dy, const Tensor& y, Scale scale, Tensor& dx);
 /// dz = dy where y > 0, and its column sums (on the CPU in one pass).
 ///   dy, y, dz: [N, out]   db: [out]
 void relu_bias_backward(const Tensor& dy, const Tensor& y, Tensor& dz, Tensor& db);

@@ -37,23 +37,17 @@ EmbeddingSize embedding_size(const Tensor& indices, const Tensor& w, const Tenso
 
 /// [rows, cols]
 Shape rows_of_norm(const Tensor& x, const Tensor& mean, const Tensor& rstd) {
-  check_alike("layer_norm", {{"x", x}, {"mean", mean}, {"rstd", rstd}});
   BRIGADE_CHECK(x.shape().rank() > 0, "layer_norm: expected x [..., D], got ", x.shape());
   const Shape rows = without_last(x.shape(), 1);
-  check_shape("layer_norm", "mean", mean, rows);
-  check_shape("layer_norm", "rstd", rstd, rows);
+  check_alike("layer_norm", {{"x", x}, {"mean", mean, rows}, {"rstd", rstd, rows}});
   return {rows.numel(), x.shape()[rows.rank()]};
 }
 
-/// A vector [D] that may be undefined.
-template <class T>
-const T* optional_data(const char* name, const Tensor& vector, const Tensor& x, std::int64_t cols) {
-  if (!vector.defined()) {
-    return nullptr;
+/// `vector` is [D] or undefined.
+void check_parameter(const char* name, const Tensor& vector, const Tensor& x, std::int64_t cols) {
+  if (vector.defined()) {
+    check_alike("layer_norm", {{"x", x}, {name, vector, Shape{cols}}});
   }
-  check_alike("layer_norm", {{"x", x}, {name, vector}});
-  check_shape("layer_norm", name, vector, {cols});
-  return vector.data<T>();
 }
 
 }  // namespace
@@ -95,12 +89,14 @@ void layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, doubl
                 Tensor& mean, Tensor& rstd) {
   const Shape rows = rows_of_norm(x, mean, rstd);
   check_same("layer_norm", {{"x", x}, {"y", y}});
+  check_parameter("weight", weight, x, rows[1]);
+  check_parameter("bias", bias, x, rows[1]);
   launch(x, [&]<class K, class T>(Stream& s) {
     K::layer_norm(s, LayerNormArgs<T>{.rows = rows[0],
                                       .cols = rows[1],
                                       .x = x.data<T>(),
-                                      .weight = optional_data<T>("weight", weight, x, rows[1]),
-                                      .bias = optional_data<T>("bias", bias, x, rows[1]),
+                                      .weight = optional_data<T>(weight),
+                                      .bias = optional_data<T>(bias),
                                       .eps = eps,
                                       .y = y.data<T>(),
                                       .mean = mean.data<T>(),
@@ -112,8 +108,7 @@ void layer_norm_weight_backward(const Tensor& dy, const Tensor& x, const Tensor&
                                 const Tensor& rstd, Scale scale, Tensor& dw) {
   const Shape rows = rows_of_norm(x, mean, rstd);
   check_same("layer_norm", {{"x", x}, {"dy", dy}});
-  check_alike("layer_norm", {{"x", x}, {"dw", dw}});
-  check_shape("layer_norm", "dw", dw, {rows[1]});
+  check_alike("layer_norm", {{"x", x}, {"dw", dw, Shape{rows[1]}}});
   launch(x, [&]<class K, class T>(Stream& s) {
     const LayerNormBackwardArgs<T> args{rows[0], rows[1],        dy.data<T>(),  x.data<T>(),
                                         nullptr, mean.data<T>(), rstd.data<T>()};
@@ -125,10 +120,11 @@ void layer_norm_input_backward(const Tensor& dy, const Tensor& x, const Tensor& 
                                const Tensor& mean, const Tensor& rstd, Scale scale, Tensor& dx) {
   const Shape rows = rows_of_norm(x, mean, rstd);
   check_same("layer_norm", {{"x", x}, {"dy", dy}, {"dx", dx}});
+  check_parameter("weight", weight, x, rows[1]);
   launch(x, [&]<class K, class T>(Stream& s) {
-    const T* w = optional_data<T>("weight", weight, x, rows[1]);
-    const LayerNormBackwardArgs<T> args{rows[0], rows[1],        dy.data<T>(),  x.data<T>(),
-                                        w,       mean.data<T>(), rstd.data<T>()};
+    const LayerNormBackwardArgs<T> args{
+        rows[0],        rows[1],       dy.data<T>(), x.data<T>(), optional_data<T>(weight),
+        mean.data<T>(), rstd.data<T>()};
     K::layer_norm_input_backward(s, args, scale, dx.data<T>());
   });
 }

@@ -28,22 +28,11 @@ void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y, Activa
   const std::int64_t batch = x.shape()[0];
   check_shape("linear", "y", y, {batch, out});
   if (b.defined()) {
-    check_alike("linear", {{"y", y}, {"b", b}});
-    check_shape("linear", "b", b, {out});
+    check_alike("linear", {{"y", y}, {"b", b, Shape{out}}});
   }
   launch_product("linear", x, y, [&]<class K, class T, class F>(Stream& s) {
-    const T* bias = b.defined() ? b.data<T>() : nullptr;
-    K::template linear<T, F>(
-        s, {batch, in, out, x.data<F>(), w.data<F>(), bias, activation, y.data<T>()});
-  });
-}
-
-void column_sum(const Tensor& x, Scale scale, Tensor& sums) {
-  check_alike("column_sum", {{"x", x}, {"sums", sums}});
-  check_matrix("column_sum", "x", x);
-  check_shape("column_sum", "sums", sums, {x.shape()[1]});
-  launch(x, [&]<class K, class T>(Stream& s) {
-    K::template column_sum<T>(s, x.shape()[0], x.shape()[1], x.data<T>(), scale, sums.data<T>());
+    K::template linear<T, F>(s, {batch, in, out, x.data<F>(), w.data<F>(), optional_data<T>(b),
+                                 activation, y.data<T>()});
   });
 }
 
@@ -52,32 +41,17 @@ void orthonormalize(Tensor& x) {
   BRIGADE_CHECK(x.shape()[0] <= x.shape()[1],
                 "orthonormalize: expected no more rows than columns, ", "got ", x.shape());
   launch(x, [&]<class K, class T>(Stream& s) {
-    K::template orthonormalize<T>(s, x.shape()[0], x.shape()[1], x.data<T>());
-  });
-}
-
-void relu(const Tensor& x, Tensor& y) {
-  check_same("relu", {{"x", x}, {"y", y}});
-  launch(x, [&]<class K, class T>(Stream& s) {
-    K::template relu<T>(s, x.numel(), x.data<T>(), y.data<T>());
-  });
-}
-
-void relu_backward(const Tensor& dy, const Tensor& y, Scale scale, Tensor& dx) {
-  check_same("relu_backward", {{"y", y}, {"dy", dy}, {"dx", dx}});
-  launch(y, [&]<class K, class T>(Stream& s) {
-    K::template relu_backward<T>(s, y.numel(), dy.data<T>(), y.data<T>(), scale, dx.data<T>());
+    K::orthonormalize(s, x.shape()[0], x.shape()[1], x.data<T>());
   });
 }
 
 void relu_bias_backward(const Tensor& dy, const Tensor& y, Tensor& dz, Tensor& db) {
   check_same("relu_bias_backward", {{"dy", dy}, {"y", y}, {"dz", dz}});
-  check_alike("relu_bias_backward", {{"dy", dy}, {"db", db}});
   check_matrix("relu_bias_backward", "dy", dy);
-  check_shape("relu_bias_backward", "db", db, {dy.shape()[1]});
+  check_alike("relu_bias_backward", {{"dy", dy}, {"db", db, Shape{dy.shape()[1]}}});
   launch(y, [&]<class K, class T>(Stream& s) {
-    K::template relu_bias_backward<T>(s, y.shape()[0], y.shape()[1], dy.data<T>(), y.data<T>(),
-                                      dz.data<T>(), db.data<T>());
+    K::relu_bias_backward(s, y.shape()[0], y.shape()[1], dy.data<T>(), y.data<T>(), dz.data<T>(),
+                          db.data<T>());
   });
 }
 

@@ -2,6 +2,7 @@
 
 // Private to core.
 #include <initializer_list>
+#include <optional>
 #include <type_traits>
 
 #include "core/dispatch.h"
@@ -14,19 +15,8 @@ namespace brigade::ops {
 struct Operand {
   const char* name;
   const Tensor& tensor;
+  std::optional<Shape> shape = {};  ///< which it must have
 };
-
-/// All defined, of one dtype and on one device: that of the first.
-inline void check_alike(const char* op, std::initializer_list<Operand> operands) {
-  const Tensor& first = operands.begin()->tensor;
-  for (const auto& [name, tensor] : operands) {
-    BRIGADE_CHECK(tensor.defined(), op, ": ", name, " is undefined");
-    BRIGADE_CHECK(tensor.dtype() == first.dtype(), op, ": expected ", name, " of dtype ",
-                  first.dtype(), ", got ", tensor.dtype());
-    BRIGADE_CHECK(tensor.device() == first.device(), op, ": expected ", name, " on ",
-                  first.device(), ", got ", tensor.device());
-  }
-}
 
 inline void check_shape(const char* op, const char* name, const Tensor& tensor,
                         const Shape& expected) {
@@ -34,10 +24,23 @@ inline void check_shape(const char* op, const char* name, const Tensor& tensor,
                 tensor.shape());
 }
 
+/// All defined, of one dtype and on one device: that of the first. And of their shapes, if given.
+inline void check_alike(const char* op, std::initializer_list<Operand> operands) {
+  const Tensor& first = operands.begin()->tensor;
+  for (const auto& [name, tensor, shape] : operands) {
+    BRIGADE_CHECK(tensor.defined(), op, ": ", name, " is undefined");
+    BRIGADE_CHECK(tensor.dtype() == first.dtype(), op, ": expected ", name, " of dtype ",
+                  first.dtype(), ", got ", tensor.dtype());
+    BRIGADE_CHECK(tensor.device() == first.device(), op, ": expected ", name, " on ",
+                  first.device(), ", got ", tensor.device());
+    check_shape(op, name, tensor, shape.value_or(tensor.shape()));
+  }
+}
+
 /// check_alike, and of the first one's shape.
 inline void check_same(const char* op, std::initializer_list<Operand> operands) {
   check_alike(op, operands);
-  for (const auto& [name, tensor] : operands) {
+  for (const auto& [name, tensor, shape] : operands) {
     check_shape(op, name, tensor, operands.begin()->tensor.shape());
   }
 }
@@ -45,6 +48,12 @@ inline void check_same(const char* op, std::initializer_list<Operand> operands) 
 inline void check_matrix(const char* op, const char* name, const Tensor& tensor) {
   BRIGADE_CHECK(tensor.shape().rank() == 2, op, ": expected ", name, " with 2 dimensions, got ",
                 tensor.shape());
+}
+
+/// The numbers of a tensor that may be undefined.
+template <class T>
+T* optional_data(const Tensor& tensor) {
+  return tensor.defined() ? tensor.data<T>() : nullptr;
 }
 
 /// fn.operator()<K, T>(stream) for the device's kernel set and the tensor's float type.

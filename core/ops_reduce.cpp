@@ -1,6 +1,5 @@
 #include "core/ops_reduce.h"
 
-#include <algorithm>
 #include <functional>
 #include <numeric>
 
@@ -44,16 +43,11 @@ std::vector<ReduceShape> reductions(const Shape& from, const Shape& to) {
 }  // namespace
 
 ReduceShape reduce_shape(const char* who, const Shape& shape, std::int64_t dim) {
-  const auto rank = static_cast<std::int64_t>(std::max<std::size_t>(shape.rank(), 1));
-  BRIGADE_CHECK(dim >= -rank && dim < rank, who, ": expected dim from ", -rank, " to ", rank - 1,
-                " for x ", shape, ", got ", dim);
-  const auto at = static_cast<std::size_t>(dim < 0 ? dim + rank : dim);
-  if (shape.rank() == 0) {
-    return {};
-  }
-  return {.outer = product(shape.extents().first(at)),
-          .n = shape[at],
-          .inner = product(shape.extents().subspan(at + 1))};
+  const Shape dims = shape.rank() == 0 ? Shape{1} : shape;
+  const std::size_t at = dims.wrap_dim(who, dim);
+  return {.outer = product(dims.extents().first(at)),
+          .n = dims[at],
+          .inner = product(dims.extents().subspan(at + 1))};
 }
 
 void reduce_sum(const Tensor& x, ReduceShape shape, Scale scale, Tensor& y) {
@@ -61,7 +55,7 @@ void reduce_sum(const Tensor& x, ReduceShape shape, Scale scale, Tensor& y) {
   check_numel("sum", "x", x, shape.n * shape.outputs());
   check_numel("sum", "y", y, shape.outputs());
   launch(x, [&]<class K, class T>(Stream& s) {
-    K::template reduce_sum<T>(s, shape, x.data<T>(), scale, y.data<T>());
+    K::reduce_sum(s, shape, x.data<T>(), scale, y.data<T>());
   });
 }
 
@@ -73,7 +67,7 @@ void reduce_max(const Tensor& x, ReduceShape shape, Tensor& y, Tensor& index) {
   BRIGADE_CHECK(shape.n > 0, "max: expected at least one element to choose from, got x ",
                 x.shape());
   launch(x, [&]<class K, class T>(Stream& s) {
-    K::template reduce_max<T>(s, shape, x.data<T>(), y.data<T>(), index.data<std::int64_t>());
+    K::reduce_max(s, shape, x.data<T>(), y.data<T>(), index.data<std::int64_t>());
   });
 }
 
@@ -83,9 +77,8 @@ void reduce_backward(const Tensor& dy, const Tensor& index, ReduceShape shape, S
   check_numel("reduce_backward", "dx", dx, shape.n * shape.outputs());
   check_numel("reduce_backward", "dy", dy, shape.outputs());
   launch(dy, [&]<class K, class T>(Stream& s) {
-    K::template reduce_backward<T>(s, shape, dy.data<T>(),
-                                   index.defined() ? index.data<std::int64_t>() : nullptr, scale,
-                                   dx.data<T>());
+    K::reduce_backward(s, shape, dy.data<T>(), optional_data<std::int64_t>(index), scale,
+                       dx.data<T>());
   });
 }
 

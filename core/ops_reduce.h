@@ -16,6 +16,10 @@ inline ReduceShape reduce_all(const Shape& shape) {
 
 /// y = sums of x over n.   x: any shape of outer * n * inner elements   y: outer * inner elements
 void reduce_sum(const Tensor& x, ReduceShape shape, Scale scale, Tensor& y);
+/// sums = column sums of x.   x: [rows, cols]   sums: [cols]
+inline void column_sum(const Tensor& x, Scale scale, Tensor& sums) {
+  reduce_sum(x, {.outer = 1, .n = x.shape()[0], .inner = x.shape()[1]}, scale, sums);
+}
 /// y = maxima of x over n, index = where the first of equal ones is, an i64. NaN is larger than any
 /// number. Error if n = 0.
 void reduce_max(const Tensor& x, ReduceShape shape, Tensor& y, Tensor& index);

@@ -1,47 +1,14 @@
 #include "core/ops_shape.h"
 
-#include <array>
-
 #include "core/ops.h"
 #include "core/ops_private.h"
+#include "core/strides_private.h"
 
 namespace brigade::ops {
 namespace {
 
-using Strides = std::array<std::int64_t, Shape::kMaxRank>;
-
-/// Of a contiguous row-major tensor.
-Strides strides_of(const Shape& shape) {
-  Strides strides{};
-  std::int64_t stride = 1;
-  for (std::size_t dim = shape.rank(); dim-- > 0;) {
-    strides[dim] = stride;
-    stride *= shape[dim];
-  }
-  return strides;
-}
-
-/// Fewer and longer lines for the kernel: dimensions of extent 1 are left out, and a dimension that
-/// continues the one before it, in both layouts, is merged with it.
-StridedCopy merged(const Shape& shape, const Strides& from, const Strides& to) {
-  StridedCopy copy{.rank = 1, .extents = {1}};
-  for (std::size_t dim = 0; dim < shape.rank(); ++dim) {
-    const std::int64_t extent = shape[dim];
-    const std::size_t last = copy.rank - 1;
-    const bool continues = copy.extents[last] == 1 || (copy.from[last] == from[dim] * extent &&
-                                                       copy.to[last] == to[dim] * extent);
-    if (extent != 1) {
-      const std::size_t place = continues ? last : copy.rank++;
-      copy.extents[place] = continues ? copy.extents[last] * extent : extent;
-      copy.from[place] = from[dim];
-      copy.to[place] = to[dim];
-    }
-  }
-  return copy;
-}
-
 /// `source` and `target`: elements of x and y that come before the first one.
-void copy_strided(const StridedCopy& copy, const Tensor& x, std::int64_t source, Scale scale,
+void copy_strided(const StridePair& copy, const Tensor& x, std::int64_t source, Scale scale,
                   Tensor& y, std::int64_t target) {
   if (x.numel() > 0 && y.numel() > 0) {
     launch(x, [&]<class K, class T>(Stream& s) {
@@ -62,13 +29,6 @@ void check_slice(const Tensor& part, std::size_t dim, std::int64_t begin, const 
 }
 
 }  // namespace
-
-std::size_t wrap_dim(const char* op, int dim, const Shape& shape) {
-  const int rank = static_cast<int>(shape.rank());
-  BRIGADE_CHECK(dim >= -rank && dim < rank, op, ": expected a dimension of ", shape, ", ", -rank,
-                " to ", rank - 1, ", got ", dim);
-  return static_cast<std::size_t>(dim < 0 ? dim + rank : dim);
-}
 
 void scale_in_place(double factor, Tensor& x) {
   if (factor == 0.0) {

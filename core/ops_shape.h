@@ -7,14 +7,10 @@
 #include "core/kernels.h"
 #include "core/tensor.h"
 
-/// Copies between layouts, all by one kernel (StridedCopy): what reshape, transpose, slice and
+/// Copies between layouts, all by one kernel (copy_strided): what reshape, transpose, slice and
 /// concat of autograd/functions/shape.h are written in. Checked and enqueued as the functions of
 /// core/ops.h.
 namespace brigade::ops {
-
-/// `dim` of a tensor of this shape, counted from 0. A negative one counts from the end, -1 is the
-/// last. Error, in the name of `op`, if there is no such dimension.
-std::size_t wrap_dim(const char* op, int dim, const Shape& shape);
 
 /// x = factor x. With factor 0 the old values have no influence, not even as NaN.
 void scale_in_place(double factor, Tensor& x);

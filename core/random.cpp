@@ -19,7 +19,12 @@ constexpr std::uint32_t high_word(std::uint64_t value) {
 
 /// Per thread and not per process, because ranks can be threads: each must count its own
 /// parameters, or the ranks' weights would depend on how their threads interleave.
-thread_local RandomStream next_stream{.seed = 0, .sequence = sequences::kParameters};
+thread_local RandomStream next_parameter{.seed = 0, .sequence = sequences::kParameters};
+thread_local RandomStream next_dropout{.seed = 0, .sequence = sequences::kDropout};
+
+RandomStream take(RandomStream& next) {
+  return {.seed = next.seed, .sequence = next.sequence++};
+}
 
 }  // namespace
 
@@ -54,17 +59,20 @@ std::vector<std::int64_t> random_permutation(std::int64_t n, std::uint64_t seed,
 }
 
 void manual_seed(std::uint64_t seed) {
-  next_stream = {.seed = seed, .sequence = sequences::kParameters};
+  next_parameter = {.seed = seed, .sequence = sequences::kParameters};
+  next_dropout = {.seed = seed, .sequence = sequences::kDropout};
 }
 
 std::uint64_t initial_seed() {
-  return next_stream.seed;
+  return next_parameter.seed;
 }
 
 RandomStream next_parameter_stream() {
-  RandomStream stream = next_stream;
-  ++next_stream.sequence;
-  return stream;
+  return take(next_parameter);
+}
+
+RandomStream next_dropout_stream() {
+  return take(next_dropout);
 }
 
 }  // namespace brigade

@@ -39,18 +39,18 @@ std::int64_t Shape::numel() const {
   return count;
 }
 
-Shape Shape::with_rows(std::int64_t rows) const {
-  BRIGADE_CHECK(rank_ > 0, "shape: a scalar has no rows");
-  Shape result = *this;
-  result.extents_[0] = rows;
-  return result;
-}
-
 Shape Shape::with_extent(std::size_t dim, std::int64_t extent) const {
+  static_cast<void>((*this)[dim]);  // an Error if there is none
   std::array<std::int64_t, kMaxRank> extents = extents_;
-  BRIGADE_CHECK(dim < rank_, "shape: dimension ", dim, " asked of ", *this);
   extents[dim] = extent;
   return Shape(std::span(extents).first(rank_));
+}
+
+std::size_t Shape::wrap_dim(const char* who, std::int64_t dim) const {
+  const auto rank = static_cast<std::int64_t>(rank_);
+  BRIGADE_CHECK(dim >= -rank && dim < rank, who, ": expected a dimension of ", *this, ", ", -rank,
+                " to ", rank - 1, ", got ", dim);
+  return static_cast<std::size_t>(dim < 0 ? dim + rank : dim);
 }
 
 std::ostream& operator<<(std::ostream& out, const Shape& shape) {

@@ -23,10 +23,12 @@ class Shape {
   std::int64_t numel() const;
   std::span<const std::int64_t> extents() const { return {extents_.data(), rank_}; }
 
-  /// The same shape with the first extent replaced: a slice of rows.
-  Shape with_rows(std::int64_t rows) const;
   /// The same shape with extent `dim` replaced.
   Shape with_extent(std::size_t dim, std::int64_t extent) const;
+
+  /// Dimension `dim` counted from 0; -1 is the last. Error of function `who` if there is no such
+  /// dimension.
+  std::size_t wrap_dim(const char* who, std::int64_t dim) const;
 
   friend bool operator==(const Shape&, const Shape&) = default;
 

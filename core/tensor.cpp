@@ -31,22 +31,15 @@ Tensor Tensor::over(std::shared_ptr<const void> owner, std::byte* memory, const 
   return tensor;
 }
 
-template <class T>
-Tensor Tensor::from(std::span<const T> values, const Shape& shape, Device device) {
-  BRIGADE_CHECK(static_cast<std::int64_t>(values.size()) == shape.numel(), "tensor: expected ",
-                shape.numel(), " values for shape ", shape, ", got ", values.size());
-  Tensor tensor = empty(shape, kDTypeOf<T>, device);
+Tensor Tensor::from_host(const void* values, std::size_t count, DType dtype, const Shape& shape,
+                         Device device) {
+  BRIGADE_CHECK(static_cast<std::int64_t>(count) == shape.numel(), "tensor: expected ",
+                shape.numel(), " values for shape ", shape, ", got ", count);
+  Tensor tensor = empty(shape, dtype, device);
   dispatch(device, [&]<class K>(K) {
-    K::copy_from_host(compute_stream(device), tensor.bytes(), values.data(), tensor.nbytes());
+    K::copy_from_host(compute_stream(device), tensor.bytes(), values, tensor.nbytes());
   });
   return tensor;
-}
-
-template <class T>
-T* Tensor::data() const {
-  BRIGADE_CHECK(defined(), "tensor: data() of an undefined tensor");
-  BRIGADE_CHECK(dtype_ == kDTypeOf<T>, "tensor: expected dtype ", kDTypeOf<T>, ", got ", dtype_);
-  return reinterpret_cast<T*>(bytes());
 }
 
 Tensor Tensor::reshape(const Shape& shape) const {
@@ -58,8 +51,7 @@ Tensor Tensor::reshape(const Shape& shape) const {
 Tensor Tensor::rows(std::int64_t begin, std::int64_t count) const {
   BRIGADE_CHECK(begin >= 0 && count >= 0 && begin + count <= shape_[0], "rows: [", begin, ", ",
                 begin + count, ") asked of ", shape_);
-  const Shape result = shape_.with_rows(count);
-  return flat_view(begin * shape_.with_rows(1).numel(), result);
+  return flat_view(begin * shape_.with_extent(0, 1).numel(), shape_.with_extent(0, count));
 }
 
 Tensor Tensor::flat_view(std::int64_t offset, const Shape& shape) const {
@@ -127,14 +119,10 @@ void Tensor::zero() const {
 }
 
 // Waits for the device: the values must be there when it returns.
-template <class T>
-std::vector<T> Tensor::to_vector() const {
-  std::vector<T> values(static_cast<std::size_t>(numel_));
-  const T* source = data<T>();
+void Tensor::copy_to_host(const void* source, void* values) const {
   dispatch(device(), [&]<class K>(K) {
-    K::copy_to_host(compute_stream(device()), values.data(), source, nbytes());
+    K::copy_to_host(compute_stream(device()), values, source, nbytes());
   });
-  return values;
 }
 
 double Tensor::item() const {
@@ -145,24 +133,5 @@ double Tensor::item() const {
   return dispatch_float(dtype_,
                         [&]<class T>() { return static_cast<double>(to_vector<T>().front()); });
 }
-
-template Tensor Tensor::from(std::span<const float>, const Shape&, Device);
-template Tensor Tensor::from(std::span<const double>, const Shape&, Device);
-template Tensor Tensor::from(std::span<const std::uint8_t>, const Shape&, Device);
-template Tensor Tensor::from(std::span<const std::int64_t>, const Shape&, Device);
-template Tensor Tensor::from(std::span<const Half>, const Shape&, Device);
-template Tensor Tensor::from(std::span<const BFloat16>, const Shape&, Device);
-template float* Tensor::data<float>() const;
-template double* Tensor::data<double>() const;
-template std::uint8_t* Tensor::data<std::uint8_t>() const;
-template std::int64_t* Tensor::data<std::int64_t>() const;
-template Half* Tensor::data<Half>() const;
-template BFloat16* Tensor::data<BFloat16>() const;
-template std::vector<float> Tensor::to_vector() const;
-template std::vector<double> Tensor::to_vector() const;
-template std::vector<std::uint8_t> Tensor::to_vector() const;
-template std::vector<std::int64_t> Tensor::to_vector() const;
-template std::vector<Half> Tensor::to_vector() const;
-template std::vector<BFloat16> Tensor::to_vector() const;
 
 }  // namespace brigade

@@ -24,8 +24,10 @@ class Tensor {
   /// Uninitialised memory from this thread's allocator.
   static Tensor empty(const Shape& shape, DType dtype = DType::f32, Device device = kCpu);
   static Tensor zeros(const Shape& shape, DType dtype = DType::f32, Device device = kCpu);
-  static Tensor empty_like(const Tensor& other) {
-    return empty(other.shape(), other.dtype(), other.device());
+  /// Of `other`'s dtype and on its device, of its shape or of `shape`.
+  static Tensor empty_like(const Tensor& other) { return empty_like(other, other.shape()); }
+  static Tensor empty_like(const Tensor& other, const Shape& shape) {
+    return empty(shape, other.dtype(), other.device());
   }
 
   /// Over memory on `device` that `owner` keeps valid while it is held (Storage). `memory` must be
@@ -35,7 +37,9 @@ class Tensor {
 
   /// A copy of host values.
   template <class T>
-  static Tensor from(std::span<const T> values, const Shape& shape, Device device = kCpu);
+  static Tensor from(std::span<const T> values, const Shape& shape, Device device = kCpu) {
+    return from_host(values.data(), values.size(), kDTypeOf<T>, shape, device);
+  }
   template <class T>
   static Tensor from(const std::vector<T>& values, const Shape& shape, Device device = kCpu) {
     return from(std::span<const T>(values), shape, device);
@@ -50,7 +54,11 @@ class Tensor {
 
   /// First element, on the tensor's device. Error when T is not the dtype.
   template <class T>
-  T* data() const;
+  T* data() const {
+    BRIGADE_CHECK(defined(), "tensor: data() of an undefined tensor");
+    BRIGADE_CHECK(dtype_ == kDTypeOf<T>, "tensor: expected dtype ", kDTypeOf<T>, ", got ", dtype_);
+    return reinterpret_cast<T*>(bytes());
+  }
   std::byte* bytes() const { return storage_->data() + byte_offset_; }
   /// Offset of the first element in its storage; with same_storage() it tells whether two views
   /// adjoin.
@@ -81,10 +89,18 @@ class Tensor {
 
   /// Host copies; both wait for the device.
   template <class T>
-  std::vector<T> to_vector() const;
+  std::vector<T> to_vector() const {
+    std::vector<T> values(static_cast<std::size_t>(numel_));
+    copy_to_host(data<T>(), values.data());
+    return values;
+  }
   double item() const;
 
  private:
+  static Tensor from_host(const void* values, std::size_t count, DType dtype, const Shape& shape,
+                          Device device);
+  void copy_to_host(const void* source, void* values) const;
+
   std::shared_ptr<Storage> storage_;
   std::size_t byte_offset_ = 0;
   Shape shape_;

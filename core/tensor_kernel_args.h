@@ -1,25 +1,12 @@
 #pragma once
 
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 
 #include "core/random.h"
 
 /// Arguments of the kernels behind reshaping, embedding, layer_norm and dropout (core/kernels.h).
 namespace brigade {
-
-/// A copy between two layouts of one index space: the element with index (i_0, i_1, ...) is read at
-/// src[Σ i_d from[d]] and written at dst[Σ i_d to[d]]. Strides count elements. No two indices may
-/// have the same place in dst.
-struct StridedCopy {
-  static constexpr std::size_t kMaxRank = 6;
-
-  std::size_t rank = 0;
-  std::int64_t extents[kMaxRank] = {};
-  std::int64_t from[kMaxRank] = {};
-  std::int64_t to[kMaxRank] = {};
-};
 
 /// indices: [count]   w: [vocabulary, width]   y: [count, width]
 struct EmbeddingSize {

@@ -40,9 +40,9 @@ Variable Linear::forward_relu(const Variable& x) const {
 }
 
 std::string Linear::description() const {
-  return concat("Linear(", weight_.shape()[1], ", ", weight_.shape()[0],
-                bias_.defined() ? "" : ", no bias",
-                precision_ == autograd::Precision::bf16 ? ", bf16)" : ")");
+  return message_of("Linear(", weight_.shape()[1], ", ", weight_.shape()[0],
+                    bias_.defined() ? "" : ", no bias",
+                    precision_ == autograd::Precision::bf16 ? ", bf16)" : ")");
 }
 
 }  // namespace brigade::nn

@@ -58,9 +58,9 @@ void Module::register_module(const std::string& name, const Module& module) {
 std::string Module::description() const {
   std::string text;
   for (const Shared::Child& child : shared_->children) {
-    text += concat(text.empty() ? "" : ", ", child.name, ": ", child.description);
+    text += message_of(text.empty() ? "" : ", ", child.name, ": ", child.description);
   }
-  return concat("Module(", text, ")");
+  return message_of("Module(", text, ")");
 }
 
 std::vector<std::pair<std::string, Variable>> Module::named_parameters() const {

@@ -1,6 +1,6 @@
 #include "nn/relu.h"
 
-#include "autograd/functions/relu.h"
+#include "autograd/functions/unary.h"
 
 namespace brigade::nn {
 

@@ -14,7 +14,7 @@ namespace {
 
 /// "0.weight [512, 784] f32"
 std::string signature(const std::string& name, const Tensor& tensor) {
-  return concat(name, " ", tensor.shape(), " ", tensor.dtype());
+  return message_of(name, " ", tensor.shape(), " ", tensor.dtype());
 }
 
 /// All of a few faults; of many, enough to see the pattern.
@@ -24,7 +24,8 @@ std::string first_few(const std::vector<std::string>& faults) {
   for (std::size_t i = 0; i < std::min(faults.size(), kShown); ++i) {
     text += (i == 0 ? "" : "; ") + faults[i];
   }
-  return faults.size() > kShown ? concat(text, "; and ", faults.size() - kShown, " more") : text;
+  return faults.size() > kShown ? message_of(text, "; and ", faults.size() - kShown, " more")
+                                : text;
 }
 
 void check_same_network(const std::vector<Variable>& parameters,
@@ -39,17 +40,17 @@ void check_same_network(const std::vector<Variable>& parameters,
     const std::string got =
         match == found.end() ? "nothing" : signature(match->first, match->second);
     if (got != expected) {
-      faults.push_back(concat("expected ", expected, ", got ", got));
+      faults.push_back(message_of("expected ", expected, ", got ", got));
       same_network &= match != found.end() && match->second.shape() == parameter.shape();
     }
     left.erase(parameter.name());
   }
   for (const auto& [name, tensor] : left) {
-    faults.push_back(concat("expected nothing, got ", signature(name, tensor)));
+    faults.push_back(message_of("expected nothing, got ", signature(name, tensor)));
   }
   if (!faults.empty()) {
     const bool convert = same_network && left.empty();
-    throw UsageError(concat(
+    throw UsageError(message_of(
         path.string(), ": ",
         convert ? "numbers of another type: " : "the weights of another network: ",
         first_few(faults), convert ? "; convert the file" : "; use the network it was saved from"));
@@ -66,8 +67,8 @@ void check_finite(const std::string& name, const Tensor& tensor,
                        ? finite(std::span<const double>(tensor.data<double>(), count))
                        : finite(std::span<const float>(tensor.data<float>(), count));
   if (!all) {
-    throw UsageError(concat(path.string(), ": expected finite numbers, got others in ", name,
-                            ": the training that it comes from has diverged"));
+    throw UsageError(message_of(path.string(), ": expected finite numbers, got others in ", name,
+                                ": the training that it comes from has diverged"));
   }
 }
 

@@ -34,12 +34,12 @@ void declare_flags(CLI::App& app, BenchOptions& o) {
 
 void check_sizes(const BenchOptions& o) {
   if (const std::size_t element = size_of(o.dtype()); o.min_bytes < element) {
-    throw UsageError(concat("--min-bytes: expected at least one ", o.type, ", ", element,
-                            " bytes, got ", o.min_bytes));
+    throw UsageError(message_of("--min-bytes: expected at least one ", o.type, ", ", element,
+                                " bytes, got ", o.min_bytes));
   }
   if (o.max_bytes < o.min_bytes) {
-    throw UsageError(
-        concat("--max-bytes: expected at least --min-bytes, ", o.min_bytes, ", got ", o.max_bytes));
+    throw UsageError(message_of("--max-bytes: expected at least --min-bytes, ", o.min_bytes,
+                                ", got ", o.max_bytes));
   }
 }
 

@@ -216,16 +216,16 @@ class Race {
     RunTrace trace{.title = {},
                    .device = cuda ? gpu_identity(place_.device.index).name : "cpu",
                    .comm = world().description(),
-                   .caption = concat(shape_of(options_, *data_.train).description(), ", batch ",
-                                     options_.batch, " per rank, ", options_.accum,
-                                     options_.accum == 1 ? " micro-batch" : " micro-batches"),
+                   .caption = message_of(shape_of(options_, *data_.train).description(), ", batch ",
+                                         options_.batch, " per rank, ", options_.accum,
+                                         options_.accum == 1 ? " micro-batch" : " micro-batches"),
                    .ranks = {}};
     for (std::size_t i = 0; i < runs_.size(); ++i) {
       const std::string& mode = options_.modes[i];
-      trace.title = concat(mode, ", ", world().size(), " ranks");
+      trace.title = message_of(mode, ", ", world().size(), " ranks");
       comparison_.modes.push_back(runs_[i]->finish(mode, world(), trace, ranks_.host));
     }
-    trace.title = concat(kIdeal, ", rank 0 by itself");
+    trace.title = message_of(kIdeal, ", rank 0 by itself");
     ModeResult& ideal = comparison_.ideal = ideal_->finish(kIdeal, world(), trace, ranks_.host);
     // One rank's all-reduces only hand a tensor to another thread and back: nothing to show.
     for (RankTrace& rank : ideal.trace.ranks) {

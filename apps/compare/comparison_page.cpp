@@ -114,7 +114,7 @@ std::string comparison_html(const RunInfo& info, const Comparison& result) {
   }
   const char* label = emulated_text(info.options);
   const std::vector<FigureRow> rows = comparison_rows(info, result);
-  summary += html_table(grid_of(concat("mode", label), rows)) + "<ul>\n";
+  summary += html_table(grid_of(message_of("mode", label), rows)) + "<ul>\n";
   for (const std::string& note : comparison_notes(info, result)) {
     summary += "<li>" + escaped(note) + "</li>\n";
   }

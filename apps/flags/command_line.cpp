@@ -51,8 +51,8 @@ void reject_unknown(const CLI::App& app) {
   }
   const std::string word = unknown.front().substr(0, unknown.front().find('='));
   const std::string hint = suggestion(word, known);
-  throw UsageError(concat("unknown ", word.starts_with('-') ? "flag " : "argument ", word,
-                          hint.empty() ? "; --help-all lists the flags" : hint));
+  throw UsageError(message_of("unknown ", word.starts_with('-') ? "flag " : "argument ", word,
+                              hint.empty() ? "; --help-all lists the flags" : hint));
 }
 
 }  // namespace
@@ -89,11 +89,12 @@ std::optional<EarlyExit> parse_command_line(CLI::App& app, int argc, const char*
   } catch (const CLI::CallForVersion& version) {
     return EarlyExit{std::string(version.what()) + "\n", 0};
   } catch (const CLI::FileError& error) {
-    return EarlyExit{concat(app.get_name(), ": --config: expected a file of flags, got ",
-                            app.get_config_ptr()->as<std::string>(), ", which cannot be read\n"),
-                     2};
+    return EarlyExit{
+        message_of(app.get_name(), ": --config: expected a file of flags, got ",
+                   app.get_config_ptr()->as<std::string>(), ", which cannot be read\n"),
+        2};
   } catch (const std::exception& error) {
-    return EarlyExit{concat(app.get_name(), ": ", error.what(), "\n"), 2};
+    return EarlyExit{message_of(app.get_name(), ": ", error.what(), "\n"), 2};
   }
   return std::nullopt;
 }
@@ -121,10 +122,10 @@ std::vector<std::string> config_lines(const CLI::App& app) {
       continue;
     }
     const std::string& name = option->get_single_name();
-    lines.push_back(
-        option->count() == 0
-            ? "# " + name
-            : concat(name, " = ", CLI::detail::convert_arg_for_ini(option->reduced_results()[0])));
+    lines.push_back(option->count() == 0 ? "# " + name
+                                         : message_of(name, " = ",
+                                                      CLI::detail::convert_arg_for_ini(
+                                                          option->reduced_results()[0])));
   }
   return lines;
 }

@@ -68,7 +68,7 @@ T parse_number(const std::string& flag, const std::string& text, T least, T most
   } else if (static_cast<double>(least) != kAboveZero) {
     expected << " up";
   }
-  throw UsageError(concat(flag, ": expected ", expected.str(), ", got \"", text, "\""));
+  throw UsageError(message_of(flag, ": expected ", expected.str(), ", got \"", text, "\""));
 }
 
 template double parse_number(const std::string&, const std::string&, double, double);
@@ -107,7 +107,7 @@ std::vector<std::string> parse_list(const std::string& flag, const std::string& 
   for (const std::string& part : split_at_commas(text)) {
     check_choice(flag, part, allowed);
     if (std::find(list.begin(), list.end(), part) != list.end()) {
-      throw UsageError(concat(flag, ": expected each once, got \"", part, "\" twice"));
+      throw UsageError(message_of(flag, ": expected each once, got \"", part, "\" twice"));
     }
     list.push_back(part);
   }
@@ -119,8 +119,9 @@ dist::LinkModel parse_link(const std::string& flag, const std::string& text) {
   constexpr double kSlowestLink = 1e-3;
   const std::vector<std::string> parts = split_at_commas(text);
   if (parts.size() != 2) {
-    throw UsageError(concat(flag, ": expected a latency in us and a bandwidth in GB/s, such as ",
-                            "50,1, got \"", text, "\""));
+    throw UsageError(message_of(flag,
+                                ": expected a latency in us and a bandwidth in GB/s, such as ",
+                                "50,1, got \"", text, "\""));
   }
   return {.alpha_us = parse_number(flag + " (latency in us)", parts[0], 0.0, kLongestLatency),
           .gigabytes_per_s = parse_number(flag + " (bandwidth in GB/s)", parts[1], kSlowestLink,
@@ -129,7 +130,7 @@ dist::LinkModel parse_link(const std::string& flag, const std::string& text) {
 
 std::string check_not_empty(const std::string& flag, const std::string& text) {
   if (text.empty()) {  // as the shell makes it of a variable that is not set
-    throw UsageError(concat(flag, ": expected a name, got \"\"; leave the flag out"));
+    throw UsageError(message_of(flag, ": expected a name, got \"\"; leave the flag out"));
   }
   return text;
 }
@@ -143,8 +144,8 @@ void check_choice(const std::string& flag, const std::string& text,
   for (const std::string& name : allowed) {
     names += (names.empty() ? "" : ", ") + name;
   }
-  throw UsageError(
-      concat(flag, ": expected one of ", names, ", got \"", text, "\"", suggestion(text, allowed)));
+  throw UsageError(message_of(flag, ": expected one of ", names, ", got \"", text, "\"",
+                              suggestion(text, allowed)));
 }
 
 std::string closest_match(const std::string& word, const std::vector<std::string>& candidates) {
@@ -162,7 +163,7 @@ std::string closest_match(const std::string& word, const std::vector<std::string
 
 std::string suggestion(const std::string& word, const std::vector<std::string>& candidates) {
   const std::string match = closest_match(word, candidates);
-  return match.empty() ? "" : concat("; did you mean ", match, "?");
+  return match.empty() ? "" : message_of("; did you mean ", match, "?");
 }
 
 }  // namespace brigade::apps

@@ -40,12 +40,12 @@ std::shared_ptr<dist::CommHook> make_comm_hook(const std::string& flag, const st
   }
   const std::string word = text.substr(0, text.find(':'));
   const std::string match = closest_match(word, {"none", "fp16", "bf16", "powersgd", "topk"});
-  const std::string meant = match == "powersgd" ? concat(kPowerSgd, 4)
-                            : match == "topk"   ? concat(kTopK, 0.01)
+  const std::string meant = match == "powersgd" ? message_of(kPowerSgd, 4)
+                            : match == "topk"   ? message_of(kTopK, 0.01)
                                                 : match;
-  throw UsageError(concat(flag,
-                          ": expected none, fp16, bf16, powersgd:rank=R or topk:ratio=X, got \"",
-                          text, "\"", meant.empty() ? "" : concat("; did you mean ", meant, "?")));
+  throw UsageError(
+      message_of(flag, ": expected none, fp16, bf16, powersgd:rank=R or topk:ratio=X, got \"", text,
+                 "\"", meant.empty() ? "" : message_of("; did you mean ", meant, "?")));
 }
 
 std::string comm_hook_text(const std::string& text) {

@@ -35,7 +35,7 @@ void resolve_alternatives(CLI::App& app, const ShapeFlags& shape, Options& o) {
   const bool depth = app.count("--depth") > 0;
   if (depth != (app.count("--width") > 0)) {
     throw UsageError(
-        concat("--depth and --width: expected both, got only ", depth ? "--depth" : "--width"));
+        message_of("--depth and --width: expected both, got only ", depth ? "--depth" : "--width"));
   }
   if (depth) {
     o.hidden.assign(static_cast<std::size_t>(shape.depth - 1), shape.width);
@@ -152,12 +152,13 @@ void Options::share_global_batch(int ranks) {
   }
   std::string divisors;
   for (std::int64_t divisor = 1; divisor <= std::min(global_batch, 2 * parts); ++divisor) {
-    divisors += global_batch % divisor == 0 ? concat(divisors.empty() ? "" : ", ", divisor) : "";
+    divisors +=
+        global_batch % divisor == 0 ? message_of(divisors.empty() ? "" : ", ", divisor) : "";
   }
-  throw UsageError(concat("--global-batch: expected a multiple of ranks x --accum = ", ranks, " x ",
-                          accum, " = ", parts, ", got ", global_batch, "; use ",
-                          batch > 0 ? concat(batch * parts, " or ") : "", (batch + 1) * parts,
-                          ", or make ranks x --accum one of ", divisors));
+  throw UsageError(message_of("--global-batch: expected a multiple of ranks x --accum = ", ranks,
+                              " x ", accum, " = ", parts, ", got ", global_batch, "; use ",
+                              batch > 0 ? message_of(batch * parts, " or ") : "",
+                              (batch + 1) * parts, ", or make ranks x --accum one of ", divisors));
 }
 
 ParseResult parse_options(int argc, const char* const* argv, Program program) {

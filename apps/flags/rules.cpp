@@ -39,27 +39,28 @@ std::vector<Rule> refused(const Options& o) {
        "no_sync: expected --accum K with K > 1, got 1: with one micro-batch per step there is no "
        "synchronisation to leave out; add for instance --accum 4"},
       {in_flight && o.accum > 1 && !o.deferred_sync(),
-       concat(flight, ": expected --mode no_sync with --accum ", o.accum, ", got ", o.mode,
-              ": there every micro-batch synchronises, and would be a step of the optimizer")},
+       message_of(flight, ": expected --mode no_sync with --accum ", o.accum, ", got ", o.mode,
+                  ": there every micro-batch synchronises, and would be a step of the optimizer")},
       {in_flight && (o.mode == "naive" || o.no_all_reduce),
-       concat(flight, ": expected buckets that arrive, got ",
-              o.no_all_reduce ? "--no-all-reduce" : "--mode naive; use --mode overlap")},
+       message_of(flight, ": expected buckets that arrive, got ",
+                  o.no_all_reduce ? "--no-all-reduce" : "--mode naive; use --mode overlap")},
       {in_flight && (o.clip_norm > 0.0 || o.find_unused),
-       concat(flight, ": expected no ", o.clip_norm > 0.0 ? "--clip-norm" : "--find-unused",
-              ": what it needs is known only when backward is over, and by then the first "
-              "gradients are used up; leave one of them out")},
+       message_of(flight, ": expected no ", o.clip_norm > 0.0 ? "--clip-norm" : "--find-unused",
+                  ": what it needs is known only when backward is over, and by then the first "
+                  "gradients are used up; leave one of them out")},
       {o.no_all_reduce && (!o.save.empty() || o.verify_every > 0),
-       concat("--no-all-reduce: expected no ", o.save.empty() ? "--verify-every" : "--save",
-              ": the ranks end with different weights; leave one of them out")},
+       message_of("--no-all-reduce: expected no ", o.save.empty() ? "--verify-every" : "--save",
+                  ": the ranks end with different weights; leave one of them out")},
       {o.reduce == "deterministic" && (o.comm == "hierarchical" || by_bucket),
-       concat("--reduce deterministic: expected sums in rank order, got ",
-              by_bucket
-                  ? concat("--comm-hook ", o.comm_hook, ", whose result depends on the buckets")
-                  : "--comm hierarchical, which adds within the hosts first")},
+       message_of("--reduce deterministic: expected sums in rank order, got ",
+                  by_bucket ? message_of("--comm-hook ", o.comm_hook,
+                                         ", whose result depends on the buckets")
+                            : "--comm hierarchical, which adds within the hosts first")},
       {o.comm_hook != "none" && runs_naive(o),
-       concat("--comm-hook ", o.comm_hook,
-              ": expected a mode with buckets to compress, got naive; use flat, per_param, overlap "
-              "or no_sync")},
+       message_of(
+           "--comm-hook ", o.comm_hook,
+           ": expected a mode with buckets to compress, got naive; use flat, per_param, overlap "
+           "or no_sync")},
       {o.nesterov && o.momentum == 0.0,
        "--nesterov: expected --momentum greater than 0, got 0; add for instance --momentum 0.9"}};
 }
@@ -79,7 +80,7 @@ std::vector<std::string> idle_flags(const Options& o) {
   const bool grouped = o.bucket_by != "size";
   const Rule rules[]{
       {o.momentum > 0.0 && o.optimizer != "sgd",
-       concat("--momentum: --optimizer ", o.optimizer, " has its own")},
+       message_of("--momentum: --optimizer ", o.optimizer, " has its own")},
       {o.data == "synthetic" && o.data_dir != Options().data_dir,
        "--data-dir: synthetic data has no files"},
       {o.no_all_reduce && (o.emulated_link || o.choose_link || o.comm_hook != "none" ||
@@ -89,8 +90,8 @@ std::vector<std::string> idle_flags(const Options& o) {
       {capped && grouped,
        "--first-bucket-mb, --last-bucket-mb: with --bucket-by layer a bucket is a layer"},
       {(capped || grouped) && without_buckets(o),
-       concat("--bucket-by, --first-bucket-mb, --last-bucket-mb: in mode ", o.mode,
-              " every parameter travels by itself")},
+       message_of("--bucket-by, --first-bucket-mb, --last-bucket-mb: in mode ", o.mode,
+                  " every parameter travels by itself")},
       {o.split_tensors && o.mode == "naive", "--split-tensors: naive sends every parameter whole"},
       {o.inject && o.inject->kind == FaultKind::other_seed && !o.init.empty(),
        "--inject other_seed: the weights are those of --init"},

@@ -66,7 +66,7 @@ void with_name(const std::string& name, const std::string& hint,
   try {
     body();
   } catch (const VerificationError& error) {
-    throw VerificationError(concat(name, ": ", error.what(), hint));
+    throw VerificationError(message_of(name, ": ", error.what(), hint));
   }
 }
 
@@ -125,14 +125,14 @@ void check_weights(const std::vector<Variable>& parameters, dist::Communicator& 
                    nn::Module& fresh, const std::vector<std::int64_t>& rows_of_pieces) {
   const double between = difference_between_ranks(parameters, comm);
   expect(between == 0.0,
-         concat("expected equal weights on all ranks, but they differ, by up to ", between));
+         message_of("expected equal weights on all ranks, but they differ, by up to ", between));
   say(comm, "weights equal on all ranks");
   train_alone(fresh, rows_of_pieces);
   const double from_one =
       largest_difference(autograd::values_of(parameters), autograd::values_of(fresh.parameters()));
-  expect(
-      from_one <= kRounding,
-      concat("expected the weights of one process on the whole batch, but they differ, by up to ",
+  expect(from_one <= kRounding,
+         message_of(
+             "expected the weights of one process on the whole batch, but they differ, by up to ",
              from_one));
   say(comm, "weights equal to one process on the whole batch (largest difference {:.0e})",
       from_one);
@@ -179,19 +179,19 @@ int run_exercise(const std::string& name, int argc, char** argv,
                  const std::function<void(dist::Communicator&)>& body,
                  const std::string& still_to_do) {
   if (argc > 1 && argv[1] == std::string("--help")) {
-    return apps::leave_early(concat("mpirun -np 2 ", argv[0], ": ", name,
-                                    ", without flags; its lab's README.md says what to do\n"),
+    return apps::leave_early(message_of("mpirun -np 2 ", argv[0], ": ", name,
+                                        ", without flags; its lab's README.md says what to do\n"),
                              0);
   }
   if (argc > 1) {
-    return apps::leave_early(concat(name, ": expected no flags, got ", argv[1], " (see --help)\n"),
-                             2);
+    return apps::leave_early(
+        message_of(name, ": expected no flags, got ", argv[1], " (see --help)\n"), 2);
   }
   return dist::run_main([&](const dist::MpiSession&) {
     set_cpu_threads(1);
     std::unique_ptr<dist::Communicator> comm = dist::make_communicator("auto", kCpu);
     if (comm->size() == 1) {
-      throw UsageError(concat(name, ": needs at least two ranks: mpirun -np 2 ..."));
+      throw UsageError(message_of(name, ": needs at least two ranks: mpirun -np 2 ..."));
     }
     with_name(name, "; still to do: " + still_to_do, [&] { body(*comm); });
     return 0;

@@ -28,8 +28,8 @@ std::size_t read_choice(std::istream& in, std::ostream& out, std::size_t number)
     }
     out << "expected a, b or c, got '" << line << "'\n";
   }
-  throw UsageError(concat("quiz: expected an answer to question ", number,
-                          ", got the end of the input; answer with a, b or c"));
+  throw UsageError(message_of("quiz: expected an answer to question ", number,
+                              ", got the end of the input; answer with a, b or c"));
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ int take_quiz(const std::vector<Question>& quiz, std::istream& in, std::ostream&
     const bool is_right = read_choice(in, out, i + 1) == question.right;
     right += is_right ? 1 : 0;
     out << "answer " << i + 1 << ": "
-        << (is_right ? "right" : concat("wrong, expected ", letter_of(question.right))) << ". "
+        << (is_right ? "right" : message_of("wrong, expected ", letter_of(question.right))) << ". "
         << question.reason << "\n\n";
   }
   out << right << " of " << quiz.size() << " right\n";
@@ -81,25 +81,26 @@ int take_quiz(const std::vector<Question>& quiz, std::istream& in, std::ostream&
 std::optional<int> run_quiz(const std::string& lab, int argc, char** argv, const char* text) {
   std::string line;
   for (int i = 1; i < argc; ++i) {
-    line += concat(" ", argv[i]);
+    line += message_of(" ", argv[i]);
   }
   if (line.find(" --quiz") == std::string::npos) {
     return {};
   }
   std::smatch answers;
   if (!std::regex_match(line, answers, std::regex(" --quiz([ =]([abc]),([abc]),([abc]))?"))) {
-    return apps::leave_early(concat(lab, ": expected --quiz or --quiz with three letters, as in ",
-                                    "--quiz b,a,c, and no other flag, got", line, "\n"),
-                             2);
+    return apps::leave_early(
+        message_of(lab, ": expected --quiz or --quiz with three letters, as in ",
+                   "--quiz b,a,c, and no other flag, got", line, "\n"),
+        2);
   }
   if (dist::launcher_rank() != 0) {
     return 0;
   }
-  std::istringstream given(concat(answers.str(2), "\n", answers.str(3), "\n", answers.str(4)));
+  std::istringstream given(message_of(answers.str(2), "\n", answers.str(3), "\n", answers.str(4)));
   try {
     return take_quiz(parse_quiz(text), answers[1].matched ? given : std::cin, std::cout);
   } catch (const UsageError& error) {
-    return apps::leave_early(concat(lab, ": ", error.what(), "\n"), 2);
+    return apps::leave_early(message_of(lab, ": ", error.what(), "\n"), 2);
   }
 }
 

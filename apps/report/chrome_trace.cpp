@@ -24,9 +24,9 @@ class RankEvents {
 
   void add() {
     const RankTrace& mine = trace_.ranks[rank_];
-    metadata("process_name", 0, {{"name", concat("rank ", pid_, " (", mine.host, ")")}});
+    metadata("process_name", 0, {{"name", message_of("rank ", pid_, " (", mine.host, ")")}});
     metadata("process_labels", 0,
-             {{"labels", concat("clock error at most ", mine.clock_error_ms, " ms")}});
+             {{"labels", message_of("clock error at most ", mine.clock_error_ms, " ms")}});
     for (const Lane lane : {Lane::compute, Lane::optimizer, Lane::data, Lane::host}) {
       metadata("thread_name", static_cast<int>(lane), {{"name", to_string(lane)}});
     }
@@ -34,7 +34,7 @@ class RankEvents {
       add_step(step);
     }
     for (std::size_t lane = 0; lane < lanes_busy_until_.size(); ++lane) {
-      metadata("thread_name", comm_tid(lane), {{"name", concat("communication ", lane)}});
+      metadata("thread_name", comm_tid(lane), {{"name", message_of("communication ", lane)}});
     }
   }
 
@@ -63,7 +63,7 @@ class RankEvents {
     const auto at = [&spans](double begin, double end) {
       return Interval{spans.start + begin, spans.start + end};
     };
-    span(static_cast<int>(Lane::host), concat("step ", step.step), "step",
+    span(static_cast<int>(Lane::host), message_of("step ", step.step), "step",
          at(0.0, spans.optimizer.end));
     for (const ScopeTimes& scope : spans.scopes) {
       span(static_cast<int>(scope.lane), scope.name, "scope", at(scope.begin, scope.end));

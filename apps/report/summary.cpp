@@ -141,8 +141,8 @@ Figures times_figures(const RunInfo& info, const RunResult& result) {
   const TimingSummary& t = result.timing;
   constexpr double kShown = 0.005;  // ms; one rank in mode naive waits as well
   const bool waits = t.communicates || t.median.wait >= kShown;
-  const std::string step = concat("step", emulated_text(info.options));
-  const std::string speed = concat("speed", emulated_text(info.options));
+  const std::string step = message_of("step", emulated_text(info.options));
+  const std::string speed = message_of("speed", emulated_text(info.options));
   return {{"measured_steps", t.measured_steps},
           {"slowest_rank", t.slowest_rank},
           {"rank_compute_ms", t.rank_compute},
@@ -169,7 +169,7 @@ Figures times_figures(const RunInfo& info, const RunResult& result) {
 Figures communication_figures(const RunInfo& info, const RunResult& result) {
   const TimingSummary& t = result.timing;
   const std::string place =
-      t.communicates ? concat("communication", emulated_text(info.options)) : "";
+      t.communicates ? message_of("communication", emulated_text(info.options)) : "";
   const std::string& hook = info.options.comm_hook;
   const double ratio =
       compression_ratio(info.ranks.size, result.bytes_reduced_per_step, result.bytes_sent_per_step);
@@ -183,15 +183,16 @@ Figures communication_figures(const RunInfo& info, const RunResult& result) {
       {"bytes_reduced_per_step", result.bytes_reduced_per_step, place, "{:.2f} MiB reduced", kMiB},
       {"bytes_sent_per_step", result.bytes_sent_per_step, place, "{:.2f} MiB sent by rank 0", kMiB},
       {"compression_ratio", known(result.bytes_sent_per_step > 0.0, ratio),
-       hook == "none" ? "" : place, concat("{:.1f} times less than uncompressed (", hook, ")")}};
+       hook == "none" ? "" : place,
+       message_of("{:.1f} times less than uncompressed (", hook, ")")}};
 }
 
 Figures memory_figures(const MemoryUse& memory) {
   Figures figures{{"peak_memory_bytes", memory.peak}};
   for (const MemoryPart& part : kMemoryParts) {
-    figures.push_back({concat("memory_bytes/", part.key), memory.*part.bytes,
+    figures.push_back({message_of("memory_bytes/", part.key), memory.*part.bytes,
                        *part.name != '\0' ? "memory at its peak, largest rank" : "",
-                       concat(part.name, " {:.2f} MiB"), kMiB});
+                       message_of(part.name, " {:.2f} MiB"), kMiB});
   }
   if (memory.process_growth == 0) {  // /proc does not tell
     figures.back().value = nullptr;
@@ -247,7 +248,7 @@ std::string summary_json(const RunInfo& info, const RunResult& result) {
 Figures figures_of(const RunInfo& info, const Progress& progress) {
   const StepTimes& t = progress.times;
   const auto epoch = static_cast<double>(progress.step) / static_cast<double>(info.steps_per_epoch);
-  const std::string step_format = concat("{:.2f} ms/step", emulated_text(info.options));
+  const std::string step_format = message_of("{:.2f} ms/step", emulated_text(info.options));
   Figures figures{
       {"step", progress.step},
       {"epoch", epoch},
@@ -274,7 +275,7 @@ Figures figures_of(const RunInfo& info, const Progress& progress) {
 MetricsFile::MetricsFile(const std::filesystem::path& path)
     : path_(path), file_(path, std::ios::trunc) {
   if (!file_) {
-    throw UsageError(concat("--out: cannot write ", path.string(), ": ", std::strerror(errno)));
+    throw UsageError(message_of("--out: cannot write ", path.string(), ": ", std::strerror(errno)));
   }
 }
 
@@ -301,7 +302,8 @@ bool MetricsFile::write(const RunInfo& info, const Progress& progress,
 
 void MetricsFile::check() const {
   if (!file_) {
-    throw Error(concat("cannot write ", path_.string(), ": lines are missing; is the disk full?"));
+    throw Error(
+        message_of("cannot write ", path_.string(), ": lines are missing; is the disk full?"));
   }
 }
 
@@ -311,7 +313,7 @@ std::filesystem::path make_run_directory(const std::string& requested) {
     std::filesystem::create_directories(requested, error);
     if (error) {
       throw UsageError(
-          concat("--out ", requested, ": cannot make the directory: ", error.message()));
+          message_of("--out ", requested, ": cannot make the directory: ", error.message()));
     }
     return requested;
   }
@@ -323,8 +325,8 @@ std::filesystem::path make_run_directory(const std::string& requested) {
       return candidate;
     }
   }
-  throw UsageError(concat("runs: cannot make a directory for this run: ", error.message(),
-                          "; choose another place with --out DIR"));
+  throw UsageError(message_of("runs: cannot make a directory for this run: ", error.message(),
+                              "; choose another place with --out DIR"));
 }
 
 }  // namespace brigade::apps

@@ -51,15 +51,15 @@ void set_key(const std::string& flag, const KindEntry& entry, const std::string&
              Fault& fault) {
   constexpr std::int64_t kMany = 1'000'000'000;
   constexpr double kLongestDelay = 1e6;
-  const std::string subject = concat(flag, " ", entry.name);
+  const std::string subject = message_of(flag, " ", entry.name);
   const std::size_t equals = item.find('=');
   const std::string key = item.substr(0, equals);
   check_choice(subject, key, entry.keys);
   if (equals == std::string::npos) {
-    throw UsageError(concat(subject, ": expected ", key, "=value, got \"", item, "\""));
+    throw UsageError(message_of(subject, ": expected ", key, "=value, got \"", item, "\""));
   }
   const std::string value = item.substr(equals + 1);
-  const std::string place = concat(subject, ":", key);
+  const std::string place = message_of(subject, ":", key);
   if (key == "rank") {
     fault.rank = parse_number<std::int64_t>(place, value, 0, kMany);
   } else if (key == "ms") {
@@ -155,12 +155,13 @@ FaultInjector::FaultInjector(std::optional<Fault> fault, const dist::Communicato
     return;
   }
   if (comm.size() < 2) {
-    throw UsageError(concat("--inject ", fault_->text,
-                            ": expected at least 2 ranks, got 1; start them with mpirun -np 2"));
+    throw UsageError(
+        message_of("--inject ", fault_->text,
+                   ": expected at least 2 ranks, got 1; start them with mpirun -np 2"));
   }
   if (fault_->rank >= comm.size()) {
-    throw UsageError(concat("--inject ", fault_->text, ": expected a rank from 0 to ",
-                            comm.size() - 1, ", got ", fault_->rank));
+    throw UsageError(message_of("--inject ", fault_->text, ": expected a rank from 0 to ",
+                                comm.size() - 1, ", got ", fault_->rank));
   }
   mine_ = fault_->rank == comm.rank();
 }
@@ -180,8 +181,8 @@ std::vector<autograd::Variable> FaultInjector::parameters(
   const std::string& wanted = fault_->name.empty() ? names.front() : fault_->name;
   const auto found = std::find(names.begin(), names.end(), wanted);
   if (found == names.end()) {
-    throw UsageError(concat("--inject ", fault_->text, ": the model has no parameter \"", wanted,
-                            "\"", suggestion(wanted, names)));
+    throw UsageError(message_of("--inject ", fault_->text, ": the model has no parameter \"",
+                                wanted, "\"", suggestion(wanted, names)));
   }
   if (mine_) {
     autograd::Variable& skipped = parameters[static_cast<std::size_t>(found - names.begin())];
@@ -193,9 +194,10 @@ std::vector<autograd::Variable> FaultInjector::parameters(
 dist::DataParallelOptions FaultInjector::synchronisation(
     dist::DataParallelOptions options, const std::vector<autograd::Variable>& parameters) const {
   if (has(FaultKind::swap_buckets) && parameters.size() < 2) {
-    throw UsageError(concat("--inject ", fault_->text,
-                            ": expected a model of at least 2 parameters, got 1: there is nothing "
-                            "to swap"));
+    throw UsageError(
+        message_of("--inject ", fault_->text,
+                   ": expected a model of at least 2 parameters, got 1: there is nothing "
+                   "to swap"));
   }
   if (!strikes(FaultKind::swap_buckets)) {
     return options;
@@ -211,8 +213,8 @@ dist::DataParallelOptions FaultInjector::synchronisation(
 nn::Module& FaultInjector::around(nn::Module& model, std::int64_t accum, std::int64_t steps) {
   const bool at_a_step = has(FaultKind::nan) || has(FaultKind::kill) || has(FaultKind::bit_flip);
   if (at_a_step && fault_->step > steps) {
-    throw UsageError(concat("--inject ", fault_->text, ": expected a step from 1 to ", steps,
-                            ", got ", fault_->step));
+    throw UsageError(message_of("--inject ", fault_->text, ": expected a step from 1 to ", steps,
+                                ", got ", fault_->step));
   }
   if (!mine_ || !(at_a_step || has(FaultKind::slow))) {
     return model;

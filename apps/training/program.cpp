@@ -23,11 +23,11 @@ int leave_early(const std::string& text, int exit_code) {
   if (exit_code != 0 && rank > 0) {
     // Still there after two seconds: rank 0 has no complaint, this rank is alone with its mistake.
     std::this_thread::sleep_for(std::chrono::seconds(2));
-    write_all(STDERR_FILENO, concat("[rank ", rank, "] ", text));
+    write_all(STDERR_FILENO, message_of("[rank ", rank, "] ", text));
   } else if (rank == 0) {
     const int error = write_all(exit_code == 0 ? STDOUT_FILENO : STDERR_FILENO, text);
     if (exit_code == 0 && error != 0) {
-      write_all(STDERR_FILENO, concat("stdout: cannot write: ", std::strerror(error), "\n"));
+      write_all(STDERR_FILENO, message_of("stdout: cannot write: ", std::strerror(error), "\n"));
       return 1;
     }
   }
@@ -54,9 +54,9 @@ void check_output_files(const std::vector<std::filesystem::path>& files) {
     const AtomicFile attempt(file);
     const std::filesystem::path directory = file.has_parent_path() ? file.parent_path() : ".";
     if (!places.insert(canonical(directory) / file.filename()).second) {
-      throw UsageError(concat("cannot write ", file.string(),
-                              ": expected a place of its own, but this run writes another file "
-                              "there"));
+      throw UsageError(message_of("cannot write ", file.string(),
+                                  ": expected a place of its own, but this run writes another file "
+                                  "there"));
     }
   }
 }

@@ -91,14 +91,14 @@ void RunProgress::record() {
   result_.choices = Context::current().choices();
   result_.operations = operation_times(recorder.steps());
   if (info_.options.trace) {
-    result_.trace = {
-        .title = concat(info_.options.mode, ", ", info_.ranks.size,
-                        info_.ranks.size == 1 ? " rank" : " ranks"),
-        .device = info_.device_name,
-        .comm = info_.comm,
-        .caption = concat(info_.shape.description(), ", batch ", info_.options.batch, " per rank"),
-        .contents = contents_,
-        .ranks = recorder.gather(info_.ranks.host)};
+    result_.trace = {.title = message_of(info_.options.mode, ", ", info_.ranks.size,
+                                         info_.ranks.size == 1 ? " rank" : " ranks"),
+                     .device = info_.device_name,
+                     .comm = info_.comm,
+                     .caption = message_of(info_.shape.description(), ", batch ",
+                                           info_.options.batch, " per rank"),
+                     .contents = contents_,
+                     .ranks = recorder.gather(info_.ranks.host)};
   }
 }
 
@@ -114,7 +114,7 @@ void RunProgress::follow_rebuild() {
   for (const auto& [label, names] : bucket_contents(parts_.data_parallel)) {
     std::string& known = contents_[label];
     const bool both = parts_.trace.keeps(0) && !known.empty() && known != names;
-    known = both ? concat(known, " (step 1), then ", names) : names;
+    known = both ? message_of(known, " (step 1), then ", names) : names;
   }
 }
 
@@ -127,7 +127,7 @@ void RunProgress::verify(std::int64_t done) {
   try {
     parts_.data_parallel.verify_parameters_equal();
   } catch (const VerificationError& error) {
-    throw VerificationError(concat("after step ", done, ": ", error.what()));
+    throw VerificationError(message_of("after step ", done, ": ", error.what()));
   }
   trainer_.pause();
 }

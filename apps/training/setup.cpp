@@ -8,7 +8,6 @@
 #include "core/error.h"
 #include "core/runtime/context.h"
 #include "dist/algorithms/ordered_all_reduce.h"
-#include "dist/algorithms/ring_trace.h"
 #include "dist/comm/emulated_link_communicator.h"
 #include "dist/ddp/replica_check.h"
 #include "nn/data/fashion_mnist.h"
@@ -28,11 +27,11 @@ Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const 
     console.warn(note);
   }
   for (const std::string& idle : idle_flags(options)) {
-    console.warn(concat("[rank 0] warning: no effect: ", idle));
+    console.warn(message_of("[rank 0] warning: no effect: ", idle));
   }
   if (options.tf32 && !place.device.is_cuda()) {
     throw UsageError(
-        concat("--tf32: expected a GPU, but this run is on ", place.device, "; leave it out"));
+        message_of("--tf32: expected a GPU, but this run is on ", place.device, "; leave it out"));
   }
   Context::current().set_tf32(options.tf32);
   place.comm = dist::make_communicator(options.comm, place.device);
@@ -61,8 +60,8 @@ void measure_rates(const Options& options, Runtime& place) {
 }
 
 std::string libraries_of(const Options& options, Device device) {
-  return concat(device.is_cuda() ? cuda_info().runtime : blas_description(),
-                options.tf32 ? ", TF32" : "");
+  return message_of(device.is_cuda() ? cuda_info().runtime : blas_description(),
+                    options.tf32 ? ", TF32" : "");
 }
 
 bool prefetches(const Options& options, Device device, std::int64_t threads, std::int64_t cores) {
@@ -86,11 +85,11 @@ data::DataSplits load_data(const Options& options, std::int64_t global_batch) {
 }
 
 void check_same_data(const data::DataSplits& data, dist::Communicator& comm) {
-  dist::check_same_lines(
-      "data",
-      {concat(data.train->size(), " training samples"), concat(data.test->size(), " test samples"),
-       concat(data.train->input_width(), " numbers per sample")},
-      comm);
+  dist::check_same_lines("data",
+                         {message_of(data.train->size(), " training samples"),
+                          message_of(data.test->size(), " test samples"),
+                          message_of(data.train->input_width(), " numbers per sample")},
+                         comm);
 }
 
 MlpShape shape_of(const Options& options, const data::Dataset& data) {
@@ -127,14 +126,6 @@ std::shared_ptr<dist::FiniteCheck> add_finite_check(const Options& options,
   auto check = std::make_shared<dist::FiniteCheck>(sync.hook);
   sync.hook = check;
   return check;
-}
-
-void show_ring(const Console& console, const Options& options, const Runtime& place) {
-  if (options.trace_ring) {
-    for (const std::string& line : dist::trace_ring(*place.comm, place.device)) {
-      console.line(line);
-    }
-  }
 }
 
 ResidentPeak count_memory(Device device) {
@@ -187,8 +178,8 @@ TraceSchedule trace_schedule(const RunInfo& info) {
 
 void set_threads(const Options& options, const dist::RankInfo& ranks) {
   if (options.threads > max_cpu_threads()) {
-    throw UsageError(concat("--threads: expected at most ", max_cpu_threads(),
-                            ", which this OpenBLAS is built for, got ", options.threads));
+    throw UsageError(message_of("--threads: expected at most ", max_cpu_threads(),
+                                ", which this OpenBLAS is built for, got ", options.threads));
   }
   set_cpu_threads(static_cast<int>(options.threads > 0
                                        ? options.threads

@@ -55,9 +55,6 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const Options& options,
 std::shared_ptr<dist::FiniteCheck> add_finite_check(const Options& options,
                                                     dist::DataParallelOptions& sync);
 
-/// With --trace-ring. Collective.
-void show_ring(const Console& console, const Options& options, const Runtime& place);
-
 /// Memory is counted from here: the training's is without what made the data, and without the code
 /// that libraries load when they are first used, hence one step of a tiny network.
 ResidentPeak count_memory(Device device);

@@ -26,14 +26,15 @@ void check_finite(const std::vector<float>& losses, std::int64_t step) {
     return;
   }
   const std::string what =
-      concat("loss: expected a finite number, got ", *first, " in step ", step, " on ");
+      message_of("loss: expected a finite number, got ", *first, " in step ", step, " on ");
   if (!std::all_of(losses.begin(), losses.end(), bad)) {
-    throw Error(concat(what, "rank ", first - losses.begin(),
-                       ", while other ranks' are finite: look for NaN or inf in that rank's data; "
-                       "if the losses before grew, training has diverged: lower --lr"));
+    throw Error(
+        message_of(what, "rank ", first - losses.begin(),
+                   ", while other ranks' are finite: look for NaN or inf in that rank's data; "
+                   "if the losses before grew, training has diverged: lower --lr"));
   }
-  throw Error(concat(what, losses.size() == 1 ? "rank 0" : "all ranks",
-                     "; training has diverged: lower --lr"));
+  throw Error(message_of(what, losses.size() == 1 ? "rank 0" : "all ranks",
+                         "; training has diverged: lower --lr"));
 }
 
 double samples_of(const std::vector<data::Batch>& batches) {

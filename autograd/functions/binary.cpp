@@ -1,6 +1,7 @@
 #include "autograd/functions/binary.h"
 
 #include "autograd/node.h"
+#include "core/error.h"
 #include "core/ops.h"
 #include "core/ops_elementwise.h"
 #include "core/ops_reduce.h"
@@ -19,85 +20,80 @@ void write_gradient(BinaryOp op, const Tensor& dy, const Tensor& v, Scale scale,
   ops::sum_to(terms, scale, dx);
 }
 
-Scale negative(Scale scale) {
-  return {.alpha = -scale.alpha, .beta = scale.beta};
+Tensor computed(BinaryOp op, const Tensor& a, const Tensor& b) {
+  Tensor y = Tensor::empty_like(a, ops::broadcast_shape(op, a.shape(), b.shape()));
+  ops::binary(op, a, b, {}, y);
+  return y;
 }
 
-class BinaryNode final : public Node {
- public:
-  /// `left`: of mul a, of div a / b. `right`: of mul and div b. Else undefined.
-  BinaryNode(BinaryOp op, Tensor left, Tensor right)
-      : op_(op), left_(std::move(left)), right_(std::move(right)) {}
-  const char* name() const override { return ops::name_of(op_); }
+/// y = a + b, or with sign = -1 a - b
+Variable sum_or_difference(BinaryOp op, double sign, const Operand& left, const Operand& right) {
+  const Variable a = left.beside(ops::name_of(op), right);
+  const Variable b = right.beside(ops::name_of(op), left);
+  return record(ops::name_of(op), computed(op, a.data(), b.data()), {a, b},
+                [sign](const Tensor& dy, GradWriter& grads) {
+                  grads.write(0, [&](Tensor& da, Scale scale) { ops::sum_to(dy, scale, da); });
+                  grads.write(
+                      1, [&](Tensor& db, Scale scale) { ops::sum_to(dy, scale.times(sign), db); });
+                });
+}
 
-  void backward(const Tensor& dy, GradWriter& grads) override {
-    const bool linear = op_ == BinaryOp::add || op_ == BinaryOp::sub;
-    grads.write(0, [&](Tensor& da, Scale scale) {
-      if (linear) {
-        ops::sum_to(dy, scale, da);
-      } else {
-        write_gradient(op_, dy, right_, scale, da);
-      }
-    });
-    grads.write(1, [&](Tensor& db, Scale scale) {
-      if (linear) {
-        ops::sum_to(dy, op_ == BinaryOp::add ? scale : negative(scale), db);
-      } else if (op_ == BinaryOp::mul) {
-        write_gradient(BinaryOp::mul, dy, left_, scale, db);
-      } else {  // d(a / b) / db = -(a / b) / b
-        Tensor slope = Tensor::empty_like(left_);
-        ops::binary(BinaryOp::div, left_, right_, {}, slope);
-        write_gradient(BinaryOp::mul, dy, slope, negative(scale), db);
-      }
-    });
-  }
-
-  void release() override {
-    left_ = Tensor();
-    right_ = Tensor();
-  }
-
- private:
-  BinaryOp op_;
-  Tensor left_, right_;
-};
-
-Variable binary(BinaryOp op, const Variable& a, const Variable& b) {
-  const Tensor& left = a.data();
-  const Tensor& right = b.data();
-  Tensor y = Tensor::empty(ops::broadcast_shape(op, left.shape(), right.shape()), left.dtype(),
-                           left.device());
-  ops::binary(op, left, right, {}, y);
-  // A number or another constant wants no gradient: then backward does not need the other side.
-  const bool product = op == BinaryOp::mul || op == BinaryOp::div;
-  Tensor kept_left;
-  if (product && b.requires_grad()) {
-    kept_left = op == BinaryOp::mul ? left : y;
-  }
-  const bool keep_right = product && (a.requires_grad() || op == BinaryOp::div);
-  return record<BinaryNode>(std::move(y), {a, b}, op, std::move(kept_left),
-                            keep_right ? right : Tensor());
+/// `value` if backward needs it. A number or another constant wants no gradient: then backward does
+/// not need the other side.
+Tensor kept_if(bool needed, const Tensor& value) {
+  return needed ? value : Tensor();
 }
 
 }  // namespace
 
-Variable add(const Variable& a, const Variable& b) {
-  return binary(BinaryOp::add, a, b);
-}
-Variable sub(const Variable& a, const Variable& b) {
-  return binary(BinaryOp::sub, a, b);
-}
-Variable mul(const Variable& a, const Variable& b) {
-  return binary(BinaryOp::mul, a, b);
-}
-Variable div(const Variable& a, const Variable& b) {
-  return binary(BinaryOp::div, a, b);
+Variable Operand::beside(const char* who, const Operand& other) const {
+  if (variable_.defined()) {
+    return variable_;
+  }
+  BRIGADE_CHECK(other.variable_.defined(), who,
+                ": expected at least one Variable, got two numbers");
+  Tensor scalar = Tensor::empty_like(other.variable_.data(), {});
+  ops::fill(number_, scalar);
+  return Variable(std::move(scalar));
 }
 
-Variable scalar_like(double value, const Variable& x) {
-  Tensor result = Tensor::empty({}, x.data().dtype(), x.device());
-  ops::fill(value, result);
-  return Variable(std::move(result));
+Variable add(const Operand& a, const Operand& b) {
+  return sum_or_difference(BinaryOp::add, 1.0, a, b);
+}
+
+Variable sub(const Operand& a, const Operand& b) {
+  return sum_or_difference(BinaryOp::sub, -1.0, a, b);
+}
+
+Variable mul(const Operand& left, const Operand& right) {
+  const Variable a = left.beside("mul", right);
+  const Variable b = right.beside("mul", left);
+  return record("mul", computed(BinaryOp::mul, a.data(), b.data()), {a, b},
+                [a = kept_if(b.requires_grad(), a.data()),
+                 b = kept_if(a.requires_grad(), b.data())](const Tensor& dy, GradWriter& grads) {
+                  grads.write(0, [&](Tensor& da, Scale scale) {
+                    write_gradient(BinaryOp::mul, dy, b, scale, da);
+                  });
+                  grads.write(1, [&](Tensor& db, Scale scale) {
+                    write_gradient(BinaryOp::mul, dy, a, scale, db);
+                  });
+                });
+}
+
+// da = dy / b   db = -dy (y / b)
+Variable div(const Operand& left, const Operand& right) {
+  const Variable a = left.beside("div", right);
+  const Variable b = right.beside("div", left);
+  const Tensor y = computed(BinaryOp::div, a.data(), b.data());
+  return record(
+      "div", y, {a, b},
+      [y = kept_if(b.requires_grad(), y), b = b.data()](const Tensor& dy, GradWriter& grads) {
+        grads.write(
+            0, [&](Tensor& da, Scale scale) { write_gradient(BinaryOp::div, dy, b, scale, da); });
+        grads.write(1, [&](Tensor& db, Scale scale) {
+          write_gradient(BinaryOp::mul, dy, computed(BinaryOp::div, y, b), scale.times(-1.0), db);
+        });
+      });
 }
 
 }  // namespace brigade::autograd

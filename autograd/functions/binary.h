@@ -4,66 +4,43 @@
 
 namespace brigade::autograd {
 
+/// What arithmetic takes: a Variable, or a number as a constant scalar of the dtype and on the device
+/// of the other operand.
+class Operand {
+ public:
+  // Implicit, so that `1 + x` and `x + y` are one function. NOLINTBEGIN(google-explicit-constructor)
+  Operand(const Variable& variable) : variable_(variable) {}
+  Operand(double number) : number_(number) {}
+  // NOLINTEND(google-explicit-constructor)
+
+  /// Error in the name of function `who` if both are numbers.
+  Variable beside(const char* who, const Operand& other) const;
+
+ private:
+  Variable variable_;  // undefined: a number
+  double number_ = 0.0;
+};
+
 /// Arithmetic with broadcasting by NumPy's rule: aligned at the last dimension, two extents are
 /// equal or one of them is 1, which is then repeated, as is a missing one: [N, C] + [C], or
 /// [N, 1] * [1, C], which gives [N, C]. The gradient of an input that was repeated is the sum over
 /// its repetitions. Throws Error for other shapes, and unless both are of one dtype on one device.
-Variable add(const Variable& a, const Variable& b);
-Variable sub(const Variable& a, const Variable& b);
-Variable mul(const Variable& a, const Variable& b);
-Variable div(const Variable& a, const Variable& b);
+Variable add(const Operand& a, const Operand& b);
+Variable sub(const Operand& a, const Operand& b);
+Variable mul(const Operand& a, const Operand& b);
+Variable div(const Operand& a, const Operand& b);
 
-/// `value` as a constant scalar of the dtype and on the device of `x`.
-Variable scalar_like(double value, const Variable& x);
-
-inline Variable add(const Variable& a, double b) {
-  return add(a, scalar_like(b, a));
-}
-inline Variable sub(const Variable& a, double b) {
-  return sub(a, scalar_like(b, a));
-}
-inline Variable mul(const Variable& a, double b) {
-  return mul(a, scalar_like(b, a));
-}
-inline Variable div(const Variable& a, double b) {
-  return div(a, scalar_like(b, a));
-}
-
-inline Variable operator+(const Variable& a, const Variable& b) {
+inline Variable operator+(const Operand& a, const Operand& b) {
   return add(a, b);
 }
-inline Variable operator+(const Variable& a, double b) {
-  return add(a, b);
-}
-inline Variable operator+(double a, const Variable& b) {
-  return add(scalar_like(a, b), b);
-}
-inline Variable operator-(const Variable& a, const Variable& b) {
+inline Variable operator-(const Operand& a, const Operand& b) {
   return sub(a, b);
 }
-inline Variable operator-(const Variable& a, double b) {
-  return sub(a, b);
-}
-inline Variable operator-(double a, const Variable& b) {
-  return sub(scalar_like(a, b), b);
-}
-inline Variable operator*(const Variable& a, const Variable& b) {
+inline Variable operator*(const Operand& a, const Operand& b) {
   return mul(a, b);
 }
-inline Variable operator*(const Variable& a, double b) {
-  return mul(a, b);
-}
-inline Variable operator*(double a, const Variable& b) {
-  return mul(scalar_like(a, b), b);
-}
-inline Variable operator/(const Variable& a, const Variable& b) {
+inline Variable operator/(const Operand& a, const Operand& b) {
   return div(a, b);
-}
-inline Variable operator/(const Variable& a, double b) {
-  return div(a, b);
-}
-inline Variable operator/(double a, const Variable& b) {
-  return div(scalar_like(a, b), b);
 }
 inline Variable operator-(const Variable& x) {
   return mul(x, -1.0);

@@ -3,47 +3,10 @@
 #include "autograd/node.h"
 #include "core/error.h"
 #include "core/ops_layers.h"
+#include "core/ops_reduce.h"
 
 namespace brigade::autograd {
 namespace {
-
-class LayerNormNode final : public Node {
- public:
-  LayerNormNode(Tensor x, Tensor weight, Tensor mean, Tensor rstd)
-      : x_(std::move(x)),
-        weight_(std::move(weight)),
-        mean_(std::move(mean)),
-        rstd_(std::move(rstd)) {}
-  const char* name() const override { return "layer_norm"; }
-
-  void backward(const Tensor& dy, GradWriter& grads) override {
-    grads.write(kWeight, [&](Tensor& dw, Scale scale) {
-      ops::layer_norm_weight_backward(dy, x_, mean_, rstd_, scale, dw);
-    });
-    grads.write(kBias, [&](Tensor& db, Scale scale) {
-      ops::column_sum(dy.reshape({mean_.numel(), db.numel()}), scale, db);
-    });
-    grads.write(kInput, [&](Tensor& dx, Scale scale) {
-      ops::layer_norm_input_backward(dy, x_, weight_, mean_, rstd_, scale, dx);
-    });
-  }
-
-  void release() override {
-    x_ = Tensor();
-    weight_ = Tensor();
-    mean_ = Tensor();
-    rstd_ = Tensor();
-  }
-
- private:
-  static constexpr std::size_t kInput = 0;
-  static constexpr std::size_t kWeight = 1;
-  static constexpr std::size_t kBias = 2;
-
-  Tensor x_;            // [..., D]
-  Tensor weight_;       // [D] or undefined
-  Tensor mean_, rstd_;  // [...]
-};
 
 Tensor data_of(const Variable& parameter) {
   return parameter.defined() ? parameter.data() : Tensor();
@@ -51,16 +14,29 @@ Tensor data_of(const Variable& parameter) {
 
 }  // namespace
 
-Variable layer_norm(const Variable& x, const Variable& weight, const Variable& bias, double eps) {
-  const Tensor& values = x.data();
-  BRIGADE_CHECK(values.shape().rank() > 0, "layer_norm: expected x [..., D], got ", x.shape());
-  const Shape rows(values.shape().extents().first(values.shape().rank() - 1));
-  Tensor y = Tensor::empty_like(values);
-  Tensor mean = Tensor::empty(rows, values.dtype(), x.device());
-  Tensor rstd = Tensor::empty_like(mean);
-  ops::layer_norm(values, data_of(weight), data_of(bias), eps, y, mean, rstd);
-  return record<LayerNormNode>(std::move(y), {x, weight, bias}, values, data_of(weight), mean,
-                               rstd);
+Variable layer_norm(const Variable& input, const Variable& weight, const Variable& bias,
+                    double eps) {
+  const Tensor x = input.data();
+  const Tensor w = data_of(weight);
+  BRIGADE_CHECK(x.shape().rank() > 0, "layer_norm: expected x [..., D], got ", x.shape());
+  const Shape rows(x.shape().extents().first(x.shape().rank() - 1));
+  Tensor y = Tensor::empty_like(x);
+  Tensor mean = Tensor::empty_like(x, rows);
+  Tensor rstd = Tensor::empty_like(x, rows);
+  ops::layer_norm(x, w, data_of(bias), eps, y, mean, rstd);
+  return record("layer_norm", y, {input, weight, bias},
+                [x, w, mean, rstd](const Tensor& dy, GradWriter& grads) {
+                  // The parameters first: the network waits for them.
+                  grads.write(1, [&](Tensor& dw, Scale scale) {
+                    ops::layer_norm_weight_backward(dy, x, mean, rstd, scale, dw);
+                  });
+                  grads.write(2, [&](Tensor& db, Scale scale) {
+                    ops::column_sum(dy.reshape({mean.numel(), db.numel()}), scale, db);
+                  });
+                  grads.write(0, [&](Tensor& dx, Scale scale) {
+                    ops::layer_norm_input_backward(dy, x, w, mean, rstd, scale, dx);
+                  });
+                });
 }
 
 }  // namespace brigade::autograd

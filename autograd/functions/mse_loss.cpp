@@ -4,32 +4,14 @@
 #include "core/ops.h"
 
 namespace brigade::autograd {
-namespace {
-
-class MseLossNode final : public Node {
- public:
-  MseLossNode(Tensor x, Tensor target) : x_(std::move(x)), target_(std::move(target)) {}
-  const char* name() const override { return "mse_loss"; }
-
-  void backward(const Tensor& dy, GradWriter& grads) override {
-    grads.write(0, [&](Tensor& dx, Scale scale) { ops::mse_backward(x_, target_, dy, scale, dx); });
-  }
-
-  void release() override {
-    x_ = Tensor();
-    target_ = Tensor();
-  }
-
- private:
-  Tensor x_, target_;  // equal shapes
-};
-
-}  // namespace
 
 Variable mse_loss(const Variable& x, const Tensor& target) {
-  Tensor loss = Tensor::empty({}, x.data().dtype(), x.device());
+  Tensor loss = Tensor::empty_like(x.data(), {});
   ops::mse(x.data(), target, loss);
-  return record<MseLossNode>(std::move(loss), {x}, x.data(), target);
+  return record("mse_loss", loss, x,
+                [x = x.data(), target](const Tensor& dy, Tensor& dx, Scale scale) {
+                  ops::mse_backward(x, target, dy, scale, dx);
+                });
 }
 
 }  // namespace brigade::autograd

@@ -6,55 +6,41 @@
 namespace brigade::autograd {
 namespace {
 
-class ReduceNode final : public Node {
- public:
-  /// dx = factor dy at the elements of `index`, at all if that is undefined.
-  ReduceNode(const char* name, ReduceShape shape, double factor, Tensor index)
-      : name_(name), shape_(shape), factor_(factor), index_(std::move(index)) {}
-  const char* name() const override { return name_; }
-
-  void backward(const Tensor& dy, GradWriter& grads) override {
-    grads.write(0, [&](Tensor& dx, Scale scale) {
-      ops::reduce_backward(dy, index_, shape_, {.alpha = factor_ * scale.alpha, .beta = scale.beta},
-                           dx);
-    });
-  }
-
-  void release() override { index_ = Tensor(); }
-
- private:
-  const char* name_;
-  ReduceShape shape_;
-  double factor_;
-  Tensor index_;  // i64, of the output's shape
-};
-
 /// The shape of the result over one dimension.
 Shape without_dim(const Shape& shape, std::int64_t dim, bool keepdim) {
-  const auto rank = static_cast<std::int64_t>(shape.rank());
-  std::vector<std::int64_t> extents;
-  for (std::int64_t at = 0; at < rank; ++at) {
-    if (at != (dim < 0 ? dim + rank : dim)) {
-      extents.push_back(shape[static_cast<std::size_t>(at)]);
-    } else if (keepdim) {
-      extents.push_back(1);
-    }
+  std::vector<std::int64_t> extents(shape.extents().begin(), shape.extents().end());
+  if (extents.empty()) {
+    return shape;
+  }
+  const auto at = extents.begin() + static_cast<std::ptrdiff_t>(shape.wrap_dim("reduce", dim));
+  if (keepdim) {
+    *at = 1;
+  } else {
+    extents.erase(at);
   }
   return Shape(extents);
 }
 
+/// Backward: dx = factor dy at the elements of `index`, at all if that is undefined.
+Variable recorded(const char* name, const Tensor& y, const Variable& x, ReduceShape shape,
+                  double factor, const Tensor& index) {
+  return record(name, y, x, [shape, factor, index](const Tensor& dy, Tensor& dx, Scale scale) {
+    ops::reduce_backward(dy, index, shape, scale.times(factor), dx);
+  });
+}
+
 Variable scaled_sum(const char* name, const Variable& x, ReduceShape shape, const Shape& result,
                     double factor) {
-  Tensor y = Tensor::empty(result, x.data().dtype(), x.device());
+  Tensor y = Tensor::empty_like(x.data(), result);
   ops::reduce_sum(x.data(), shape, {.alpha = factor}, y);
-  return record<ReduceNode>(std::move(y), {x}, name, shape, factor, Tensor());
+  return recorded(name, y, x, shape, factor, Tensor());
 }
 
 Variable largest(const Variable& x, ReduceShape shape, const Shape& result) {
-  Tensor y = Tensor::empty(result, x.data().dtype(), x.device());
+  Tensor y = Tensor::empty_like(x.data(), result);
   Tensor index = Tensor::empty(result, DType::i64, x.device());
   ops::reduce_max(x.data(), shape, y, index);
-  return record<ReduceNode>(std::move(y), {x}, "max", shape, 1.0, std::move(index));
+  return recorded("max", y, x, shape, 1.0, index);
 }
 
 double reciprocal(std::int64_t n) {

@@ -8,34 +8,20 @@
 namespace brigade::autograd {
 namespace {
 
-class UnaryNode final : public Node {
- public:
-  UnaryNode(const char* name, UnaryOp op, Tensor kept)
-      : name_(name), op_(op), kept_(std::move(kept)) {}
-  const char* name() const override { return name_; }
-
-  void backward(const Tensor& dy, GradWriter& grads) override {
-    grads.write(0,
-                [&](Tensor& dx, Scale scale) { ops::unary_backward(op_, dy, kept_, scale, dx); });
-  }
-
-  void release() override { kept_ = Tensor(); }
-
- private:
-  const char* name_;
-  UnaryOp op_;
-  Tensor kept_;  // x or y
-};
-
 Variable unary(const char* name, UnaryOp op, const Variable& x) {
   Tensor y = Tensor::empty_like(x.data());
   ops::unary(op, x.data(), y);
   const Tensor& kept = keeps_output(op) ? y : x.data();
-  return record<UnaryNode>(y, {x}, name, op, kept);
+  return record(name, y, x, [op, kept](const Tensor& dy, Tensor& dx, Scale scale) {
+    ops::unary_backward(op, dy, kept, scale, dx);
+  });
 }
 
 }  // namespace
 
+Variable relu(const Variable& x) {
+  return unary("relu", UnaryOp::relu, x);
+}
 Variable neg(const Variable& x) {
   return -x;
 }

@@ -7,6 +7,8 @@ namespace brigade::autograd {
 // Functions of each element, as in PyTorch. x and the result have equal shapes. Backward keeps x or
 // the result, whichever gives the shorter derivative, so that each function keeps one tensor.
 
+/// max(x, 0). NaN stays NaN; the derivative at 0 is 0.
+Variable relu(const Variable& x);
 Variable neg(const Variable& x);
 Variable exp(const Variable& x);
 /// Natural logarithm: -inf at 0, NaN below.

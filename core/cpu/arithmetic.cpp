@@ -1,7 +1,6 @@
 #include "core/arithmetic.h"
 
-#include <tuple>
-
+#include "core/cpu/strided_private.h"
 #include "core/cpu/vectorized_private.h"
 #include "core/kernels.h"
 
@@ -21,39 +20,22 @@ void binary_row(std::int64_t n, const T* a, bool a_is_one, const T* b, bool b_is
   }
 }
 
-/// Moves `index`, and the operands with it, to the next row of the result.
-template <class T>
-void next_row(const Broadcast& dims, std::int64_t* index, const T*& a, const T*& b) {
-  for (std::size_t dim = dims.rank - 1; dim-- > 0;) {
-    a += dims.a_strides[dim];
-    b += dims.b_strides[dim];
-    if (++index[dim] < dims.extents[dim]) {
-      return;
-    }
-    index[dim] = 0;
-    a -= dims.extents[dim] * dims.a_strides[dim];
-    b -= dims.extents[dim] * dims.b_strides[dim];
-  }
-}
-
 }  // namespace
 
 template <class T>
-void CpuKernels::binary(Stream& /*s*/, BinaryOp op, const Broadcast& dims, const T* a, const T* b,
+void CpuKernels::binary(Stream& /*s*/, BinaryOp op, const StridePair& dims, const T* a, const T* b,
                         Scale scale, T* y) {
   const std::size_t last = dims.rank - 1;
   const std::int64_t cols = dims.extents[last];
-  std::int64_t rows = cols > 0 ? 1 : 0;
-  for (std::size_t dim = 0; dim < last; ++dim) {
-    rows *= dims.extents[dim];
-  }
   visit(op, [&]<BinaryOp kOp>() {
-    std::int64_t index[Shape::kMaxRank] = {};
-    for (std::int64_t row = 0; row < rows; ++row) {
-      binary_row<kOp>(cols, a, dims.a_strides[last] == 0, b, dims.b_strides[last] == 0, scale,
-                      y + row * cols);
-      next_row(dims, index, a, b);
-    }
+    T* row = y;
+    for_each_row(dims, [&](std::int64_t a_at, std::int64_t b_at) {
+      if (cols > 0) {
+        binary_row<kOp>(cols, a + a_at, dims.a_strides[last] == 0, b + b_at,
+                        dims.b_strides[last] == 0, scale, row);
+        row += cols;
+      }
+    });
   });
 }
 
@@ -69,17 +51,15 @@ void CpuKernels::unary_backward(Stream& /*s*/, UnaryOp op, std::int64_t n, const
                                 const T* kept, Scale scale, T* dx) {
   visit(op, [&]<UnaryOp kOp>() {
     write_scaled(n, scale, dx,
-                 [dy, kept](std::int64_t i) { return dy[i] * unary_slope<kOp>(kept[i]); });
+                 [dy, kept](std::int64_t i) { return unary_gradient<kOp>(dy[i], kept[i]); });
   });
 }
 
-// One instantiation of every kernel above per element type.
-template <class T>
-struct ArithmeticKernels {
-  static constexpr auto kAll =
-      std::tuple(&CpuKernels::binary<T>, &CpuKernels::unary<T>, &CpuKernels::unary_backward<T>);
-};
-template struct ArithmeticKernels<float>;
-template struct ArithmeticKernels<double>;
+template decltype(CpuKernels::binary<float>) CpuKernels::binary<float>;
+template decltype(CpuKernels::binary<double>) CpuKernels::binary<double>;
+template decltype(CpuKernels::unary<float>) CpuKernels::unary<float>;
+template decltype(CpuKernels::unary<double>) CpuKernels::unary<double>;
+template decltype(CpuKernels::unary_backward<float>) CpuKernels::unary_backward<float>;
+template decltype(CpuKernels::unary_backward<double>) CpuKernels::unary_backward<double>;
 
 }  // namespace brigade

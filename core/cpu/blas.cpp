@@ -47,8 +47,8 @@ Blas load() {
       result.max_threads = std::stoi(word.substr(word.find('=') + 1));
     }
   }
-  result.description = concat(name, ' ', version, " (",
-                              symbol<char*()>(library, "openblas_get_corename")(), " kernels)");
+  result.description = message_of(name, ' ', version, " (",
+                                  symbol<char*()>(library, "openblas_get_corename")(), " kernels)");
   return result;
 }
 
@@ -79,7 +79,7 @@ bool use_onednn() {
 }
 
 std::string blas_description() {
-  return use_onednn() ? concat(onednn::description(), " and ", blas().description)
+  return use_onednn() ? message_of(onednn::description(), " and ", blas().description)
                       : blas().description;
 }
 

@@ -27,9 +27,9 @@ void CpuKernels::clip(Stream& /*s*/, std::int64_t n, const double* squares, doub
   });
 }
 
-template void CpuKernels::add_squares(Stream&, std::int64_t, const float*, double*);
-template void CpuKernels::add_squares(Stream&, std::int64_t, const double*, double*);
-template void CpuKernels::clip(Stream&, std::int64_t, const double*, double, float*);
-template void CpuKernels::clip(Stream&, std::int64_t, const double*, double, double*);
+template decltype(CpuKernels::add_squares<float>) CpuKernels::add_squares<float>;
+template decltype(CpuKernels::add_squares<double>) CpuKernels::add_squares<double>;
+template decltype(CpuKernels::clip<float>) CpuKernels::clip<float>;
+template decltype(CpuKernels::clip<double>) CpuKernels::clip<double>;
 
 }  // namespace brigade

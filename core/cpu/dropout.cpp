@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/cpu/vectorized_private.h"
 #include "core/kernels.h"
 #include "core/random.h"
 
@@ -9,22 +10,19 @@ template <class T>
 void CpuKernels::dropout(Stream& /*s*/, std::int64_t n, DropoutArgs args, const T* x, Scale scale,
                          T* y) {
   const std::uint32_t threshold = args.threshold();
-  const T kept = static_cast<T>(scale.alpha / (1.0 - args.p));
-  const T beta = static_cast<T>(scale.beta);
+  const Scale kept = scale.times(1.0 / (1.0 - args.p));
   for (std::int64_t first = 0; first < n; first += 4) {
     const std::array<std::uint32_t, 4> words =
         random_block(args.stream.seed, args.stream.sequence, static_cast<std::uint64_t>(first) / 4);
     const std::int64_t end = std::min(first + 4, n);
     for (std::int64_t i = first; i < end; ++i) {
       const bool dropped = words[static_cast<std::size_t>(i - first)] >> 8U < threshold;
-      const T result = dropped ? T{0} : kept * x[i];
-      y[i] = beta == T{0} ? result : result + beta * y[i];
+      store(dropped ? T{0} : x[i], kept, y[i]);
     }
   }
 }
 
-template void CpuKernels::dropout(Stream&, std::int64_t, DropoutArgs, const float*, Scale, float*);
-template void CpuKernels::dropout(Stream&, std::int64_t, DropoutArgs, const double*, Scale,
-                                  double*);
+template decltype(CpuKernels::dropout<float>) CpuKernels::dropout<float>;
+template decltype(CpuKernels::dropout<double>) CpuKernels::dropout<double>;
 
 }  // namespace brigade

@@ -43,41 +43,15 @@ void CpuKernels::widen(Stream& /*s*/, std::int64_t n, const Narrow* x, Scale sca
   write_scaled(n, scale, y, [x](std::int64_t i) { return to_float(x[i]); });
 }
 
-template <class T>
-void CpuKernels::relu(Stream& /*s*/, std::int64_t n, const T* x, T* y) {
-  vectorized([=] {
-    for (std::int64_t i = 0; i < n; ++i) {
-      const T value = x[i];
-      y[i] = value < T{0} ? T{0} : value;  // this way round a NaN passes and shows in the loss
-    }
-  });
-}
-
-template <class T>
-void CpuKernels::relu_backward(Stream& /*s*/, std::int64_t n, const T* dy, const T* y, Scale scale,
-                               T* dx) {
-  // dy is read in any case: a load under a condition would keep the compiler from vectorising.
-  write_scaled(n, scale, dx, [dy, y](std::int64_t i) {
-    const T gradient = dy[i];
-    return y[i] > T{0} ? gradient : T{0};
-  });
-}
-
-template void CpuKernels::fill(Stream&, std::int64_t, float, float*);
-template void CpuKernels::fill(Stream&, std::int64_t, double, double*);
-template void CpuKernels::axpby(Stream&, std::int64_t, const float*, Scale, float*);
-template void CpuKernels::axpby(Stream&, std::int64_t, const double*, Scale, double*);
-template void CpuKernels::uniform(Stream&, std::int64_t, UniformArgs, float*);
-template void CpuKernels::uniform(Stream&, std::int64_t, UniformArgs, double*);
-template void CpuKernels::narrow(Stream&, std::int64_t, const float*, Half*);
-template void CpuKernels::narrow(Stream&, std::int64_t, const float*, BFloat16*);
-template void CpuKernels::widen(Stream&, std::int64_t, const Half*, Scale, float*);
-template void CpuKernels::widen(Stream&, std::int64_t, const BFloat16*, Scale, float*);
-template void CpuKernels::relu(Stream&, std::int64_t, const float*, float*);
-template void CpuKernels::relu(Stream&, std::int64_t, const double*, double*);
-template void CpuKernels::relu_backward(Stream&, std::int64_t, const float*, const float*, Scale,
-                                        float*);
-template void CpuKernels::relu_backward(Stream&, std::int64_t, const double*, const double*, Scale,
-                                        double*);
+template decltype(CpuKernels::fill<float>) CpuKernels::fill<float>;
+template decltype(CpuKernels::fill<double>) CpuKernels::fill<double>;
+template decltype(CpuKernels::axpby<float>) CpuKernels::axpby<float>;
+template decltype(CpuKernels::axpby<double>) CpuKernels::axpby<double>;
+template decltype(CpuKernels::uniform<float>) CpuKernels::uniform<float>;
+template decltype(CpuKernels::uniform<double>) CpuKernels::uniform<double>;
+template decltype(CpuKernels::narrow<Half>) CpuKernels::narrow<Half>;
+template decltype(CpuKernels::narrow<BFloat16>) CpuKernels::narrow<BFloat16>;
+template decltype(CpuKernels::widen<Half>) CpuKernels::widen<Half>;
+template decltype(CpuKernels::widen<BFloat16>) CpuKernels::widen<BFloat16>;
 
 }  // namespace brigade

@@ -34,13 +34,9 @@ void CpuKernels::embedding_backward(Stream& s, EmbeddingSize size, const std::in
   }
 }
 
-template void CpuKernels::embedding(Stream&, EmbeddingSize, const std::int64_t*, const float*,
-                                    float*);
-template void CpuKernels::embedding(Stream&, EmbeddingSize, const std::int64_t*, const double*,
-                                    double*);
-template void CpuKernels::embedding_backward(Stream&, EmbeddingSize, const std::int64_t*,
-                                             const float*, float, float*);
-template void CpuKernels::embedding_backward(Stream&, EmbeddingSize, const std::int64_t*,
-                                             const double*, double, double*);
+template decltype(CpuKernels::embedding<float>) CpuKernels::embedding<float>;
+template decltype(CpuKernels::embedding<double>) CpuKernels::embedding<double>;
+template decltype(CpuKernels::embedding_backward<float>) CpuKernels::embedding_backward<float>;
+template decltype(CpuKernels::embedding_backward<double>) CpuKernels::embedding_backward<double>;
 
 }  // namespace brigade

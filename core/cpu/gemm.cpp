@@ -100,8 +100,8 @@ void CpuKernels::gemm(Stream& s, const GemmArgs<T, F>& args) {
   }
 }
 
-template void CpuKernels::gemm(Stream&, const GemmArgs<float>&);
-template void CpuKernels::gemm(Stream&, const GemmArgs<double>&);
-template void CpuKernels::gemm(Stream&, const GemmArgs<float, BFloat16>&);
+template decltype(CpuKernels::gemm<float>) CpuKernels::gemm<float>;
+template decltype(CpuKernels::gemm<double>) CpuKernels::gemm<double>;
+template decltype(CpuKernels::gemm<float, BFloat16>) CpuKernels::gemm<float, BFloat16>;
 
 }  // namespace brigade

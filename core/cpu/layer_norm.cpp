@@ -1,22 +1,10 @@
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 
 #include "core/cpu/vectorized_private.h"
 #include "core/kernels.h"
 
 namespace brigade {
-namespace {
-
-/// dst = alpha value + beta dst; with beta = 0 the old value has no influence, not even as NaN.
-template <class T>
-void put(T value, Scale scale, T& dst) {
-  const T alpha = static_cast<T>(scale.alpha);
-  const T beta = static_cast<T>(scale.beta);
-  dst = beta == T{0} ? alpha * value : alpha * value + beta * dst;
-}
-
-}  // namespace
 
 // A row is read from memory once and from the cache afterwards. Its sums are doubles: the variance
 // as a mean of squares around the mean loses no digits to a large mean.
@@ -67,7 +55,7 @@ void CpuKernels::layer_norm_weight_backward(Stream& /*s*/, const LayerNormBackwa
       }
     });
     for (std::int64_t i = 0; i < count; ++i) {
-      put(sums[i], scale, dw[first + i]);
+      store(sums[i], scale, dw[first + i]);
     }
   }
 }
@@ -93,20 +81,21 @@ void CpuKernels::layer_norm_input_backward(Stream& /*s*/, const LayerNormBackwar
         n);
     vectorized([=, cols = args.cols] {
       for (std::int64_t i = 0; i < cols; ++i) {
-        put(rstd * (g(i) - mean_g - normalized(i) * mean_gx), scale, dx[i]);
+        store(rstd * (g(i) - mean_g - normalized(i) * mean_gx), scale, dx[i]);
       }
     });
   }
 }
 
-// One instantiation of every kernel above per element type.
-template <class T>
-struct Instantiate {
-  static constexpr auto kAll =
-      std::tuple(&CpuKernels::layer_norm<T>, &CpuKernels::layer_norm_weight_backward<T>,
-                 &CpuKernels::layer_norm_input_backward<T>);
-};
-template struct Instantiate<float>;
-template struct Instantiate<double>;
+template decltype(CpuKernels::layer_norm<float>) CpuKernels::layer_norm<float>;
+template decltype(CpuKernels::layer_norm<double>) CpuKernels::layer_norm<double>;
+template decltype(CpuKernels::layer_norm_weight_backward<float>)
+    CpuKernels::layer_norm_weight_backward<float>;
+template decltype(CpuKernels::layer_norm_weight_backward<double>)
+    CpuKernels::layer_norm_weight_backward<double>;
+template decltype(CpuKernels::layer_norm_input_backward<float>)
+    CpuKernels::layer_norm_input_backward<float>;
+template decltype(CpuKernels::layer_norm_input_backward<double>)
+    CpuKernels::layer_norm_input_backward<double>;
 
 }  // namespace brigade

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <tuple>
 
 #include "core/cpu/vectorized_private.h"
 #include "core/error.h"
@@ -81,22 +80,8 @@ void CpuKernels::mse(Stream& /*s*/, std::int64_t n, const T* x, const T* target,
 template <class T>
 void CpuKernels::mse_backward(Stream& /*s*/, std::int64_t n, const T* x, const T* target,
                               const T* dloss, Scale scale, T* dx) {
-  const T factor =
-      n > 0
-          ? static_cast<T>(scale.alpha * 2.0 * static_cast<double>(*dloss) / static_cast<double>(n))
-          : T{0};
-  const T beta = static_cast<T>(scale.beta);
-  vectorized([=] {  // two loops: a load under a condition would keep it from being vectorised
-    if (beta == T{0}) {
-      for (std::int64_t i = 0; i < n; ++i) {
-        dx[i] = factor * (x[i] - target[i]);
-      }
-    } else {
-      for (std::int64_t i = 0; i < n; ++i) {
-        dx[i] = factor * (x[i] - target[i]) + beta * dx[i];
-      }
-    }
-  });
+  const double factor = n > 0 ? 2.0 * static_cast<double>(*dloss) / static_cast<double>(n) : 0.0;
+  write_scaled(n, scale.times(factor), dx, [=](std::int64_t i) { return x[i] - target[i]; });
 }
 
 // L = mean over rows of  log Σ exp(x_c − m) − (x_label − m),  m = max x_c.    x: [rows, cols]
@@ -132,31 +117,17 @@ template <class T>
 void CpuKernels::cross_entropy_backward(Stream& /*s*/, std::int64_t rows, std::int64_t cols,
                                         const T* softmax, const std::int64_t* labels,
                                         const T* dloss, Scale scale, T* dx) {
-  const T factor =
-      rows > 0
-          ? static_cast<T>(scale.alpha * static_cast<double>(*dloss) / static_cast<double>(rows))
-          : T{0};
-  const T beta = static_cast<T>(scale.beta);
+  const double mean = rows > 0 ? static_cast<double>(*dloss) / static_cast<double>(rows) : 0.0;
+  const Scale total = scale.times(mean);
   for (std::int64_t row = 0; row < rows; ++row) {
     check_label(labels[row], cols, row);
     const T* probabilities = softmax + row * cols;
     T* out = dx + row * cols;
     // The one that differs is put right afterwards.
-    const std::int64_t label = labels[row];
-    const T added_to = beta == T{0} ? T{0} : beta * out[label];
-    const T at_label = factor * (probabilities[label] - T{1}) + added_to;
-    vectorized([=] {  // two loops, as in mse_backward
-      if (beta == T{0}) {
-        for (std::int64_t col = 0; col < cols; ++col) {
-          out[col] = factor * probabilities[col];
-        }
-      } else {
-        for (std::int64_t col = 0; col < cols; ++col) {
-          out[col] = factor * probabilities[col] + beta * out[col];
-        }
-      }
-    });
-    out[label] = at_label;
+    T at_label = out[labels[row]];
+    store(probabilities[labels[row]] - T{1}, total, at_label);
+    write_scaled(cols, total, out, [=](std::int64_t col) { return probabilities[col]; });
+    out[labels[row]] = at_label;
   }
 }
 
@@ -181,15 +152,19 @@ void CpuKernels::count_correct(Stream& /*s*/, std::int64_t rows, std::int64_t co
   }
 }
 
-// One instantiation of every kernel above per element type.
-template <class T>
-struct Instantiate {
-  static constexpr auto kAll =
-      std::tuple(&CpuKernels::mse<T>, &CpuKernels::mse_backward<T>, &CpuKernels::cross_entropy<T>,
-                 &CpuKernels::cross_entropy_backward<T>, &CpuKernels::one_hot<T>,
-                 &CpuKernels::count_correct<T>);
-};
-template struct Instantiate<float>;
-template struct Instantiate<double>;
+template decltype(CpuKernels::mse<float>) CpuKernels::mse<float>;
+template decltype(CpuKernels::mse<double>) CpuKernels::mse<double>;
+template decltype(CpuKernels::mse_backward<float>) CpuKernels::mse_backward<float>;
+template decltype(CpuKernels::mse_backward<double>) CpuKernels::mse_backward<double>;
+template decltype(CpuKernels::cross_entropy<float>) CpuKernels::cross_entropy<float>;
+template decltype(CpuKernels::cross_entropy<double>) CpuKernels::cross_entropy<double>;
+template decltype(CpuKernels::cross_entropy_backward<float>)
+    CpuKernels::cross_entropy_backward<float>;
+template decltype(CpuKernels::cross_entropy_backward<double>)
+    CpuKernels::cross_entropy_backward<double>;
+template decltype(CpuKernels::one_hot<float>) CpuKernels::one_hot<float>;
+template decltype(CpuKernels::one_hot<double>) CpuKernels::one_hot<double>;
+template decltype(CpuKernels::count_correct<float>) CpuKernels::count_correct<float>;
+template decltype(CpuKernels::count_correct<double>) CpuKernels::count_correct<double>;
 
 }  // namespace brigade

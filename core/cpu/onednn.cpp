@@ -180,8 +180,8 @@ void multiply(std::int64_t batch, std::int64_t in, std::int64_t out, const float
   }
   kernel.product.execute(kernels.stream(), kernel.arguments);
 } catch (const dnnl::error& error) {
-  throw Error(concat("matrix product: oneDNN refuses x [", batch, ", ", in, "], w [", out, ", ", in,
-                     "]: ", error.what()));
+  throw Error(message_of("matrix product: oneDNN refuses x [", batch, ", ", in, "], w [", out, ", ",
+                         in, "]: ", error.what()));
 }
 
 /// Whether the library generates code for that instruction set: AVX-512's bits include AVX2's.
@@ -203,8 +203,9 @@ bool has_avx512() {
 
 std::string description() {
   const dnnl_version_t* version = dnnl_version();
-  return available() ? concat("oneDNN ", version->major, '.', version->minor, '.', version->patch)
-                     : std::string();
+  return available()
+             ? message_of("oneDNN ", version->major, '.', version->minor, '.', version->patch)
+             : std::string();
 }
 
 // Two functions, by measurement (tests/bench/GEMMS.md): with AVX-512 the primitive is ahead of

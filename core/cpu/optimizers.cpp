@@ -55,11 +55,9 @@ void CpuKernels::adam(Stream& /*s*/, std::int64_t n, AdamArgs args, const T* g, 
   });
 }
 
-template void CpuKernels::sgd(Stream&, std::int64_t, SgdArgs, const float*, float*, float*);
-template void CpuKernels::sgd(Stream&, std::int64_t, SgdArgs, const double*, double*, double*);
-template void CpuKernels::adam(Stream&, std::int64_t, AdamArgs, const float*, float*, float*,
-                               float*);
-template void CpuKernels::adam(Stream&, std::int64_t, AdamArgs, const double*, double*, double*,
-                               double*);
+template decltype(CpuKernels::sgd<float>) CpuKernels::sgd<float>;
+template decltype(CpuKernels::sgd<double>) CpuKernels::sgd<double>;
+template decltype(CpuKernels::adam<float>) CpuKernels::adam<float>;
+template decltype(CpuKernels::adam<double>) CpuKernels::adam<double>;
 
 }  // namespace brigade

@@ -60,7 +60,7 @@ void CpuKernels::orthonormalize(Stream& /*s*/, std::int64_t rows, std::int64_t c
   }
 }
 
-template void CpuKernels::orthonormalize(Stream&, std::int64_t, std::int64_t, float*);
-template void CpuKernels::orthonormalize(Stream&, std::int64_t, std::int64_t, double*);
+template decltype(CpuKernels::orthonormalize<float>) CpuKernels::orthonormalize<float>;
+template decltype(CpuKernels::orthonormalize<double>) CpuKernels::orthonormalize<double>;
 
 }  // namespace brigade

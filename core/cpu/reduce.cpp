@@ -1,17 +1,43 @@
 #include <algorithm>
-#include <tuple>
 
 #include "core/cpu/vectorized_private.h"
 #include "core/kernels.h"
 
 namespace brigade {
+namespace {
+
+/// put(c, Σ_r value(r, c)) for every column, row by row: a matrix lies in memory in rows. The sums
+/// of a block of columns stay in the first-level cache meanwhile.
+template <class T, class Value, class Put>
+void sum_columns(std::int64_t rows, std::int64_t cols, const Value& value, const Put& put) {
+  constexpr std::int64_t kBlock = 256;
+  vectorized([&] {
+    for (std::int64_t first = 0; first < cols; first += kBlock) {
+      const std::int64_t count = std::min(kBlock, cols - first);
+      T sums[kBlock] = {};
+      for (std::int64_t row = 0; row < rows; ++row) {
+        for (std::int64_t i = 0; i < count; ++i) {
+          sums[i] += value(row * cols + first + i);
+        }
+      }
+      for (std::int64_t i = 0; i < count; ++i) {
+        put(first + i, sums[i]);
+      }
+    }
+  });
+}
+
+}  // namespace
 
 template <class T>
-void CpuKernels::reduce_sum(Stream& s, ReduceShape shape, const T* x, Scale scale, T* y) {
+void CpuKernels::reduce_sum(Stream& /*s*/, ReduceShape shape, const T* x, Scale scale, T* y) {
   for (std::int64_t outer = 0; outer < shape.outer; ++outer) {
     const T* terms = x + outer * shape.n * shape.inner;
     if (shape.inner != 1) {
-      column_sum(s, shape.n, shape.inner, terms, scale, y + outer * shape.inner);
+      T* sums = y + outer * shape.inner;
+      sum_columns<T>(
+          shape.n, shape.inner, [=](std::int64_t i) { return terms[i]; },
+          [=](std::int64_t column, T sum) { store(sum, scale, sums[column]); });
       continue;
     }
     const double sum = scale.alpha * sum_of(shape.n, [terms](std::int64_t i) {
@@ -61,13 +87,29 @@ void CpuKernels::reduce_backward(Stream& /*s*/, ReduceShape shape, const T* dy,
   }
 }
 
-// One instantiation of every kernel above per element type.
 template <class T>
-struct ReduceKernels {
-  static constexpr auto kAll = std::tuple(&CpuKernels::reduce_sum<T>, &CpuKernels::reduce_max<T>,
-                                          &CpuKernels::reduce_backward<T>);
-};
-template struct ReduceKernels<float>;
-template struct ReduceKernels<double>;
+void CpuKernels::relu_bias_backward(Stream& s, std::int64_t rows, std::int64_t cols, const T* dy,
+                                    const T* y, T* dz, T* db) {
+  sum_columns<T>(
+      rows, cols,
+      [=](std::int64_t i) {
+        const T gradient =
+            dy[i];  // read in any case: a load under a condition would not be vectorised
+        return dz[i] = y[i] > T{0} ? gradient : T{0};
+      },
+      [=](std::int64_t col, T sum) { db[col] = sum; });
+  if (cols == 1) {  // a column by itself is a row: with the bits of reduce_sum
+    reduce_sum(s, {.outer = 1, .n = rows, .inner = 1}, dz, {}, db);
+  }
+}
+
+template decltype(CpuKernels::reduce_sum<float>) CpuKernels::reduce_sum<float>;
+template decltype(CpuKernels::reduce_sum<double>) CpuKernels::reduce_sum<double>;
+template decltype(CpuKernels::reduce_max<float>) CpuKernels::reduce_max<float>;
+template decltype(CpuKernels::reduce_max<double>) CpuKernels::reduce_max<double>;
+template decltype(CpuKernels::reduce_backward<float>) CpuKernels::reduce_backward<float>;
+template decltype(CpuKernels::reduce_backward<double>) CpuKernels::reduce_backward<double>;
+template decltype(CpuKernels::relu_bias_backward<float>) CpuKernels::relu_bias_backward<float>;
+template decltype(CpuKernels::relu_bias_backward<double>) CpuKernels::relu_bias_backward<double>;
 
 }  // namespace brigade

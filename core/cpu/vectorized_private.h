@@ -27,6 +27,14 @@ void vectorized(const Loop& loop) {
   }
 }
 
+/// dst = alpha value + beta dst; with beta = 0 the old value has no influence, not even as NaN.
+template <class T>
+void store(T value, Scale scale, T& dst) {
+  const T alpha = static_cast<T>(scale.alpha);
+  const T beta = static_cast<T>(scale.beta);
+  dst = beta == T{0} ? alpha * value : alpha * value + beta * dst;
+}
+
 /// dst[i] = alpha value(i) + beta dst[i]; reads dst only when beta says so.
 template <class T, class Value>
 void write_scaled(std::int64_t n, Scale scale, T* dst, Value value) {

@@ -8,7 +8,7 @@ namespace {
 /// Divides once per dimension but the first: equal shapes and scalars, which are one dimension
 /// (ops::binary), need no division.
 template <BinaryOp op, class T>
-void binary_with(Stream& s, std::int64_t n, const Broadcast& dims, const T* a, const T* b,
+void binary_with(Stream& s, std::int64_t n, const StridePair& dims, const T* a, const T* b,
                  cuda::ScaledStore<T> store, T* y) {
   cuda::for_each(s, n, [=] __device__(std::int64_t i) {
     std::int64_t rest = i;
@@ -35,13 +35,13 @@ template <UnaryOp op, class T>
 void unary_backward_with(Stream& s, std::int64_t n, const T* dy, const T* kept,
                          cuda::ScaledStore<T> store, T* dx) {
   cuda::for_each(
-      s, n, [=] __device__(std::int64_t i) { store(dy[i] * unary_slope<op>(kept[i]), &dx[i]); });
+      s, n, [=] __device__(std::int64_t i) { store(unary_gradient<op>(dy[i], kept[i]), &dx[i]); });
 }
 
 }  // namespace
 
 template <class T>
-void CudaKernels::binary(Stream& s, BinaryOp op, const Broadcast& dims, const T* a, const T* b,
+void CudaKernels::binary(Stream& s, BinaryOp op, const StridePair& dims, const T* a, const T* b,
                          Scale scale, T* y) {
   std::int64_t n = 1;
   for (std::size_t dim = 0; dim < dims.rank; ++dim) {

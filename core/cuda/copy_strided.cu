@@ -4,7 +4,7 @@ namespace brigade {
 
 /// One thread per element, in row-major order of the indices.
 template <class T>
-void CudaKernels::copy_strided(Stream& s, const StridedCopy& copy, const T* src, Scale scale,
+void CudaKernels::copy_strided(Stream& s, const StridePair& copy, const T* src, Scale scale,
                                T* dst) {
   std::int64_t n = 1;
   for (std::size_t dim = 0; dim < copy.rank; ++dim) {
@@ -18,8 +18,8 @@ void CudaKernels::copy_strided(Stream& s, const StridedCopy& copy, const T* src,
     for (std::size_t dim = copy.rank; dim-- > 0;) {
       const std::int64_t index = rest % copy.extents[dim];
       rest /= copy.extents[dim];
-      from += index * copy.from[dim];
-      to += index * copy.to[dim];
+      from += index * copy.a_strides[dim];
+      to += index * copy.b_strides[dim];
     }
     store(src[from], &dst[to]);
   });

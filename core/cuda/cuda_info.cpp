@@ -16,7 +16,7 @@ std::string runtime_versions() {
       cublasGetProperty(MINOR_VERSION, &minor) != CUBLAS_STATUS_SUCCESS) {
     return "CUDA (unknown version)";
   }
-  return concat("CUDA ", cuda / 1000, ".", cuda % 1000 / 10, ", cuBLAS ", major, ".", minor);
+  return message_of("CUDA ", cuda / 1000, ".", cuda % 1000 / 10, ", cuBLAS ", major, ".", minor);
 }
 
 std::string hex(const cudaUUID_t& uuid) {
@@ -41,7 +41,7 @@ CudaInfo cuda_info() {
     static_cast<void>(
         cudaGetLastError());  // an answer, not a failure: no later call shall report it
     info.device_count = 0;
-    info.why_not = concat(cudaGetErrorName(status), ": ", cudaGetErrorString(status));
+    info.why_not = message_of(cudaGetErrorName(status), ": ", cudaGetErrorString(status));
   } else if (info.device_count == 0) {
     info.why_not = "the CUDA driver sees no GPU (is CUDA_VISIBLE_DEVICES empty?)";
   }

@@ -44,20 +44,6 @@ void CudaKernels::widen(Stream& s, std::int64_t n, const Narrow* x, Scale scale,
   cuda::for_each(s, n, [=] __device__(std::int64_t i) { store(widened(x[i]), &y[i]); });
 }
 
-/// Not fmax: a NaN must pass and show in the loss.
-template <class T>
-void CudaKernels::relu(Stream& s, std::int64_t n, const T* x, T* y) {
-  cuda::for_each(s, n, [=] __device__(std::int64_t i) { y[i] = x[i] < T{0} ? T{0} : x[i]; });
-}
-
-template <class T>
-void CudaKernels::relu_backward(Stream& s, std::int64_t n, const T* dy, const T* y, Scale scale,
-                                T* dx) {
-  const cuda::ScaledStore<T> store(scale);
-  cuda::for_each(s, n,
-                 [=] __device__(std::int64_t i) { store(y[i] > T{0} ? dy[i] : T{0}, &dx[i]); });
-}
-
 template decltype(CudaKernels::fill<float>) CudaKernels::fill<float>;
 template decltype(CudaKernels::fill<double>) CudaKernels::fill<double>;
 template decltype(CudaKernels::axpby<float>) CudaKernels::axpby<float>;
@@ -66,9 +52,5 @@ template decltype(CudaKernels::narrow<Half>) CudaKernels::narrow<Half>;
 template decltype(CudaKernels::narrow<BFloat16>) CudaKernels::narrow<BFloat16>;
 template decltype(CudaKernels::widen<Half>) CudaKernels::widen<Half>;
 template decltype(CudaKernels::widen<BFloat16>) CudaKernels::widen<BFloat16>;
-template decltype(CudaKernels::relu<float>) CudaKernels::relu<float>;
-template decltype(CudaKernels::relu<double>) CudaKernels::relu<double>;
-template decltype(CudaKernels::relu_backward<float>) CudaKernels::relu_backward<float>;
-template decltype(CudaKernels::relu_backward<double>) CudaKernels::relu_backward<double>;
 
 }  // namespace brigade

@@ -46,8 +46,8 @@ struct Kind {
 
   std::string name() const {
     const char* precision = factors == CUDA_R_16BF ? "bf16" : tf32 ? "TF32" : "f32";
-    return concat("linear ", precision, " ", batch, "x", in, "x", out, bias ? ", bias" : "",
-                  relu ? ", ReLU" : "");
+    return message_of("linear ", precision, " ", batch, "x", in, "x", out, bias ? ", bias" : "",
+                      relu ? ", ReLU" : "");
   }
   cublasLtEpilogue_t epilogue() const {
     return !relu  ? CUBLASLT_EPILOGUE_BIAS
@@ -199,9 +199,9 @@ bool fused_linear(Stream& s, const LinearArgs<float, F>& args) {
   if (known == products.known.end()) {
     auto product = std::make_unique<Product>(products.handle.get(), kind);
     const char* fault = fault_of(products.handle.get(), s, *product, args);
-    Context::current().note_choice(concat(
+    Context::current().note_choice(message_of(
         kind.name(), ": ",
-        fault == nullptr ? "one cuBLASLt kernel" : concat("a pass over y, because ", fault)));
+        fault == nullptr ? "one cuBLASLt kernel" : message_of("a pass over y, because ", fault)));
     known = products.known.emplace(kind, fault == nullptr ? std::move(product) : nullptr).first;
   }
   if (known->second) {

@@ -14,8 +14,8 @@ Tensor empty_pinned(const Shape& shape, DType dtype) {
       cudaHostAlloc(&memory, std::max<std::size_t>(bytes, 1), cudaHostAllocPortable);
   if (status == cudaErrorMemoryAllocation) {
     static_cast<void>(cudaGetLastError());
-    throw Error(concat("pinned memory: asked for ", bytes,
-                       " bytes, which this host has not left; use smaller batches or buckets"));
+    throw Error(message_of("pinned memory: asked for ", bytes,
+                           " bytes, which this host has not left; use smaller batches or buckets"));
   }
   CUDA_CHECK(status);
   const std::shared_ptr<void> owner(memory,

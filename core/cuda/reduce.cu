@@ -54,19 +54,13 @@ void CudaKernels::reduce_backward(Stream& s, ReduceShape shape, const T* dy,
   });
 }
 
-template <class T>
-void CudaKernels::column_sum(Stream& s, std::int64_t rows, std::int64_t cols, const T* x,
-                             Scale scale, T* sums) {
-  reduce_sum(s, {.outer = 1, .n = rows, .inner = cols}, x, scale, sums);
-}
-
 /// Two passes: the sums keep one block per 32 columns busy, too few to mask the whole matrix as
 /// well.
 template <class T>
 void CudaKernels::relu_bias_backward(Stream& s, std::int64_t rows, std::int64_t cols, const T* dy,
                                      const T* y, T* dz, T* db) {
-  relu_backward(s, rows * cols, dy, y, {}, dz);
-  column_sum(s, rows, cols, dz, {}, db);
+  unary_backward(s, UnaryOp::relu, rows * cols, dy, y, {}, dz);
+  reduce_sum(s, {.outer = 1, .n = rows, .inner = cols}, dz, {}, db);
 }
 
 template decltype(CudaKernels::reduce_sum<float>) CudaKernels::reduce_sum<float>;
@@ -75,8 +69,6 @@ template decltype(CudaKernels::reduce_max<float>) CudaKernels::reduce_max<float>
 template decltype(CudaKernels::reduce_max<double>) CudaKernels::reduce_max<double>;
 template decltype(CudaKernels::reduce_backward<float>) CudaKernels::reduce_backward<float>;
 template decltype(CudaKernels::reduce_backward<double>) CudaKernels::reduce_backward<double>;
-template decltype(CudaKernels::column_sum<float>) CudaKernels::column_sum<float>;
-template decltype(CudaKernels::column_sum<double>) CudaKernels::column_sum<double>;
 template decltype(CudaKernels::relu_bias_backward<float>) CudaKernels::relu_bias_backward<float>;
 template decltype(CudaKernels::relu_bias_backward<double>) CudaKernels::relu_bias_backward<double>;
 

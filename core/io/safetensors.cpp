@@ -58,7 +58,7 @@ std::string make_header(const NamedTensors& tensors,
   try {
     text = header.dump();
   } catch (const Json::exception& error) {
-    throw Error(concat("safetensors: expected names in UTF-8: ", error.what()));
+    throw Error(message_of("safetensors: expected names in UTF-8: ", error.what()));
   }
   text.resize((text.size() + 7) / 8 * 8, ' ');  // aligns the data
   return text;
@@ -114,12 +114,12 @@ class Reader {
   };
 
   [[noreturn]] void fail(const std::string& fault) const {
-    throw UsageError(concat("cannot read ", path_.string(), ": ", fault));
+    throw UsageError(message_of("cannot read ", path_.string(), ": ", fault));
   }
   template <class... Parts>
   void require(bool condition, const Parts&... parts) const {
     if (!condition) {
-      fail(concat(parts...));
+      fail(message_of(parts...));
     }
   }
 
@@ -146,7 +146,7 @@ class Reader {
         require(depth <= kDeepestHeader, "the header is nested too deeply");
         const bool is_name = depth == 1 && event == Json::parse_event_t::key;
         if (is_name && !names.insert(key.get<std::string>()).second) {
-          fail(concat("tensor ", key.dump(), " is listed twice"));
+          fail(message_of("tensor ", key.dump(), " is listed twice"));
         }
         return true;
       });
@@ -156,7 +156,7 @@ class Reader {
       std::string fault = error.what();  // quotes the file
       std::ranges::replace_if(
           fault, [](unsigned char c) { return std::isprint(c) == 0; }, '?');
-      fail(concat("the header is not valid JSON: ", fault));
+      fail(message_of("the header is not valid JSON: ", fault));
     }
   }
 
@@ -174,27 +174,22 @@ class Reader {
       require(offsets.size() == 2 && offsets[0] <= offsets[1] && offsets[1] <= data_bytes_,
               "tensor ", name, " has data_offsets ", fields.at("data_offsets").dump(), " in ",
               data_bytes_, " bytes of data");
-      const std::uint64_t bytes = bytes_of(name, dtype->second, shape);
-      require(bytes == offsets[1] - offsets[0], "tensor ", name, " of shape ",
-              fields.at("shape").dump(), " and dtype ", dtype_name, " does not fill data_offsets ",
-              fields.at("data_offsets").dump());
-      const std::vector<std::int64_t> extents(shape.begin(), shape.end());
-      return {name, dtype->second, Shape(extents), offsets[0], offsets[1]};
+      const Shape result = shape_of(name, shape);
+      const auto numel = static_cast<std::uint64_t>(result.numel());
+      require(numel * size_of(dtype->second) == offsets[1] - offsets[0], "tensor ", name,
+              " of shape ", fields.at("shape").dump(), " and dtype ", dtype_name,
+              " does not fill data_offsets ", fields.at("data_offsets").dump());
+      return {name, dtype->second, result, offsets[0], offsets[1]};
     } catch (const Json::exception& error) {
-      fail(concat("tensor ", name, ": ", error.what()));
+      fail(message_of("tensor ", name, ": ", error.what()));
     }
   }
 
-  /// Checked factor by factor, so that a product beyond 64 bits cannot pass for a small one.
-  std::uint64_t bytes_of(const std::string& name, DType dtype,
-                         const std::vector<std::uint64_t>& shape) const {
-    constexpr std::uint64_t kLargest = std::uint64_t{1} << 58U;  // Shape allows no more elements
-    std::uint64_t bytes = size_of(dtype);
-    for (const std::uint64_t extent : shape) {
-      require(extent <= kLargest / bytes, "tensor ", name, " is too large");
-      bytes *= std::max<std::uint64_t>(extent, 1);
-    }
-    return std::ranges::count(shape, 0U) > 0 ? 0 : bytes;
+  /// An extent of 2^63 or more wraps to a negative one, which Shape refuses.
+  Shape shape_of(const std::string& name, const std::vector<std::uint64_t>& extents) const try {
+    return Shape(std::vector<std::int64_t>(extents.begin(), extents.end()));
+  } catch (const Error&) {
+    fail(message_of("tensor ", name, " is too large"));
   }
 
   std::vector<std::uint64_t> unsigned_numbers(const std::string& name, const Json& list) const {

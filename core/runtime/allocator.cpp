@@ -31,9 +31,9 @@ void* CachingAllocator::allocate(std::size_t bytes) {
       block = obtain(size);
     }
     if (block == nullptr) {
-      throw OutOfMemoryError(concat("allocator: ", device_, " is out of memory: asked for ", size,
-                                    " bytes, ", stats_.in_use,
-                                    " in use; use a smaller model, batch or data set"));
+      throw OutOfMemoryError(message_of("allocator: ", device_, " is out of memory: asked for ",
+                                        size, " bytes, ", stats_.in_use,
+                                        " in use; use a smaller model, batch or data set"));
     }
     ++stats_.system_allocations;
     stats_.reserved += size;

@@ -11,8 +11,8 @@ HierarchicalAllReduce::HierarchicalAllReduce(std::unique_ptr<Communicator> node,
     : node_(std::move(node)), across_(std::move(across)) {}
 
 std::string HierarchicalAllReduce::name() const {
-  return concat("hierarchical ", across_->size(), " x ", node_->size(), ": ",
-                across_->description(), " between nodes, ", node_->description(), " inside");
+  return message_of("hierarchical ", across_->size(), " x ", node_->size(), ": ",
+                    across_->description(), " between nodes, ", node_->description(), " inside");
 }
 
 void HierarchicalAllReduce::run(Collectives& ranks, const Tensor& tensor) {

@@ -17,7 +17,7 @@ void Communicator::abandon() noexcept {
 }
 
 std::unique_ptr<Communicator> Communicator::split(int /*color*/, int /*key*/) {
-  throw Error(concat(transport(), " cannot be split into sub-groups"));
+  throw Error(message_of(transport(), " cannot be split into sub-groups"));
 }
 
 // Two streams and two events. Nothing here waits; each line only adds to a queue:

@@ -28,7 +28,7 @@ struct LinkModel {
 
   /// "emulated link 50 us, 1 GB/s"
   std::string description() const {
-    return concat("emulated link ", alpha_us, " us, ", gigabytes_per_s, " GB/s");
+    return message_of("emulated link ", alpha_us, " us, ", gigabytes_per_s, " GB/s");
   }
 };
 

@@ -13,8 +13,9 @@ EmulatedLinkCommunicator::EmulatedLinkCommunicator(std::unique_ptr<Communicator>
     : Communicator(inner->rank(), inner->size()), owned_(std::move(inner)), link_(link) {
   const Device device = comm_stream().device();
   if (device.is_cuda()) {
-    throw UsageError(concat("emulated links are for CPU ranks, but this one's gradients are on ",
-                            device, "; use --device cpu or leave out --emulate-link"));
+    throw UsageError(
+        message_of("emulated links are for CPU ranks, but this one's gradients are on ", device,
+                   "; use --device cpu or leave out --emulate-link"));
   }
   if (inner_.algorithm_) {
     use(std::move(inner_.algorithm_));

@@ -27,7 +27,7 @@ std::vector<Chunk> cut_pieces(const Bucket& bucket, std::optional<std::size_t> p
     const auto begin = static_cast<std::int64_t>(units * i / count * per_unit);
     const auto end = static_cast<std::int64_t>(units * (i + 1) / count * per_unit);
     pieces.push_back({.grads = bucket.grads.flat_view(begin, {end - begin}),
-                      .label = concat(bucket.label, '[', i + 1, '/', count, ']')});
+                      .label = message_of(bucket.label, '[', i + 1, '/', count, ']')});
   }
   return pieces;
 }
@@ -169,7 +169,7 @@ std::vector<Bucket> make_buckets(std::span<const autograd::Variable> parameters,
     Bucket bucket = found != stays.end() ? std::move(found->second)
                                          : make_bucket(members, parameters, make_buffer);
     bucket.label = members.size() == 1 ? parameters[members.front()].name()
-                                       : concat("bucket_", buckets.size());
+                                       : message_of("bucket_", buckets.size());
     bucket.pieces = cut_pieces(bucket, piece_bytes);
     buckets.push_back(std::move(bucket));
   }

@@ -94,10 +94,10 @@ std::string to_string(const BucketPolicy& policy) {
     return "layer";
   }
   const auto cap = [](const char* name, const std::optional<std::size_t>& bytes) {
-    return bytes ? concat(", ", name, " ", *bytes) : std::string();
+    return bytes ? message_of(", ", name, " ", *bytes) : std::string();
   };
-  return concat("size, at most ", policy.cap_bytes, " bytes", cap("first", policy.first_cap_bytes),
-                cap("last", policy.last_cap_bytes));
+  return message_of("size, at most ", policy.cap_bytes, " bytes",
+                    cap("first", policy.first_cap_bytes), cap("last", policy.last_cap_bytes));
 }
 
 std::vector<std::size_t> expected_order(std::span<const PlanParameter> parameters) {

@@ -14,7 +14,8 @@ SyncMode parse_sync_mode(std::string_view name) {
       return mode;
     }
   }
-  throw UsageError(concat("mode: expected naive, flat, per_param or overlap, got '", name, "'"));
+  throw UsageError(
+      message_of("mode: expected naive, flat, per_param or overlap, got '", name, "'"));
 }
 
 std::string_view to_string(SyncMode mode) {
@@ -40,15 +41,16 @@ void check_hook(SyncMode mode, const SyncContext& targets) {
     return;
   }
   if (mode == SyncMode::naive) {
-    throw UsageError(concat("naive: expected communication hook none, got ", hook,
-                            ": hooks compress buckets, and naive has none; use flat, per_param or "
-                            "overlap"));
+    throw UsageError(
+        message_of("naive: expected communication hook none, got ", hook,
+                   ": hooks compress buckets, and naive has none; use flat, per_param or "
+                   "overlap"));
   }
   for (const Bucket& bucket : targets.buckets) {
     if (bucket.pieces.size() > 1) {
-      throw UsageError(concat("communication hook ", hook, ": compresses whole buckets, but ",
-                              bucket.label, " is split into ", bucket.pieces.size(),
-                              " pieces; leave out --split-tensors"));
+      throw UsageError(message_of("communication hook ", hook, ": compresses whole buckets, but ",
+                                  bucket.label, " is split into ", bucket.pieces.size(),
+                                  " pieces; leave out --split-tensors"));
     }
   }
 }
@@ -76,16 +78,17 @@ std::string missing_text(const std::vector<autograd::Variable>& parameters,
   std::size_t missing = 0;
   for (std::size_t i = 0; i < arrived.size(); ++i) {
     if (!arrived[i] && ++missing <= kShown) {
-      names += concat(missing > 1 ? ", '" : "'", parameters[i].name(), "'");
+      names += message_of(missing > 1 ? ", '" : "'", parameters[i].name(), "'");
     }
   }
   names += missing > kShown ? ", ..." : "";
   return missing == 0
              ? ""
-             : concat("data parallel: ", missing, " of ", arrived.size(),
-                      " parameters got no gradient in this backward on rank ", rank, ": ", names,
-                      "; the loss must depend on every parameter, on every rank (or do not wrap "
-                      "those parameters, or let unused ones be found: --find-unused)");
+             : message_of(
+                   "data parallel: ", missing, " of ", arrived.size(),
+                   " parameters got no gradient in this backward on rank ", rank, ": ", names,
+                   "; the loss must depend on every parameter, on every rank (or do not wrap "
+                   "those parameters, or let unused ones be found: --find-unused)");
 }
 
 void check_all_arrived(const SyncContext& targets, const std::vector<bool>& arrived) {

@@ -28,7 +28,7 @@ int first_different(const std::vector<std::uint64_t>& hashes) {
 }
 
 std::string layout_of(const autograd::Variable& parameter) {
-  return concat(parameter.name(), ' ', parameter.data().dtype(), ' ', parameter.shape());
+  return message_of(parameter.name(), ' ', parameter.data().dtype(), ' ', parameter.shape());
 }
 
 /// Rank `from`'s text, padded on every rank to one length for the broadcast.
@@ -95,14 +95,14 @@ void check_same_lines(std::string_view subject, const std::vector<std::string>& 
     if (rank > 0) {
       const std::string expected = text_of_rank(lines[i], 0, comm);
       const std::string got = text_of_rank(lines[i], rank, comm);
-      throw VerificationError(concat(subject, ": the ranks disagree: rank 0 has '", expected,
-                                     "', rank ", rank, " has '", got,
-                                     "'; start every rank with the same program and flags"));
+      throw VerificationError(message_of(subject, ": the ranks disagree: rank 0 has '", expected,
+                                         "', rank ", rank, " has '", got,
+                                         "'; start every rank with the same program and flags"));
     }
   }
-  throw VerificationError(concat(subject, ": the ranks disagree: rank ", other, " has ",
-                                 counts[static_cast<std::size_t>(other)], " lines, rank 0 has ",
-                                 counts[0]));
+  throw VerificationError(message_of(subject, ": the ranks disagree: rank ", other, " has ",
+                                     counts[static_cast<std::size_t>(other)], " lines, rank 0 has ",
+                                     counts[0]));
 }
 
 void check_same_layout(const std::vector<autograd::Variable>& parameters,
@@ -110,15 +110,15 @@ void check_same_layout(const std::vector<autograd::Variable>& parameters,
                        const DataParallelOptions& options, const BucketPlan& plan,
                        Communicator& comm) {
   std::vector<std::string> lines{
-      concat("mode ", to_string(options.mode), ", buckets of ", options.bucket_bytes, " bytes, ",
-             parameters.size(), " parameters"),
-      concat("buckets by ", to_string(bucket_policy(options)),
-             options.split_tensors
-                 ? concat(", larger ones split, pieces of ",
-                          options.piece_bytes.value_or(options.bucket_bytes), " bytes")
-                 : ""),
-      concat("find unused parameters: ", options.find_unused_parameters ? "yes" : "no"),
-      concat("communication hook ", options.hook->name())};
+      message_of("mode ", to_string(options.mode), ", buckets of ", options.bucket_bytes,
+                 " bytes, ", parameters.size(), " parameters"),
+      message_of("buckets by ", to_string(bucket_policy(options)),
+                 options.split_tensors
+                     ? message_of(", larger ones split, pieces of ",
+                                  options.piece_bytes.value_or(options.bucket_bytes), " bytes")
+                     : ""),
+      message_of("find unused parameters: ", options.find_unused_parameters ? "yes" : "no"),
+      message_of("communication hook ", options.hook->name())};
   std::transform(parameters.begin(), parameters.end(), std::back_inserter(lines), layout_of);
   std::transform(frozen.begin(), frozen.end(), std::back_inserter(lines),
                  [](const auto& parameter) { return layout_of(parameter) + " frozen"; });
@@ -127,12 +127,12 @@ void check_same_layout(const std::vector<autograd::Variable>& parameters,
     for (const std::size_t member : plan[bucket]) {
       BRIGADE_CHECK(member < parameters.size(), "data parallel: the plan of bucket ", bucket,
                     " has parameter number ", member, " of ", parameters.size());
-      lines.push_back(concat("bucket ", bucket, ": ", parameters[member].name()));
+      lines.push_back(message_of("bucket ", bucket, ": ", parameters[member].name()));
     }
   }
   // Last, because a plan that only one rank was given should be told by its buckets.
   const bool rebuilt = options.rebuild_buckets && options.plan.empty();
-  lines.push_back(concat("buckets ", rebuilt ? "rebuilt once" : "never rebuilt"));
+  lines.push_back(message_of("buckets ", rebuilt ? "rebuilt once" : "never rebuilt"));
   check_same_lines("data parallel", lines, comm);
 }
 
@@ -152,7 +152,7 @@ void check_same_values(const std::vector<autograd::Variable>& parameters, Commun
     comm.broadcast({other.bytes(), other.nbytes()}, rank);
     const Tensor root = mine.clone();
     comm.broadcast({root.bytes(), root.nbytes()}, 0);
-    throw VerificationError(concat(
+    throw VerificationError(message_of(
         "data parallel: parameter '", parameter.name(), "' of rank ", rank,
         " differs from rank 0's: largest difference ", largest_difference(other, root), "; ",
         replicas == Replicas::initial

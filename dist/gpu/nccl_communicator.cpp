@@ -35,7 +35,7 @@ int version_code() {
 /// "2.28.9"
 std::string nccl_version() {
   const int code = version_code();
-  return concat(code / 10000, ".", code / 100 % 100, ".", code % 100);
+  return message_of(code / 10000, ".", code / 100 % 100, ".", code % 100);
 }
 
 bool on_one_host(Communicator& control) {
@@ -55,7 +55,7 @@ void share_gpu(Communicator& control) {
     setenv("NCCL_P2P_DISABLE", "1", 0);  // as between the hosts that older versions take them for
     setenv("NCCL_SHM_DISABLE", "1", 0);
   } else {
-    setenv("NCCL_HOSTID", concat("brigade-rank-", control.rank()).c_str(), 1);
+    setenv("NCCL_HOSTID", message_of("brigade-rank-", control.rank()).c_str(), 1);
   }
   setenv("NCCL_NET", "Socket", 0);
   setenv("NCCL_IB_DISABLE", "1", 0);
@@ -135,8 +135,8 @@ class NcclCommunicator final : public Communicator {
 
  protected:
   std::string transport() const override {
-    return concat("NCCL ", nccl_version(),
-                  shared_gpu_ ? " (ranks share a GPU, through local sockets)" : "");
+    return message_of("NCCL ", nccl_version(),
+                      shared_gpu_ ? " (ranks share a GPU, through local sockets)" : "");
   }
   Stream& comm_stream() override { return *stream_; }
 

@@ -75,7 +75,7 @@ class StagedCommunicator final : public Communicator {
 
  protected:
   std::string transport() const override {
-    return concat(host_->comm->description(), ", staged through host memory");
+    return message_of(host_->comm->description(), ", staged through host memory");
   }
   Stream& comm_stream() override { return *stream_; }
 

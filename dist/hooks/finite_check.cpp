@@ -18,10 +18,10 @@ bool is_finite(const Tensor& values) {
 
 Error not_finite(std::int64_t step, const std::string& bucket,
                  const autograd::Variable& parameter) {
-  return Error(concat("finite check: expected finite gradients, got NaN or inf in step ", step,
-                      ", bucket '", bucket, "', parameter '", parameter.name(),
-                      "': look at this rank's data; if the losses before grew, training has "
-                      "diverged: lower --lr"));
+  return Error(message_of("finite check: expected finite gradients, got NaN or inf in step ", step,
+                          ", bucket '", bucket, "', parameter '", parameter.name(),
+                          "': look at this rank's data; if the losses before grew, training has "
+                          "diverged: lower --lr"));
 }
 
 }  // namespace

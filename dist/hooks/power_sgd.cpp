@@ -139,7 +139,7 @@ PowerSgd::PowerSgd(std::int64_t rank) : rank_(rank) {
 }
 
 std::string PowerSgd::name() const {
-  return concat("powersgd:rank=", rank_);
+  return message_of("powersgd:rank=", rank_);
 }
 
 void PowerSgd::prepare(std::span<const autograd::Variable> parameters,

@@ -103,7 +103,7 @@ TopK::TopK(double ratio) : ratio_(ratio) {
 }
 
 std::string TopK::name() const {
-  return concat("topk:ratio=", ratio_);
+  return message_of("topk:ratio=", ratio_);
 }
 
 void TopK::prepare(std::span<const autograd::Variable> /*parameters*/,
@@ -112,9 +112,9 @@ void TopK::prepare(std::span<const autograd::Variable> /*parameters*/,
   for (const Bucket& bucket : buckets) {
     const Tensor& grads = bucket.grads;
     if (grads.device().is_cuda()) {
-      throw UsageError(concat("topk: chooses on the host, but the gradients are on ",
-                              grads.device(), "; use --comm-hook bf16 or powersgd there, or ",
-                              "--device cpu"));
+      throw UsageError(message_of("topk: chooses on the host, but the gradients are on ",
+                                  grads.device(), "; use --comm-hook bf16 or powersgd there, or ",
+                                  "--device cpu"));
     }
     BRIGADE_CHECK(grads.dtype() == DType::f32, "topk: expected gradients in f32, got ",
                   grads.dtype());

@@ -26,7 +26,7 @@ std::string complaints_about(Communicator& control, const std::function<void()>&
   for (const auto& one : all_gather_values(control, complaint)) {
     const std::string text = one.data();
     if (!text.empty() && different.size() < kMost && different.insert(text).second) {
-      all += concat(all.empty() ? "" : "; ", "rank ", rank, ": ", text);
+      all += message_of(all.empty() ? "" : "; ", "rank ", rank, ": ", text);
     }
     ++rank;
   }

@@ -39,7 +39,7 @@ int count_cores(Wanted wanted) {
   std::set<std::string> cores;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (wanted(cpu)) {
-      const std::string topology = concat("/sys/devices/system/cpu/cpu", cpu, "/topology/");
+      const std::string topology = message_of("/sys/devices/system/cpu/cpu", cpu, "/topology/");
       std::string siblings;
       if (!std::getline(std::ifstream(topology + "thread_siblings_list"), siblings)) {
         siblings = std::to_string(cpu);  // no topology known: each processor is a core
@@ -134,7 +134,7 @@ int run_main(const std::function<int(MpiSession&)>& body) {
     }
   } catch (const std::exception& error) {
     let_lower_ranks_report(rank);
-    write_line(concat("[rank ", rank, "] ", error.what()));
+    write_line(message_of("[rank ", rank, "] ", error.what()));
     const int code = exit_code(error);
     int initialized = 0;
     MPI_Initialized(&initialized);

@@ -28,7 +28,7 @@ void check_equal_nodes(std::span<const int> host_of) {
   for (int rank = 1; rank < static_cast<int>(host_of.size()); ++rank) {
     const Placement other = placement_of(rank, host_of);
     if (other.local_size != first.local_size) {
-      throw UsageError(concat(
+      throw UsageError(message_of(
           "comm: hierarchical needs equally many ranks on every host, but that of rank 0 has ",
           first.local_size, " and that of rank ", rank, " has ", other.local_size,
           "; start as many on each (mpirun --map-by ppr:N:node) or use another --comm"));

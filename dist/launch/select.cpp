@@ -81,7 +81,8 @@ std::unique_ptr<Communicator> make_gpu_communicator(const std::string& request, 
   if constexpr (kHasCuda) {
     return make_staged_communicator(std::move(mpi), device);
   }
-  throw UsageError(concat("comm: ", device, " asked of a build without CUDA; use --device cpu"));
+  throw UsageError(
+      message_of("comm: ", device, " asked of a build without CUDA; use --device cpu"));
 }
 
 /// Nodes x ranks per node: the world, whose all-reduce works in two sub-groups.
@@ -158,12 +159,12 @@ Device choose_device(const std::string& request, const RankInfo& info, Communica
   }
   const auto rank_without = without - counts.begin();
   const std::string why =
-      cuda.device_count > 0 ? concat("rank ", rank_without, " has no GPU") : cuda.why_not;
+      cuda.device_count > 0 ? message_of("rank ", rank_without, " has no GPU") : cuda.why_not;
   if (request == "cuda") {
-    throw UsageError(concat("device: cuda is not usable: ", why, "; use --device cpu"));
+    throw UsageError(message_of("device: cuda is not usable: ", why, "; use --device cpu"));
   }
   if (kHasCuda) {
-    note = concat("no usable GPU (", why, "): running on the CPU");
+    note = message_of("no usable GPU (", why, "): running on the CPU");
   }
   return kCpu;
 }
@@ -180,8 +181,8 @@ std::unique_ptr<Communicator> make_communicator(const std::string& request, Devi
         "comm: nccl moves GPU memory, but this run is on the CPU; use --comm mpi or auto");
   }
   if (device.is_cuda() && !for_gpu) {
-    throw UsageError(concat("comm: ", request, " moves host memory, but this run is on ", device,
-                            "; use --comm auto or --device cpu"));
+    throw UsageError(message_of("comm: ", request, " moves host memory, but this run is on ",
+                                device, "; use --comm auto or --device cpu"));
   }
   auto mpi = std::make_unique<MpiCommunicator>();
   if (request == "auto" && mpi->size() == 1) {

@@ -38,7 +38,7 @@ World open_world(const MpiSession& session) {
   std::string note;
   const Device device = choose_device("auto", ranks, *control, note);
   if (!note.empty() && ranks.rank == 0) {
-    std::fputs(concat("[rank 0] warning: ", note, "\n").c_str(), stderr);
+    std::fputs(message_of("[rank 0] warning: ", note, "\n").c_str(), stderr);
   }
   return {ranks, device, make_communicator("auto", device)};
 }

@@ -16,8 +16,8 @@ SharedMemoryCommunicator::~SharedMemoryCommunicator() {
 std::unique_ptr<SharedMemory> SharedMemoryCommunicator::make_memory() {
   const int hosts = placement_of(rank(), host_of_ranks()).hosts;
   if (hosts > 1) {
-    throw UsageError(concat("comm: shared memory joins ranks of one host, but these are on ", hosts,
-                            "; use --comm hierarchical or mpi"));
+    throw UsageError(message_of("comm: shared memory joins ranks of one host, but these are on ",
+                                hosts, "; use --comm hierarchical or mpi"));
   }
   return std::make_unique<SharedMemory>(*this,
                                         Patience{.in_a_hurry = [this] { return someone_waits(); },
@@ -25,7 +25,7 @@ std::unique_ptr<SharedMemory> SharedMemoryCommunicator::make_memory() {
 }
 
 std::string SharedMemoryCommunicator::transport() const {
-  return concat("shared memory of one host, ", MpiCommunicator::transport());
+  return message_of("shared memory of one host, ", MpiCommunicator::transport());
 }
 
 Tensor SharedMemoryCommunicator::do_make_buffer(const Shape& shape, DType dtype, Device device) {

@@ -46,7 +46,7 @@ Offer describe(const File& file) {
 
 /// Null with errno when the file cannot be had.
 std::byte* map(const Offer& offer, std::size_t bytes) {
-  const std::string path = concat("/proc/", offer.process, "/fd/", offer.descriptor);
+  const std::string path = message_of("/proc/", offer.process, "/fd/", offer.descriptor);
   const File file(open(path.c_str(), O_RDWR | O_CLOEXEC));
   const int why = errno;
   const Offer found = describe(file);

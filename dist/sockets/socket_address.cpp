@@ -40,7 +40,7 @@ std::vector<Interface> find_interfaces() {
     if (!up || it->ifa_addr == nullptr || it->ifa_addr->sa_family != AF_INET) {
       continue;
     }
-    names += concat(' ', it->ifa_name);
+    names += message_of(' ', it->ifa_name);
     if (wanted == nullptr || std::strcmp(wanted, it->ifa_name) == 0) {
       const auto* address = reinterpret_cast<const sockaddr_in*>(it->ifa_addr);
       const auto* mask = reinterpret_cast<const sockaddr_in*>(it->ifa_netmask);
@@ -48,10 +48,11 @@ std::vector<Interface> find_interfaces() {
     }
   }
   if (wanted != nullptr && found.empty()) {
-    throw UsageError(concat("sockets: BRIGADE_SOCKET_IFNAME=", wanted,
-                            ": expected an interface that is up and has an IPv4 address, of which "
-                            "there is",
-                            names.empty() ? " none" : names));
+    throw UsageError(
+        message_of("sockets: BRIGADE_SOCKET_IFNAME=", wanted,
+                   ": expected an interface that is up and has an IPv4 address, of which "
+                   "there is",
+                   names.empty() ? " none" : names));
   }
   return found;
 }

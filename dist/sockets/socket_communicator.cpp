@@ -29,7 +29,7 @@ void SocketCommunicator::abandon() noexcept {
 }
 
 std::string SocketCommunicator::transport() const {
-  return concat("TCP sockets (", mesh_.addresses(), ")");
+  return message_of("TCP sockets (", mesh_.addresses(), ")");
 }
 
 void SocketCommunicator::do_exchange(std::span<const Message> outgoing,

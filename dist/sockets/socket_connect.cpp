@@ -135,10 +135,10 @@ Socket call_at_any(const Hello& mine, int peer, const Endpoint& endpoint,
     if (socket.open()) {
       return socket;
     }
-    tried += concat(tried.empty() ? "" : ", ", address_text(address), " (", why, ')');
+    tried += message_of(tried.empty() ? "" : ", ", address_text(address), " (", why, ')');
   }
-  throw Error(concat("sockets: rank ", mine.rank, " cannot reach rank ", peer, " at ",
-                     tried.empty() ? "any IPv4 address: it has none" : tried, kAdvice));
+  throw Error(message_of("sockets: rank ", mine.rank, " cannot reach rank ", peer, " at ",
+                         tried.empty() ? "any IPv4 address: it has none" : tried, kAdvice));
 }
 
 /// Answers the calls of all higher ranks.

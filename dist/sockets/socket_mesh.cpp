@@ -152,9 +152,9 @@ void SocketMesh::fail(int peer, int code) const {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   BRIGADE_CHECK(!abandoned_, "sockets: collective abandoned because this rank failed");
-  throw Error(concat("sockets: rank ", peer,
-                     " is gone: ", code == 0 ? "it closed the connection" : std::strerror(code),
-                     "; it failed, was killed, or its host cannot be reached any more"));
+  throw Error(message_of("sockets: rank ", peer,
+                         " is gone: ", code == 0 ? "it closed the connection" : std::strerror(code),
+                         "; it failed, was killed, or its host cannot be reached any more"));
 }
 
 void SocketMesh::abandon() noexcept {

@@ -17,7 +17,7 @@ namespace {
 
 template <class... Parts>
 [[noreturn]] void refuse(const std::filesystem::path& path, const Parts&... parts) {
-  throw UsageError(concat(path.string(), ": ", parts...));
+  throw UsageError(message_of(path.string(), ": ", parts...));
 }
 
 struct CloseGz {
@@ -147,8 +147,8 @@ DataSplits load_fashion_mnist(const std::filesystem::path& dir, std::int64_t tra
   splits.train = std::make_unique<ImageDataset>(dir / kNames[0], dir / kNames[1],
                                                 train_samples == 0 ? kAll : train_samples);
   if (splits.train->size() < train_samples) {
-    throw UsageError(concat("--train-samples: expected at most ", splits.train->size(),
-                            ", the images in ", dir.string(), ", got ", train_samples));
+    throw UsageError(message_of("--train-samples: expected at most ", splits.train->size(),
+                                ", the images in ", dir.string(), ", got ", train_samples));
   }
   splits.test = std::make_unique<ImageDataset>(dir / kNames[2], dir / kNames[3], kAll);
   if (splits.train->input_width() != splits.test->input_width()) {

@@ -27,7 +27,7 @@ Uneven parse_uneven(std::string_view name) {
   if (name == "pad") {
     return Uneven::pad;
   }
-  throw UsageError(concat("uneven: expected join, drop or pad, got '", name, "'"));
+  throw UsageError(message_of("uneven: expected join, drop or pad, got '", name, "'"));
 }
 
 DistributedSampler::DistributedSampler(std::int64_t samples, BatchGeometry geometry,
@@ -40,10 +40,11 @@ DistributedSampler::DistributedSampler(std::int64_t samples, BatchGeometry geome
   BRIGADE_CHECK(geometry.ranks > 0 && geometry.rank >= 0 && geometry.rank < geometry.ranks,
                 "sampler: rank ", geometry.rank, " of ", geometry.ranks);
   if (uneven == Uneven::drop && samples < geometry.global_batch()) {
-    throw UsageError(concat("sampler: the ", samples, " samples do not fill one global batch of ",
-                            geometry.global_batch(),
-                            ", and drop leaves out what does not; use join or pad, or a smaller "
-                            "batch"));
+    throw UsageError(
+        message_of("sampler: the ", samples, " samples do not fill one global batch of ",
+                   geometry.global_batch(),
+                   ", and drop leaves out what does not; use join or pad, or a smaller "
+                   "batch"));
   }
   set_epoch(0);
 }

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/ops.h"
+#include "core/ops_elementwise.h"
 #include "core/random.h"
 
 namespace brigade::data {
@@ -57,7 +58,7 @@ SyntheticDataset::SyntheticDataset(const Options& options) : options_(options) {
     const auto chunk = static_cast<std::uint32_t>((options.first + begin) / kChunk);
     const Tensor x = uniform({kChunk, options.in}, std::sqrt(3.0), options.seed, kChunks + chunk);
     ops::linear(x, b, {}, hidden);
-    ops::relu(hidden, hidden);
+    ops::unary(UnaryOp::relu, hidden, hidden);
     ops::linear(hidden, a, {}, y);
     const std::int64_t count = std::min(kChunk, options.size - begin);
     inputs_.insert(inputs_.end(), x.data<float>(), x.data<float>() + count * options.in);

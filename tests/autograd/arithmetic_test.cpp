@@ -94,6 +94,10 @@ TEST(Binary, OfAnEmptyTensorIsEmptyAndHasAZeroGradient) {
   EXPECT_EQ(empty.grad().shape(), Shape({0, 3}));
 }
 
+TEST(Binary, RefusesTwoNumbers) {
+  EXPECT_ERROR(add(1.0, 2.0), "add: expected at least one Variable, got two numbers");
+}
+
 TEST(Binary, RefusesShapesThatDoNotBroadcast) {
   const Variable a = leaf(std::vector<float>(6), {2, 3});
   EXPECT_ERROR(add(a, leaf({1, 2}, {2})),

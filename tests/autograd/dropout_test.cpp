@@ -68,5 +68,22 @@ TEST(Dropout, NamesAPThatIsNoProbability) {
   EXPECT_ERROR(dropout(x, -0.5, false, kStream), "dropout: expected p in [0, 1), got -0.5");
 }
 
+TEST(Dropout, DrawsAFreshStreamPerCallThatManualSeedRepeats) {
+  const Variable x(Tensor::from(std::vector<float>(64, 1.0F), {64}));
+  const auto values = [&] { return dropout(x, 0.5).data().to_vector<float>(); };
+  manual_seed(3);
+  const std::vector<float> first = values();
+  EXPECT_NE(values(), first);
+  manual_seed(3);
+  EXPECT_EQ(values(), first);
+}
+
+TEST(Dropout, DoesNotShiftTheStreamsOfParameters) {
+  const Variable x(Tensor::zeros({4}));
+  manual_seed(3);
+  dropout(x, 0.5);
+  EXPECT_EQ(next_parameter_stream().sequence, sequences::kParameters);
+}
+
 }  // namespace
 }  // namespace brigade::autograd

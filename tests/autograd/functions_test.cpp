@@ -6,7 +6,7 @@
 #include "autograd/functions/cross_entropy_loss.h"
 #include "autograd/functions/linear.h"
 #include "autograd/functions/mse_loss.h"
-#include "autograd/functions/relu.h"
+#include "autograd/functions/unary.h"
 #include "autograd/node.h"
 #include "core/ops.h"
 #include "tests/support/expect_error.h"

@@ -5,7 +5,7 @@
 #include "autograd/functions/binary.h"
 #include "autograd/functions/linear.h"
 #include "autograd/functions/mse_loss.h"
-#include "autograd/functions/relu.h"
+#include "autograd/functions/unary.h"
 #include "autograd/node.h"
 #include "core/runtime/context.h"
 #include "tests/autograd/probe.h"

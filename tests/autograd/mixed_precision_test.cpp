@@ -7,6 +7,8 @@
 #include "autograd/functions/linear.h"
 #include "autograd/functions/mse_loss.h"
 #include "core/ops.h"
+#include "core/ops_elementwise.h"
+#include "core/ops_reduce.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/tensors.h"
 
@@ -58,8 +60,9 @@ TEST(MixedPrecision, NeedsF32ForItsSums) {
   const Tensor a = narrow(numbers({2, 2}, 1));
   for (const DType wrong : {DType::bf16, DType::f64}) {
     Tensor c = Tensor::empty({2, 2}, wrong);
-    EXPECT_ERROR_OF(Error, ops::gemm(a, Trans::no, a, Trans::no, {}, c),
-                    concat("gemm: expected a result of dtype f32 on cpu, got ", wrong, " on cpu"));
+    EXPECT_ERROR_OF(
+        Error, ops::gemm(a, Trans::no, a, Trans::no, {}, c),
+        message_of("gemm: expected a result of dtype f32 on cpu, got ", wrong, " on cpu"));
   }
 }
 
@@ -128,7 +131,7 @@ TEST(MixedPrecision, ALayerRoundsWhatItMultipliesAndNothingElse) {
     ops::mse_backward(out, target, one, {}, dz);
     if (relu) {
       const Tensor dy = dz.clone();
-      ops::relu_backward(dy, out, {}, dz);
+      ops::unary_backward(UnaryOp::relu, dy, out, {}, dz);
     }
     Tensor dw = Tensor::empty({3, 6});
     Tensor dx = Tensor::empty({4, 6});

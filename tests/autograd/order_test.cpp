@@ -9,7 +9,7 @@
 #include "autograd/engine.h"
 #include "autograd/functions/linear.h"
 #include "autograd/functions/mse_loss.h"
-#include "autograd/functions/relu.h"
+#include "autograd/functions/unary.h"
 #include "autograd/node.h"
 #include "core/ops.h"
 #include "tests/autograd/probe.h"
@@ -55,8 +55,8 @@ TEST(BackwardOrder, AnnouncesParametersBeforeAnyOtherNodeInWhateverOrderANodeLis
     EXPECT_LT(place("ready 1"), place("lower:0"));
     for (std::size_t i = 0; i < 3; ++i) {  // at once: directly behind the kernel that made it
       if (order[i] != 2) {
-        EXPECT_EQ(place(concat("ready ", order[i]).c_str()),
-                  place(concat("upper:", i).c_str()) + 1);
+        EXPECT_EQ(place(message_of("ready ", order[i]).c_str()),
+                  place(message_of("upper:", i).c_str()) + 1);
       }
     }
   } while (std::next_permutation(order.begin(), order.end()));
@@ -96,7 +96,7 @@ class TwoAtOnceNode final : public Node {
 TEST(BackwardOrder, TwoGradientsThatOneKernelWritesAreBothInPlaceBeforeEitherIsAnnounced) {
   struct Reader final : GradListener {
     void on_grad_ready(std::size_t index) override {
-      seen.push_back(concat(index, ": ", grad_of(a), " ", grad_of(b)));
+      seen.push_back(message_of(index, ": ", grad_of(a), " ", grad_of(b)));
     }
     Variable a = scalar_leaf(1);
     Variable b = scalar_leaf(2);
@@ -134,12 +134,12 @@ TEST(BackwardOrder, AnnouncesEveryWeightOfA40LayerMlpBeforeTheFollowingNodeRuns)
     handles.push_back(w.attach_listener(listener, 2 * layer));
     handles.push_back(b.attach_listener(listener, 2 * layer + 1));
     x = linear(x, w, b);
-    watch(x, concat("linear ", layer));
+    watch(x, message_of("linear ", layer));
     x = relu(x);
-    watch(x, concat("relu ", layer));
+    watch(x, message_of("relu ", layer));
     expected.insert(expected.begin(),
-                    {concat("relu ", layer), concat("linear ", layer), concat("ready ", 2 * layer),
-                     concat("ready ", 2 * layer + 1)});
+                    {message_of("relu ", layer), message_of("linear ", layer),
+                     message_of("ready ", 2 * layer), message_of("ready ", 2 * layer + 1)});
   }
   expected.insert(expected.begin(), "begin");
   expected.emplace_back("end");

@@ -97,11 +97,11 @@ TEST(Max, IsNanIfOneValueIs) {
 
 TEST(Reduce, RefusesADimensionThatIsNotThere) {
   const Variable x = counting({2, 3});
-  EXPECT_ERROR(sum(x, 2), "sum: expected dim from -2 to 1 for x [2, 3], got 2");
-  EXPECT_ERROR(mean(x, -3), "mean: expected dim from -2 to 1 for x [2, 3], got -3");
-  EXPECT_ERROR(max(sum(x), 1), "max: expected dim from -1 to 0 for x [], got 1");
-  EXPECT_ERROR(softmax(x, 2), "softmax: expected dim from -2 to 1 for x [2, 3], got 2");
-  EXPECT_ERROR(log_softmax(x, 5), "log_softmax: expected dim from -2 to 1 for x [2, 3], got 5");
+  EXPECT_ERROR(sum(x, 2), "sum: expected a dimension of [2, 3], -2 to 1, got 2");
+  EXPECT_ERROR(mean(x, -3), "mean: expected a dimension of [2, 3], -2 to 1, got -3");
+  EXPECT_ERROR(max(sum(x), 1), "max: expected a dimension of [1], -1 to 0, got 1");
+  EXPECT_ERROR(softmax(x, 2), "softmax: expected a dimension of [2, 3], -2 to 1, got 2");
+  EXPECT_ERROR(log_softmax(x, 5), "log_softmax: expected a dimension of [2, 3], -2 to 1, got 5");
   EXPECT_ERROR(max(Variable(Tensor::empty({0, 3}))),
                "max: expected at least one element to choose from, got x [0, 3]");
 }

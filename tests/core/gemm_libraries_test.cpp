@@ -30,8 +30,8 @@ TEST(CpuThreads, AreNoMoreThanTheLibraryIsBuiltFor) {
   set_cpu_threads(1);
   const int most = max_cpu_threads();
   EXPECT_ERROR(set_cpu_threads(most + 1),
-               concat("threads: expected 1 to ", most, ", which this OpenBLAS is built for, got ",
-                      most + 1));
+               message_of("threads: expected 1 to ", most,
+                          ", which this OpenBLAS is built for, got ", most + 1));
   EXPECT_EQ(cpu_threads(), 1);
 }
 

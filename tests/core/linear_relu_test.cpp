@@ -7,6 +7,8 @@
 
 #include "core/cpu/threads.h"
 #include "core/ops.h"
+#include "core/ops_elementwise.h"
+#include "core/ops_reduce.h"
 #include "tests/support/expect_error.h"
 
 namespace brigade {
@@ -66,7 +68,7 @@ TYPED_TEST(LinearRelu, ForwardEqualsLinearAndThenRelu) {
         Tensor expected = this->garbage({batch, out});
         Tensor y = this->garbage({batch, out});
         ops::linear(x, w, b, z);
-        ops::relu(z, expected);
+        ops::unary(UnaryOp::relu, z, expected);
         ops::linear(x, w, b, y, Activation::relu);
         this->expect_same_bits(y, expected);
       }
@@ -84,13 +86,13 @@ TYPED_TEST(LinearRelu, BackwardEqualsReluBackwardAndThenColumnSum) {
       Tensor expected_sums = this->garbage({cols});
       Tensor dz = this->garbage({rows, cols});
       Tensor db = this->garbage({cols});
-      ops::relu_backward(dy, y, {}, expected);
+      ops::unary_backward(UnaryOp::relu, dy, y, {}, expected);
       ops::column_sum(expected, {}, expected_sums);
       ops::relu_bias_backward(dy, y, dz, db);
       this->expect_same_bits(dz, expected);
       this->expect_same_bits(db, expected_sums);
       Tensor in_place = dy.clone();
-      ops::relu_backward(in_place, y, {}, in_place);
+      ops::unary_backward(UnaryOp::relu, in_place, y, {}, in_place);
       this->expect_same_bits(in_place, expected);
       in_place = dy.clone();
       db = this->garbage({cols});

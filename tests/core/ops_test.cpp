@@ -181,19 +181,20 @@ TEST(ColumnSum, IsZeroWithoutRows) {
 
 TEST(Relu, CutsOffNegativeValuesAndLetsNanPass) {
   Tensor y = poisoned({4});
-  ops::relu(f32({-1, 0, 2, kNaN}, {4}), y);
+  ops::unary(UnaryOp::relu, f32({-1, 0, 2, kNaN}, {4}), y);
   EXPECT_THAT(values(y), ElementsAre(0, 0, 2, testing::NanSensitiveFloatEq(kNaN)));
 }
 
 TEST(ReluBackward, LetsTheGradientPassWhereTheOutputIsPositive) {
   Tensor dx = poisoned({3});
-  ops::relu_backward(f32({10, 20, 30}, {3}), f32({0, 1, 0.5F}, {3}), {}, dx);
+  ops::unary_backward(UnaryOp::relu, f32({10, 20, 30}, {3}), f32({0, 1, 0.5F}, {3}), {}, dx);
   EXPECT_THAT(values(dx), ElementsAre(0, 20, 30));
 }
 
 TEST(ReluBackward, AddsToItsDestination) {
   Tensor dx = f32({1, 1}, {2});
-  ops::relu_backward(f32({10, 20}, {2}), f32({0, 1}, {2}), {.alpha = 0.5, .beta = 1.0}, dx);
+  ops::unary_backward(UnaryOp::relu, f32({10, 20}, {2}), f32({0, 1}, {2}),
+                      {.alpha = 0.5, .beta = 1.0}, dx);
   EXPECT_THAT(values(dx), ElementsAre(1, 11));
 }
 
@@ -226,7 +227,7 @@ TEST(Ops, RefuseMixedTypesAndShapes) {
                "add: expected y [2, 2], got [2]");
   EXPECT_ERROR(ops::reduce_sum(y, {.outer = 1, .n = 3, .inner = 1}, {}, y),
                "sum: expected x with 3 elements, got [2]");
-  EXPECT_ERROR(ops::relu(Tensor::empty({3}), y), "relu: expected y [3], got [2]");
+  EXPECT_ERROR(ops::unary(UnaryOp::relu, Tensor::empty({3}), y), "unary: expected y [3], got [2]");
   EXPECT_ERROR(ops::axpby(Tensor(), {}, y), "axpby: x is undefined");
 }
 

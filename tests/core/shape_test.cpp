@@ -30,16 +30,16 @@ TEST(Shape, DiffersByRankAndByExtent) {
 }
 
 TEST(Shape, PrintsAsAList) {
-  EXPECT_EQ(concat(Shape{32, 500}), "[32, 500]");
-  EXPECT_EQ(concat(Shape{}), "[]");
+  EXPECT_EQ(message_of(Shape{32, 500}), "[32, 500]");
+  EXPECT_EQ(message_of(Shape{}), "[]");
 }
 
 TEST(Shape, ReplacesTheNumberOfRowsOnly) {
-  EXPECT_EQ((Shape{60000, 28, 28}).with_rows(128), (Shape{128, 28, 28}));
+  EXPECT_EQ((Shape{60000, 28, 28}).with_extent(0, 128), (Shape{128, 28, 28}));
 }
 
 TEST(Shape, RefusesToReplaceTheRowsOfAScalar) {
-  EXPECT_ERROR(static_cast<void>(Shape{}.with_rows(1)), "shape: a scalar has no rows");
+  EXPECT_ERROR(static_cast<void>(Shape{}.with_extent(0, 1)), "shape: dimension 0 asked of []");
 }
 
 TEST(Shape, RefusesFiveDimensions) {

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/ops_elementwise.h"
 #include "tests/gpu/gpu_test.h"
 
 namespace brigade {
@@ -49,7 +50,7 @@ TYPED_TEST(ElementwiseOnGpu, UniformHasTheBitsOfTheCpu) {
 TYPED_TEST(ElementwiseOnGpu, ReluEqualsTheCpu) {
   for (const std::int64_t n : kSizes) {
     this->expect_same({this->numbers({n}, 1), this->garbage({n})},
-                      [](Tensors& t) { ops::relu(t[0], t[1]); });
+                      [](Tensors& t) { ops::unary(UnaryOp::relu, t[0], t[1]); });
   }
 }
 
@@ -57,7 +58,7 @@ TYPED_TEST(ElementwiseOnGpu, ReluLetsNanPass) {
   const std::vector<TypeParam> values{std::numeric_limits<TypeParam>::quiet_NaN(), TypeParam{-1},
                                       TypeParam{2}};
   this->expect_same({Tensor::from(values, {3}), this->garbage({3})},
-                    [](Tensors& t) { ops::relu(t[0], t[1]); });
+                    [](Tensors& t) { ops::unary(UnaryOp::relu, t[0], t[1]); });
 }
 
 TYPED_TEST(ElementwiseOnGpu, ReluBackwardEqualsTheCpu) {
@@ -65,8 +66,8 @@ TYPED_TEST(ElementwiseOnGpu, ReluBackwardEqualsTheCpu) {
     for (const double beta : {0.0, 1.0}) {
       const Tensor dx = beta == 0.0 ? this->garbage({n}) : this->numbers({n}, 3);
       this->expect_same({this->numbers({n}, 1), this->numbers({n}, 2), dx}, [beta](Tensors& t) {
-        ops::relu_backward(t[0], t[1], {.alpha = 0.5, .beta = beta}, t[2]);
-        ops::relu_backward(t[0], t[1], {}, t[0]);
+        ops::unary_backward(UnaryOp::relu, t[0], t[1], {.alpha = 0.5, .beta = beta}, t[2]);
+        ops::unary_backward(UnaryOp::relu, t[0], t[1], {}, t[0]);
       });
     }
   }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/ops_reduce.h"
 #include "core/runtime/context.h"
 #include "tests/gpu/gpu_test.h"
 

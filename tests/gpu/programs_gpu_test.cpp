@@ -121,7 +121,7 @@ TEST_P(TrainingOnBoth, EndsWithTheSameWeights) {
   const Case& run = GetParam();
   const auto train_on = [&](const std::string& device) {
     const Outcome outcome = train(
-        concat("--json --device ", device, " --save ", device, ".safetensors ", run.flags), 2);
+        message_of("--json --device ", device, " --save ", device, ".safetensors ", run.flags), 2);
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_EQ(json::parse(outcome.out)["device"], device);
   };

@@ -85,15 +85,15 @@ class QuizOf : public testing::TestWithParam<const char*> {
  protected:
   /// The lab's program, without mpirun.
   test::Outcome run(const std::string& flags) const {
-    return test::run_program(concat(BRIGADE_LABS, "/lab", GetParam()), flags, 0, dir_.path());
+    return test::run_program(message_of(BRIGADE_LABS, "/lab", GetParam()), flags, 0, dir_.path());
   }
 
   /// The right answers, as one types them: "b,a,c".
   std::string right_answers() const {
     std::string letters;
     for (const Question& question :
-         parse_quiz(test::read(concat(kSources, "/", GetParam(), "/quiz.txt")))) {
-      letters += concat(letters.empty() ? "" : ",", static_cast<char>('a' + question.right));
+         parse_quiz(test::read(message_of(kSources, "/", GetParam(), "/quiz.txt")))) {
+      letters += message_of(letters.empty() ? "" : ",", static_cast<char>('a' + question.right));
     }
     return letters;
   }
@@ -130,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(Labs, QuizOf,
 TEST(QuizFlag, MakesRankZeroAloneTakeTheQuiz) {
   const TemporaryDirectory dir;
   const test::Outcome outcome =
-      test::run_program(concat(BRIGADE_LABS, "/lab3_hooks"), "--quiz a,a,a", 3, dir.path());
+      test::run_program(message_of(BRIGADE_LABS, "/lab3_hooks"), "--quiz a,a,a", 3, dir.path());
   EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
   EXPECT_EQ(test::count(outcome.out, "question 1"), 1);
 }
@@ -140,13 +140,14 @@ TEST(QuizFlag, RefusesMalformedAnswersInOneLine) {
   for (const char* bad : {"--quiz x,y", "--quiz a,b", "--quiz=a,b,d", "--quiz a,b,c,a",
                           "--trace --quiz", "--quiz a,b,c --trace", "--quizz"}) {
     const test::Outcome outcome =
-        test::run_program(concat(BRIGADE_LABS, "/lab3_hooks"), bad, 0, dir.path());
+        test::run_program(message_of(BRIGADE_LABS, "/lab3_hooks"), bad, 0, dir.path());
     EXPECT_EQ(outcome.exit_code, 2) << bad;
     EXPECT_EQ(outcome.out, "") << bad;
-    EXPECT_EQ(outcome.err,
-              concat("lab 3: expected --quiz or --quiz with three letters, as in --quiz b,a,c, and "
-                     "no other flag, got ",
-                     bad, "\n"));
+    EXPECT_EQ(
+        outcome.err,
+        message_of("lab 3: expected --quiz or --quiz with three letters, as in --quiz b,a,c, and "
+                   "no other flag, got ",
+                   bad, "\n"));
   }
 }
 
@@ -157,10 +158,10 @@ TEST(SolutionPatch, ThatDoesNotApplyFailsTheBuildWithOneLine) {
   const std::string other_starter = sources + "/2_naive/exercise/uneven_batches.cpp";
   const test::Outcome outcome =
       test::run_program(sources + "/apply_solution.sh",
-                        concat(other_starter, " ", patch, " lab3_solution.cpp"), 0, dir.path());
+                        message_of(other_starter, " ", patch, " lab3_solution.cpp"), 0, dir.path());
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_EQ(outcome.out, "");
-  EXPECT_THAT(outcome.err, HasSubstr(concat(patch, " does not apply to ", other_starter)));
+  EXPECT_THAT(outcome.err, HasSubstr(message_of(patch, " does not apply to ", other_starter)));
   EXPECT_THAT(outcome.err, HasSubstr("build --target lab3_exercise alone"));
   EXPECT_EQ(test::count(outcome.err, "\n"), 1);
   EXPECT_FALSE(std::filesystem::exists(dir / "lab3_solution.cpp"));
@@ -169,7 +170,7 @@ TEST(SolutionPatch, ThatDoesNotApplyFailsTheBuildWithOneLine) {
 TEST(SolutionPatch, NamesThePackageIfTheProgramIsMissing) {
   const TemporaryDirectory dir;
   const test::Outcome outcome = test::run_program(
-      concat("PATH=/nowhere ", kSources, "/apply_solution.sh"), "a b c", 0, dir.path());
+      message_of("PATH=/nowhere ", kSources, "/apply_solution.sh"), "a b c", 0, dir.path());
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_EQ(outcome.err, "labs: needs the program patch; scripts/setup.sh installs it\n");
 }

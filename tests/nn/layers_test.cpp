@@ -7,7 +7,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/functions/linear.h"
-#include "autograd/functions/relu.h"
+#include "autograd/functions/unary.h"
 #include "core/random.h"
 #include "nn/linear.h"
 #include "nn/loss.h"

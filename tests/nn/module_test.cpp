@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "autograd/functions/binary.h"
-#include "autograd/functions/relu.h"
+#include "autograd/functions/unary.h"
 #include "nn/linear.h"
 #include "nn/loss.h"
 #include "nn/relu.h"

@@ -11,7 +11,7 @@ HookBench::HookBench(dist::Communicator& comm, std::unique_ptr<dist::CommHook> h
                      const std::vector<Shape>& shapes)
     : comm_(comm), hook_(std::move(hook)) {
   for (const Shape& shape : shapes) {
-    parameters_.emplace_back(Tensor::zeros(shape), true, concat("p", parameters_.size()));
+    parameters_.emplace_back(Tensor::zeros(shape), true, message_of("p", parameters_.size()));
   }
   std::vector<std::size_t> all(shapes.size());
   std::iota(all.begin(), all.end(), 0U);

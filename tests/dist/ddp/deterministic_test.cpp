@@ -25,10 +25,10 @@ std::vector<Packing> packings() {
   for (const SyncMode mode :
        {SyncMode::naive, SyncMode::flat, SyncMode::per_param, SyncMode::overlap}) {
     for (const std::size_t bucket : {kMib / 4, kMib, 25 * kMib}) {
-      all.push_back({concat(to_string(mode), ", buckets of ", bucket / 1024, " KiB"),
+      all.push_back({message_of(to_string(mode), ", buckets of ", bucket / 1024, " KiB"),
                      {.mode = mode, .bucket_bytes = bucket}});
     }
-    all.push_back({concat(to_string(mode), ", tensors split at 256 KiB"),
+    all.push_back({message_of(to_string(mode), ", tensors split at 256 KiB"),
                    {.mode = mode, .bucket_bytes = kMib / 4, .split_tensors = true}});
   }
   return all;

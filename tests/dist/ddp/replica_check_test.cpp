@@ -34,9 +34,9 @@ TEST(VerifyParametersEqual, NamesWhateverTrainingHasDrivenApart) {
       }
       EXPECT_THAT([&] { parallel.verify_parameters_equal(); },
                   ThrowsMessage<VerificationError>(HasSubstr(
-                      concat("parameter '", p[drifted].name(),
-                             "' of rank 1 differs from rank 0's: largest difference 0.5; they "
-                             "began alike"))));
+                      message_of("parameter '", p[drifted].name(),
+                                 "' of rank 1 differs from rank 0's: largest difference 0.5; they "
+                                 "began alike"))));
     });
   }
 }

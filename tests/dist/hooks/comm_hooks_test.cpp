@@ -162,8 +162,8 @@ TEST_P(CommHooks, ConvergeAsUncompressedGradientsDo) {
 INSTANTIATE_TEST_SUITE_P(RanksAndHooks, CommHooks,
                          testing::Combine(testing::Values(2, 3, 4), testing::ValuesIn(kHooks)),
                          [](const auto& test) {
-                           return concat(std::get<1>(test.param).name, "_",
-                                         std::get<0>(test.param));
+                           return message_of(std::get<1>(test.param).name, "_",
+                                             std::get<0>(test.param));
                          });
 
 TEST(CommHook, NothingIsAllocatedOnTheCommunicationThread) {

@@ -38,7 +38,8 @@ class Watched {
     parameters_.clear();
     for (const std::vector<std::size_t>& members : plan) {
       for (std::size_t i = 0; i < members.size(); ++i) {
-        parameters_.emplace_back(Tensor::zeros({256}), true, concat(parameters_.size(), ".weight"));
+        parameters_.emplace_back(Tensor::zeros({256}), true,
+                                 message_of(parameters_.size(), ".weight"));
       }
     }
     buckets_ = make_buckets(parameters_, plan);

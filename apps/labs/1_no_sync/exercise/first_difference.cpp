@@ -44,13 +44,13 @@ void train(dist::Communicator& comm) {
     optimizer.step();
     const std::string name = first_difference(parameters, loss, comm);
     if (!name.empty()) {
-      found = concat(name, " after step ", step);
+      found = message_of(name, " after step ", step);
     }
   }
 
-  expect(found == concat("2.bias after step ", kMistakeStep),
-         concat("expected 2.bias after step ", kMistakeStep, " to be the first to differ, got ",
-                found));
+  expect(found == message_of("2.bias after step ", kMistakeStep),
+         message_of("expected 2.bias after step ", kMistakeStep, " to be the first to differ, got ",
+                    found));
   say(comm, "the first to differ between ranks: {}", found);
 }
 
