@@ -59,7 +59,7 @@ class Optimizer {
   /// Errors: a parameter has no gradient (backward was not called, or does not reach it), or one
   /// that was never synchronised over the ranks (only backwards inside no_sync() since zero_grad),
   /// unless `local` allows that: the ranks' weights then drift apart. A parameter that was frozen
-  /// when this was made trains now. Updates are in flight .
+  /// when this was made trains now. Buckets are updated in flight.
   void step(LocalGradients local = LocalGradients::refuse);
 
   /// @name step() in parts, each as soon as its gradients are there (dist/overlap/bucket_optimizer.h)

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <numeric>
 
 #include "apps/bench/blocking_mpi.h"
@@ -50,19 +49,6 @@ double slowest_median_us(const std::vector<double>& seconds, dist::Communicator&
   return kUs * quantile(slowest, 0.5);
 }
 
-/// What this rank measured for one case, one size, one placement.
-struct Runs {
-  std::vector<double> seconds;
-  std::int64_t wrong = 0;  // elements, in the last run
-
-  /// Of all ranks. Collective.
-  BenchTime summary(dist::Communicator& control) const {
-    const std::vector<std::int64_t> all = dist::all_gather_values(control, wrong);
-    return {.us = slowest_median_us(seconds, control),
-            .wrong = std::accumulate(all.begin(), all.end(), std::int64_t{0})};
-  }
-};
-
 }  // namespace
 
 AllReduceCase::AllReduceCase(std::string name, std::unique_ptr<dist::Communicator> comm,
@@ -73,18 +59,12 @@ AllReduceCase::AllReduceCase(std::string name, std::unique_ptr<dist::Communicato
   bucket_ = comm_->make_buffer(shape, options.dtype(), device);
 }
 
-double AllReduceCase::run(std::size_t bytes, Placement placement) {
-  const Tensor input = head(input_, bytes);
+double AllReduceCase::run(std::size_t bytes) {
   const Tensor bucket = head(bucket_, bytes);
-  if (placement == Placement::in_place) {
-    bucket.copy_from(input);
-  }
+  bucket.copy_from(head(input_, bytes));
   compute_stream(device_).synchronize();
   comm_->barrier();
   const auto begin = Clock::now();
-  if (placement == Placement::out_of_place) {
-    bucket.copy_from(input);
-  }
   comm_->blocking_all_reduce(bucket);
   compute_stream(device_).synchronize();
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -124,24 +104,20 @@ std::vector<BenchResult> run_alternating(std::vector<AllReduceCase>& cases,
     results.push_back({one.name(), one.description(), {}});
   }
   for (const std::size_t bytes : options.sizes()) {
-    std::vector<std::map<Placement, Runs>> runs(cases.size());
+    std::vector<std::vector<double>> seconds(cases.size());
     for (std::int64_t turn = -options.warmup; turn < options.iterations; ++turn) {
       for (std::size_t i = 0; i < cases.size(); ++i) {
-        for (const Placement placement : {Placement::out_of_place, Placement::in_place}) {
-          const double seconds = cases[i].run(bytes, placement);
-          if (turn >= 0) {
-            runs[i][placement].seconds.push_back(seconds);
-          }
-          if (turn == options.iterations - 1) {
-            runs[i][placement].wrong = cases[i].count_wrong(bytes);
-          }
+        const double run = cases[i].run(bytes);
+        if (turn >= 0) {
+          seconds[i].push_back(run);
         }
       }
     }
     for (std::size_t i = 0; i < cases.size(); ++i) {
+      const auto wrong = dist::all_gather_values(control, cases[i].count_wrong(bytes));
       results[i].rows.push_back({.bytes = bytes,
-                                 .out_of_place = runs[i][Placement::out_of_place].summary(control),
-                                 .in_place = runs[i][Placement::in_place].summary(control)});
+                                 .us = slowest_median_us(seconds[i], control),
+                                 .wrong = std::reduce(wrong.begin(), wrong.end())});
     }
   }
   return results;

@@ -11,8 +11,6 @@
 
 namespace brigade::apps {
 
-enum class Placement { out_of_place, in_place };
-
 /// One all-reduce under test: a communicator, an input and a bucket for the largest size.
 /// Element i of the input is i mod 251 + rank. These sums are exact in f32 in every order of
 /// additions, so a wrong element is an error and not rounding.
@@ -25,9 +23,9 @@ class AllReduceCase {
   const std::string& name() const { return name_; }
   std::string description() const { return comm_->description(); }
 
-  /// All-reduces the first `bytes` bytes. Returns the seconds from a barrier to the end on this
-  /// rank, device included. Out of place, the time includes the copy of the input into the bucket.
-  double run(std::size_t bytes, Placement placement);
+  /// All-reduces the first `bytes` bytes in place. Returns the seconds from a barrier to the end on
+  /// this rank, device included.
+  double run(std::size_t bytes);
 
   /// Elements that the last run() of `bytes` bytes summed wrongly on this rank.
   std::int64_t count_wrong(std::size_t bytes) const;

@@ -14,31 +14,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kHead =
-    "#                                            "
-    "             out-of-place                        in-place\n"
-    "#       size        count  type  redop"
-    "        time   algbw   busbw  #wrong        time   algbw   busbw  #wrong\n"
-    "#        (B)   (elements)             "
-    "        (us)  (GB/s)  (GB/s)                (us)  (GB/s)  (GB/s)\n";
+    "#       size        count  type  redop        time   algbw   busbw  #wrong\n"
+    "#        (B)   (elements)                     (us)  (GB/s)  (GB/s)\n";
 
 std::optional<AlphaBeta> fit(const BenchResult& result, int ranks) {
   std::vector<MeasuredTime> times;
   for (const BenchRow& row : result.rows) {
-    times.push_back({static_cast<double>(row.bytes), row.in_place.us});
+    times.push_back({static_cast<double>(row.bytes), row.us});
   }
   return fit_alpha_beta(times, ranks, result.name);
-}
-
-std::string time_columns(std::size_t bytes, const BenchTime& time, int ranks) {
-  return fmt::format("  {:>10.1f} {:>7.2f} {:>7.2f} {:>7}", time.us, algbw(bytes, time.us),
-                     busbw(bytes, time.us, ranks), time.wrong);
-}
-
-Json time_json(std::size_t bytes, const BenchTime& time, int ranks) {
-  return {{"time_us", time.us},
-          {"algbw_gigabytes_per_s", algbw(bytes, time.us)},
-          {"busbw_gigabytes_per_s", busbw(bytes, time.us, ranks)},
-          {"wrong", time.wrong}};
 }
 
 Json fit_json(const std::optional<AlphaBeta>& model) {
@@ -63,14 +47,14 @@ double busbw(std::size_t bytes, double us, int ranks) {
 std::string bench_table(const BenchResult& result, const BenchOptions& options, int ranks) {
   std::string text = fmt::format("# {}: {}\n{}", result.name, result.description, kHead);
   for (const BenchRow& row : result.rows) {
-    text += fmt::format("  {:>10} {:>12} {:>5} {:>6}{}{}\n", row.bytes,
-                        row.bytes / size_of(options.dtype()), options.type, "sum",
-                        time_columns(row.bytes, row.out_of_place, ranks),
-                        time_columns(row.bytes, row.in_place, ranks));
+    text +=
+        fmt::format("  {:>10} {:>12} {:>5} {:>6}  {:>10.1f} {:>7.2f} {:>7.2f} {:>7}\n", row.bytes,
+                    row.bytes / size_of(options.dtype()), options.type, "sum", row.us,
+                    algbw(row.bytes, row.us), busbw(row.bytes, row.us, ranks), row.wrong);
   }
   if (const auto model = fit(result, ranks)) {
     text += fmt::format(
-        "# in-place fit: alpha {:.2f} us, beta {:.4f} ns/B ({:.2f} GB/s), residual {:.0f} %\n",
+        "# fit: alpha {:.2f} us, beta {:.4f} ns/B ({:.2f} GB/s), residual {:.0f} %\n",
         model->alpha_us, model->ns_per_byte, model->gigabytes_per_s(), 100.0 * model->residual);
   }
   return text;
@@ -85,8 +69,10 @@ std::string bench_json(const std::vector<BenchResult>& results, const BenchOptio
     for (const BenchRow& row : result.rows) {
       rows.push_back({{"bytes", row.bytes},
                       {"count", row.bytes / size_of(options.dtype())},
-                      {"out_of_place", time_json(row.bytes, row.out_of_place, ranks)},
-                      {"in_place", time_json(row.bytes, row.in_place, ranks)}});
+                      {"time_us", row.us},
+                      {"algbw_gigabytes_per_s", algbw(row.bytes, row.us)},
+                      {"busbw_gigabytes_per_s", busbw(row.bytes, row.us, ranks)},
+                      {"wrong", row.wrong}});
     }
     json["results"].push_back({{"name", result.name},
                                {"comm", result.description},

@@ -9,16 +9,11 @@
 
 namespace brigade::apps {
 
-struct BenchTime {
-  double us = 0.0;         ///< median over the iterations of the slowest rank's time
-  std::int64_t wrong = 0;  ///< wrong elements on all ranks
-};
-
 /// One size.
 struct BenchRow {
   std::size_t bytes = 0;
-  BenchTime out_of_place;  ///< copy into the bucket, then all-reduce the bucket
-  BenchTime in_place;      ///< all-reduce the bucket
+  double us = 0.0;         ///< median over the iterations of the slowest rank's time
+  std::int64_t wrong = 0;  ///< wrong elements of the last run, on all ranks
 };
 
 /// One value of --comm.
@@ -34,7 +29,7 @@ double algbw(std::size_t bytes, double us);
 /// numbers of ranks (nccl-tests, doc/PERFORMANCE.md).
 double busbw(std::size_t bytes, double us, int ranks);
 
-/// A table with the columns of nccl-tests, and the fit of alpha_beta.h to the in-place times.
+/// A table with the in-place columns of nccl-tests, and the fit of alpha_beta.h.
 std::string bench_table(const BenchResult& result, const BenchOptions& options, int ranks);
 
 /// The same results as JSON.

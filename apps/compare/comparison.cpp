@@ -7,10 +7,8 @@
 #include <memory>
 #include <thread>
 
-#include "apps/metrics/memory_use.h"
 #include "apps/training/trainer.h"
 #include "core/error.h"
-#include "core/runtime/context.h"
 #include "dist/comm/single_process.h"
 #include "nn/weights.h"
 
@@ -73,7 +71,6 @@ class ModeRun {
 
   std::vector<float> weights() const { return autograd::values_of(model_->parameters()); }
   std::uint64_t hash() const { return dist::hash_parameters(model_->parameters()); }
-  std::uint64_t shared_bytes() const { return shared_gradient_bytes(*data_parallel_); }
 
   /// What is known so far.
   ModeResult& result() { return result_; }
@@ -223,11 +220,9 @@ class Race {
                                          options_.batch, " per rank, ", options_.accum,
                                          options_.accum == 1 ? " micro-batch" : " micro-batches"),
                    .ranks = {}};
-    comparison_.peak_memory_bytes = Context::current().memory_stats(place_.device).peak_in_use;
     for (std::size_t i = 0; i < runs_.size(); ++i) {
       const std::string& mode = options_.modes[i];
       trace.title = message_of(mode, ", ", world().size(), " ranks");
-      comparison_.peak_memory_bytes += runs_[i]->shared_bytes();
       comparison_.modes.push_back(runs_[i]->finish(mode, world(), trace, ranks_.host));
     }
     trace.title = message_of(kIdeal, ", rank 0 by itself");

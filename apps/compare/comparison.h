@@ -33,7 +33,6 @@ struct Comparison {
   double alone_samples_per_second = 0.0;  ///< one rank, the others asleep
   std::int64_t checked_steps = 0;         ///< after which the weights were compared
   std::int64_t timed_steps = 0;           ///< per mode
-  std::size_t peak_memory_bytes = 0;      ///< of rank 0's tensors, all modes' together
   bool equal = true;                      ///< every check passed
 
   const ModeResult* find(const std::string& mode) const;

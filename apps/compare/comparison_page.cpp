@@ -105,19 +105,6 @@ std::string chart_html(const Chart& chart, const std::vector<FigureRow>& rows, c
       chart.title, canvas.finish(top, chart.title), chart.explanation, label);
 }
 
-/// A picture shows the last steps, the table all timed ones: the line above a picture has both.
-RunTrace panel_of(const Comparison& result, const ModeResult& mode) {
-  RunTrace panel = mode.trace;
-  const TimingSummary& t = mode.timing;
-  panel.caption += fmt::format(". The table: median of {} timed steps, step {:.2f} ms",
-                               result.timed_steps, t.step);
-  if (&mode != &result.ideal && t.communicates) {
-    panel.caption += fmt::format(", comm {:.2f}, exposed {:.2f}, hidden {:.0f} %", t.median.comm,
-                                 t.median.exposed, 100.0 * t.hidden_fraction);
-  }
-  return panel;
-}
-
 }  // namespace
 
 std::string comparison_html(const RunInfo& info, const Comparison& result) {
@@ -137,12 +124,13 @@ std::string comparison_html(const RunInfo& info, const Comparison& result) {
   }
   summary +=
       "<h2>Time lines</h2>\n<p class=\"muted\">The last steps of each mode, all on one scale. "
-      "Figures in bold are of the steps in the picture alone.</p>\n";
+      "Figures in bold are of the steps in the picture alone; those of the table are of all timed "
+      "steps.</p>\n";
   std::vector<RunTrace> panels;
   for (const ModeResult& mode : result.modes) {
-    panels.push_back(panel_of(result, mode));
+    panels.push_back(mode.trace);
   }
-  panels.push_back(panel_of(result, result.ideal));
+  panels.push_back(result.ideal.trace);
   return html_page(
       fmt::format("compare_modes: the synchronisation modes on {} ranks", info.ranks.size), summary,
       timeline_panels(panels));

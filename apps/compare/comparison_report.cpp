@@ -97,10 +97,8 @@ std::vector<FigureRow> comparison_rows(const RunInfo& info, const Comparison& re
 std::vector<std::string> comparison_notes(const RunInfo& info, const Comparison& result) {
   std::vector<std::string> notes{
       fmt::format("{} timed steps per mode, medians of the slowest rank, in ms{}; speed-up against "
-                  "{}; (none): the same work without communication; peak memory of rank 0, all "
-                  "modes side by side: {:.1f} MiB",
-                  result.timed_steps, emulated_text(info.options), result.modes.front().mode,
-                  static_cast<double>(result.peak_memory_bytes) * kMiB),
+                  "{}; (none): the same work without communication",
+                  result.timed_steps, emulated_text(info.options), result.modes.front().mode),
       check_text(result)};
   if (info.options.comm_hook != "none") {
     notes.push_back(fmt::format(
@@ -138,7 +136,6 @@ std::string comparison_json(const RunInfo& info, const Comparison& result) {
   Json json = json_of(setting_figures(info));
   json.update(json_of({{"timed_steps", result.timed_steps},
                        {"equal", result.equal},
-                       {"peak_memory_bytes", result.peak_memory_bytes},
                        {"one_rank_samples_per_second", result.alone_samples_per_second},
                        {"bound_ms", known(bound > 0.0, bound)},
                        {"reading", reading(info, result)}}));

@@ -182,7 +182,6 @@ class Declaration {
     flags_.toggle("--tf32", o_.tf32,
                   "matrix products on tensor cores, factors rounded to TF32; GPU");
     if (train_) {
-      flags_.toggle("--trace-ring", o_.trace_ring, "first show a ring all-reduce, step by step");
       flags_.value("--inject", "FAULT", o_.inject, parse_fault,
                    "slow | skip_param | ...: see the error it ends in");
     }

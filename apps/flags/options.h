@@ -71,7 +71,6 @@ struct Options {
 
   std::string device = "auto";
   std::string comm = "auto";
-  bool trace_ring = false;
   bool profile = false;
   bool tf32 = false;
   std::int64_t threads = 0;  // 0: the cores of this rank's binding

@@ -37,30 +37,20 @@ std::uint64_t ResidentPeak::growth() const {
   return known_ && peak > start_ ? peak - start_ : 0;
 }
 
-std::uint64_t shared_gradient_bytes(const dist::GradAverager& data_parallel) {
-  std::uint64_t bytes = 0;
-  for (const dist::Bucket& bucket : data_parallel.buckets()) {
-    bytes += bucket.grads.in_memory_stats() ? 0 : bucket.grads.nbytes();
-  }
-  return bytes;
-}
-
 MemoryUse measure_memory(const dist::GradAverager& data_parallel, const optim::Optimizer& optimizer,
                          const std::vector<autograd::Variable>& parameters,
                          const data::DataSplits& data, const ResidentPeak& resident,
                          const MemoryStats& tensors) {
-  MemoryUse use;
+  MemoryUse use{.peak = tensors.peak_in_use};
   for (const dist::Bucket& bucket : data_parallel.buckets()) {
     use.weights += bucket.data.nbytes();
     use.gradients += bucket.grads.nbytes();
+    use.peak += bucket.grads.in_memory_stats() ? 0 : bucket.grads.nbytes();  // the communicator's
   }
-  use.shared_with_peers = shared_gradient_bytes(data_parallel);
   for (const autograd::Variable& parameter : parameters) {
     use.weights += parameter.requires_grad() ? 0 : parameter.data().nbytes();
   }
   use.optimizer_state = optimizer.state_bytes();
-  use.peak = tensors.peak_in_use + use.shared_with_peers;
-  use.kept_for_reuse = tensors.reserved - std::min(tensors.reserved, tensors.peak_in_use);
   use.activations_and_rest = use.peak - use.weights - use.gradients - use.optimizer_state;
   use.data_set = data.train->nbytes() + data.test->nbytes();
   use.process_growth = resident.growth();

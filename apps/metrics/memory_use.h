@@ -21,10 +21,6 @@ struct MemoryUse {
   std::uint64_t activations_and_rest = 0;
   /// Most bytes in live tensors at one time since the data set was loaded: the sum of the above.
   std::uint64_t peak = 0;
-  /// The part of `gradients` that the communicator allocated (dist::Communicator::make_buffer). The
-  /// allocator does not count it; `peak` does.
-  std::uint64_t shared_with_peers = 0;
-  std::uint64_t kept_for_reuse = 0;  ///< allocated from the system beyond the peak
   std::uint64_t data_set = 0;        ///< both splits, in host memory, not in tensors
   std::uint64_t process_growth = 0;  ///< ResidentPeak::growth()
 };
@@ -35,14 +31,12 @@ struct MemoryPart {
   const char* name;
   std::uint64_t MemoryUse::*bytes;
 };
-inline constexpr std::array<MemoryPart, 9> kMemoryParts{{
+inline constexpr std::array<MemoryPart, 7> kMemoryParts{{
     {"weights", "weights", &MemoryUse::weights},
     {"gradients", "gradients = buckets", &MemoryUse::gradients},
     {"optimizer_state", "optimizer state", &MemoryUse::optimizer_state},
     {"activations_and_rest", "activations and rest", &MemoryUse::activations_and_rest},
     {"peak", "sum", &MemoryUse::peak},
-    {"shared_with_peers", "", &MemoryUse::shared_with_peers},
-    {"kept_for_reuse", "kept for reuse", &MemoryUse::kept_for_reuse},
     {"data_set", "data set in host memory", &MemoryUse::data_set},
     {"process_growth", "", &MemoryUse::process_growth},
 }};
@@ -61,9 +55,6 @@ class ResidentPeak {
   std::uint64_t start_ = 0;
   bool known_ = false;
 };
-
-/// Bytes of gradients that the communicator allocated.
-std::uint64_t shared_gradient_bytes(const dist::GradAverager& data_parallel);
 
 /// This rank's, at the end of a run; `parameters`: also those that are frozen; `tensors`: the
 /// training device's.

@@ -27,7 +27,6 @@ class RankEvents {
     metadata("process_name", 0, {{"name", message_of("rank ", pid_, " (", mine.host, ")")}});
     metadata("process_labels", 0,
              {{"labels", message_of("clock error at most ", mine.clock_error_ms, " ms")}});
-    metadata("process_sort_index", 0, {{"sort_index", pid_}});
     for (const Lane lane : {Lane::compute, Lane::optimizer, Lane::data, Lane::host}) {
       metadata("thread_name", static_cast<int>(lane), {{"name", to_string(lane)}});
     }

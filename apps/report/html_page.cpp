@@ -1,31 +1,18 @@
 #include "apps/report/html_page.h"
 
+#include <map>
+
 #include "apps/report/page_html.h"
 
 namespace brigade::apps {
 
 std::string escaped(std::string_view text) {
+  static const std::map<char, const char*> kEntities{
+      {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
   std::string result;
   for (const char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      case '\'':
-        result += "&#39;";
-        break;
-      default:
-        result += c;
-    }
+    const auto entity = kEntities.find(c);
+    entity != kEntities.end() ? result += entity->second : result += c;
   }
   return result;
 }

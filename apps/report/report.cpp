@@ -161,18 +161,11 @@ void print_first_screen(const Console& console, const RunInfo& info) {
   row("training", fmt::format("{}, {}, seed {}", o.loss, optimizer_text(o), o.seed));
   row("steps", fmt::format("{} ({} per epoch)", info.steps, info.steps_per_epoch));
   row("mode", fmt::format("{}: {}", o.mode, kModeTexts.at(o.mode)));
-  if (o.in_flight()) {
-    row("optimizer", fmt::format("each bucket as soon as it has arrived{}",
-                                 o.cross_step ? ", also under the next forward" : ""));
-  }
   if (o.never_syncs()) {
-    row("sync", "never: no gradient leaves its rank, so the ranks drift apart, on purpose");
+    row("sync", "none: no gradient leaves its rank, so the ranks drift apart, on purpose");
   }
   if (o.comm_hook != "none") {
     row("hook", comm_hook_text(o.comm_hook));
-  }
-  if (o.find_unused) {
-    row("unused", "parameters that no rank uses are left alone; found out in every step");
   }
   print_buckets(console, info.buckets, "parameters, in the order their gradients are expected");
   if (o.inject) {
@@ -237,10 +230,11 @@ void print_result(const Console& console, const RunInfo& info, const RunResult& 
     console.line(
         console.good(fmt::format("parameters equal on all ranks: {:016x}", result.params_hash)));
   } else if (result.difference) {
-    console.line(fmt::format(
-        "parameters differ between the ranks because of --sync never: largest difference {:.3g}, "
-        "in '{}'",
-        result.difference->value, result.difference->parameter));
+    console.line(
+        fmt::format("parameters differ between the ranks because of --no-all-reduce: largest "
+                    "difference {:.3g}, "
+                    "in '{}'",
+                    result.difference->value, result.difference->parameter));
   }
   if (info.options.trace) {
     console.line(fmt::format("recorded {}; the ranks' clocks are aligned to {:.0f} us",

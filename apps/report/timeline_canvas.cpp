@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "apps/report/html_page.h"
 
@@ -30,40 +29,6 @@ double text_width(const std::string& text, double size) {
 
 }  // namespace
 
-// Along x + y = constant, cut off at the edges. The lines of neighbouring rectangles meet.
-std::string hatching(double left, double top, double width, double height) {
-  constexpr double kDistance = 7.0;
-  const double right = left + width;
-  const double bottom = top + height;
-  const auto first = static_cast<int>(std::ceil((left + top) / kDistance));
-  std::string lines;
-  for (int i = first; i * kDistance < right + bottom; ++i) {
-    const double begin = std::max(left, i * kDistance - bottom);
-    const double end = std::min(right, i * kDistance - top);
-    lines += fmt::format("M{:.1f} {:.1f}L{:.1f} {:.1f}", begin, i * kDistance - begin, end,
-                         i * kDistance - end);
-  }
-  return R"(<path class="hatch" d=")" + lines + "\"/>\n";
-}
-
-namespace {
-
-// On a grid of the whole picture; each row is a line dashed with nothing but round ends.
-std::string dots(std::string_view style, double left, double top, double width, double height) {
-  constexpr double kDistance = 5.0;
-  const double first = kDistance * std::ceil(left / kDistance);
-  const auto rows = static_cast<int>(height / kDistance);
-  const double margin = (height - (rows - 1) * kDistance) / 2.0;
-  std::string lines;
-  for (int row = 0; row < rows && first < left + width; ++row) {
-    lines +=
-        fmt::format("M{:.1f} {:.1f}H{:.1f}", first, top + margin + row * kDistance, left + width);
-  }
-  return fmt::format(R"(<path class="dots {}" d="{}"/>)", style, lines) + "\n";
-}
-
-}  // namespace
-
 TimelineCanvas::TimelineCanvas(double origin_ms, double ms_per_full_width)
     : origin_(origin_ms),
       pixels_per_ms_(ms_per_full_width > 0.0 ? kPlotWidth / ms_per_full_width : 0.0) {}
@@ -77,11 +42,6 @@ void TimelineCanvas::block(std::string_view style, const Interval& time, const R
                       style, width(time) < kNarrow ? " narrow" : "", x(time.begin), row.top,
                       width(time), row.height);
   svg_ += hover.empty() ? "/>\n" : "><title>" + escaped(hover) + "</title></rect>\n";
-  if (style == "exposed") {
-    svg_ += hatching(x(time.begin), row.top, width(time), row.height);
-  } else if (style == "idle" || style == "waiting") {
-    svg_ += dots(style, x(time.begin), row.top, width(time), row.height);
-  }
 }
 
 void TimelineCanvas::block_label(std::string_view style, const Interval& time, const Row& row,

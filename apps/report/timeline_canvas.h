@@ -14,10 +14,6 @@ struct Row {
   double height = 0.0;
 };
 
-/// The texture of a rectangle, as an SVG path. Drawn line by line, because browsers print SVG
-/// patterns as megabytes of copies.
-std::string hatching(double left, double top, double width, double height);
-
 /// SVG in the making, whose x axis is time. The style sheet of page.html has its classes.
 class TimelineCanvas {
  public:
@@ -31,8 +27,7 @@ class TimelineCanvas {
   double x(double ms) const { return kPlotLeft + (ms - origin_) * pixels_per_ms_; }
   double width(const Interval& time) const { return (time.end - time.begin) * pixels_per_ms_; }
 
-  /// `hover`, if any, is shown while the mouse rests on the block. Blocks of style exposed are
-  /// hatched, those of style idle and waiting are dotted.
+  /// `hover`, if any, is shown while the mouse rests on the block.
   void block(std::string_view style, const Interval& time, const Row& row,
              const std::string& hover = {});
   /// The first of `candidates` that fits into the block, in its middle; or nothing.

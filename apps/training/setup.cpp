@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "apps/flags/rules.h"
+#include "autograd/engine.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"
 #include "core/runtime/context.h"
@@ -115,6 +116,30 @@ std::unique_ptr<optim::Optimizer> make_optimizer(
   adam.weight_decay = o.weight_decay;
   adam.decoupled = o.optimizer == "adamw";
   return std::make_unique<optim::Adam>(parameters, adam);
+}
+
+std::shared_ptr<dist::FiniteCheck> add_finite_check(const Options& options,
+                                                    dist::DataParallelOptions& sync) {
+  if (!options.check_finite) {
+    return nullptr;
+  }
+  auto check = std::make_shared<dist::FiniteCheck>(sync.hook);
+  sync.hook = check;
+  return check;
+}
+
+ResidentPeak count_memory(Device device) {
+  {
+    const auto model = make_mlp({.widths = {8, 8, 8}}, /*seed=*/0, device);
+    const Tensor x = Tensor::zeros({4, 8}, DType::f32, device);
+    const auto loss = make_loss("mse");
+    autograd::backward((*loss)(model->forward(autograd::Variable(x)), x));
+    optim::SGD(model->parameters(), {.lr = 0.01}).step();
+  }
+  CachingAllocator& allocator = *Context::current().allocator(device);
+  allocator.trim();
+  allocator.reset_peak();
+  return {};
 }
 
 std::vector<BucketInfo> describe_buckets(const dist::GradAverager& data_parallel) {

@@ -8,6 +8,7 @@
 #include "apps/report/console.h"
 #include "apps/training/run_info.h"
 #include "dist/ddp/grad_averager.h"
+#include "dist/hooks/finite_check.h"
 #include "dist/launch/launch.h"
 #include "nn/data/dataset.h"
 #include "optim/optimizer.h"
@@ -49,6 +50,14 @@ MlpShape shape_of(const Options& options, const data::Dataset& data);
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const Options& options,
                                                  const std::vector<autograd::Variable>& parameters);
+
+/// With --check-finite: decorates the hook of `sync` with the check, and returns that; else null.
+std::shared_ptr<dist::FiniteCheck> add_finite_check(const Options& options,
+                                                    dist::DataParallelOptions& sync);
+
+/// Memory is counted from here: the training's is without what made the data, and without the code
+/// that libraries load when they are first used, hence one step of a tiny network.
+ResidentPeak count_memory(Device device);
 
 /// The buckets as they are now, for people.
 std::vector<BucketInfo> describe_buckets(const dist::GradAverager& data_parallel);

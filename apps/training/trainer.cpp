@@ -66,40 +66,42 @@ bool Trainer::crosses_steps() const {
 }
 
 void Trainer::step(std::int64_t step, Timed timed) {
-  recorder_.before_step(step);
-  const std::vector<data::Batch>& batches = load(step);
-  const std::int64_t in_epoch = step % parts_.sampler.steps_per_epoch();
-  const auto samples = static_cast<double>(parts_.sampler.global_samples(in_epoch));
+  begin_step(step);
   parts_.optimizer.zero_grad();
+  for (const MicroBatch& micro : micro_batches()) {
+    backward(forward(micro), micro);
+  }
+  update();
+  end_step(timed);
+}
+
+void Trainer::begin_step(std::int64_t step) {
+  recorder_.before_step(step);
+  {
+    const TraceScope trace("load batch", Lane::data);
+    batches_ = &loader_.load(step);
+  }
+  const std::int64_t in_epoch = step % parts_.sampler.steps_per_epoch();
+  samples_ = static_cast<double>(parts_.sampler.global_samples(in_epoch));
+  next_step_ = step;
   if (parts_.finite_check != nullptr) {
     parts_.finite_check->begin_step(step + 1);
   }
   start_together();
-
   clock_.start(crosses_steps() ? StepClock::Border::none : StepClock::Border::barrier);
-  run_micro_batches(batches, parts_.never_sync ? samples_of(batches) : samples);
-  // Without samples this rank has nothing to go by, and with never_sync nobody to ask.
-  const bool blank = parts_.never_sync && samples_of(batches) == 0.0;
-  if (!parts_.in_flight && !blank) {
-    const TraceScope trace("optimizer", Lane::optimizer);
-    update();
-  }
-  StepSpans spans =
-      clock_.finish(in_flight_ ? in_flight_->take_records() : std::vector<dist::UpdateRecord>());
-
-  if (timed == Timed::yes) {
-    history_.add(spans, samples);
-  }
-  recorder_.after_step(step, std::move(spans));
-  collect_losses();  // the device has ended a step since they were sent
-  global_samples_.push_back(samples);
-  next_step_ = step + 1;
-  add_losses(batches);
 }
 
-const std::vector<data::Batch>& Trainer::load(std::int64_t step) {
-  const TraceScope trace("load batch", Lane::data);
-  return loader_.load(step);
+void Trainer::end_step(Timed timed) {
+  StepSpans spans =
+      clock_.finish(in_flight_ ? in_flight_->take_records() : std::vector<dist::UpdateRecord>());
+  if (timed == Timed::yes) {
+    history_.add(spans, samples_);
+  }
+  recorder_.after_step(next_step_, std::move(spans));
+  collect_losses();  // the device has ended a step since they were sent
+  global_samples_.push_back(samples_);
+  ++next_step_;
+  add_losses();
 }
 
 /// The data is there and all ranks begin at the same time: neither loading nor a late rank counts
@@ -116,48 +118,59 @@ void Trainer::start_together() {
   }
 }
 
-void Trainer::run_micro_batches(const std::vector<data::Batch>& batches, double samples) {
-  for (std::size_t micro = 0; micro < batches.size(); ++micro) {
-    const double seed = static_cast<double>(batches[micro].size()) * comm_.size() / samples;
-    const bool last = micro + 1 == batches.size();
-    if (parts_.never_sync || (parts_.deferred_sync && !last)) {
-      const auto scope = parts_.data_parallel.no_sync();
-      run_micro_batch(batches[micro], seed, /*synchronizes=*/false);
-    } else {
-      run_micro_batch(batches[micro], seed, /*synchronizes=*/true);
+std::vector<MicroBatch> Trainer::micro_batches() const {
+  const double samples = parts_.never_sync ? samples_of(*batches_) : samples_;
+  std::vector<MicroBatch> result;
+  for (const data::Batch& batch : *batches_) {
+    const bool last = &batch == &batches_->back();
+    result.push_back({.batch = batch,
+                      .grad_scale = static_cast<double>(batch.size()) * comm_.size() / samples,
+                      .synchronizes = !parts_.never_sync && (last || !parts_.deferred_sync)});
+  }
+  return result;
+}
+
+autograd::Variable Trainer::forward(const MicroBatch& micro) {
+  autograd::Variable loss;
+  if (micro.batch.size() > 0) {
+    autograd::Variable prediction;
+    {
+      const TraceScope trace("forward");
+      prediction = parts_.model.forward(autograd::Variable(micro.batch.inputs));
     }
+    const TraceScope trace("loss");
+    loss = parts_.loss(prediction, micro.batch.targets);
   }
+  clock_.forward_done();
+  return loss;
 }
 
-autograd::Variable Trainer::forward(const data::Batch& batch) {
-  autograd::Variable prediction;
+void Trainer::backward(const autograd::Variable& loss, const MicroBatch& micro) {
+  std::optional<dist::GradAverager::NoSyncScope> silent;
+  if (!micro.synchronizes) {
+    silent.emplace(parts_.data_parallel.no_sync());
+  }
   {
-    const TraceScope trace("forward");
-    prediction = parts_.model.forward(autograd::Variable(batch.inputs));
-  }
-  const TraceScope trace("loss");
-  return parts_.loss(prediction, batch.targets);
-}
-
-void Trainer::run_micro_batch(const data::Batch& batch, double seed, bool synchronizes) {
-  const char* backward_name =
-      synchronizes && parts_.overlaps ? "backward_WITH_OVERLAP" : "backward_COMPUTE_ONLY";
-  if (batch.size() == 0) {
-    clock_.forward_done();
-    const TraceScope trace(backward_name);
-    parts_.data_parallel.shadow_backward();
-    micro_losses_.emplace_back();
-  } else {
-    const autograd::Variable loss = forward(batch);
-    clock_.forward_done();
-    const TraceScope trace(backward_name);
-    autograd::backward(loss, {.grad_scale = seed});
-    micro_losses_.push_back(loss.data());
+    const TraceScope trace(micro.synchronizes && parts_.overlaps ? "backward_WITH_OVERLAP"
+                                                                 : "backward_COMPUTE_ONLY");
+    if (micro.batch.size() == 0) {
+      parts_.data_parallel.shadow_backward();
+      micro_losses_.emplace_back();
+    } else {
+      autograd::backward(loss, {.grad_scale = micro.grad_scale});
+      micro_losses_.push_back(loss.data());
+    }
   }
   clock_.backward_done();
 }
 
 void Trainer::update() {
+  // Without samples this rank has nothing to go by, and with never_sync nobody to ask.
+  const bool blank = parts_.never_sync && samples_of(*batches_) == 0.0;
+  if (parts_.in_flight || blank) {
+    return;
+  }
+  const TraceScope trace("optimizer", Lane::optimizer);
   if (parts_.clip_norm > 0.0) {
     optim::clip_grad_norm(parts_.optimizer, parts_.clip_norm);
   }
@@ -166,7 +179,8 @@ void Trainer::update() {
 }
 
 /// Adds the step's losses, each times its samples, into one number on the device.
-void Trainer::add_losses(const std::vector<data::Batch>& batches) {
+void Trainer::add_losses() {
+  const std::vector<data::Batch>& batches = *batches_;
   Tensor sum = device_losses_.flat_view(losses_on_device_++, {});
   for (std::size_t micro = 0; micro < batches.size(); ++micro) {
     if (batches[micro].size() > 0) {  // the mean over no samples is not a number one can add

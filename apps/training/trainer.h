@@ -39,10 +39,17 @@ struct TrainerParts {
   dist::FiniteCheck* finite_check = nullptr;  ///< told each step's number; none: no check
 };
 
+/// One forward and backward of a step. Valid until the next step begins.
+struct MicroBatch {
+  const data::Batch& batch;
+  double grad_scale;  ///< see Trainer
+  bool synchronizes;  ///< its backward averages the gradients over the ranks
+};
+
 /// Executes optimizer steps, one after the other, and keeps what they cost.
 ///
 /// Gradients are averaged over all samples of the global batch: a micro-batch of n samples enters
-/// backward with the seed n · ranks / G, where G is the step's number of samples on all ranks and
+/// backward with the factor n · ranks / G, where G is the step's number of samples on all ranks and
 /// the factor 1 / ranks is already in the gradients (GradState::grad_scale). For full batches that
 /// is 1 / accum; for the last, smaller one it keeps the average exact. A rank with no samples for a
 /// micro-batch mirrors the others' backward: they count on its collectives.
@@ -56,8 +63,24 @@ class Trainer {
   enum class Timed : bool { no, yes };
 
   /// Step number `step`, counted from 0 through all epochs; to be called in order. Returns when it
-  /// is done. Collective.
+  /// is done: begin_step, zero_grad, forward and backward of every micro-batch, update, end_step.
+  /// Collective.
   void step(std::int64_t step, Timed timed = Timed::yes);
+
+  /// @name The parts of a step, for a program that shows them (train_mlp.cpp)
+  /// @{
+  /// Reads the batches, lets the ranks start together, starts the clock. Collective.
+  void begin_step(std::int64_t step);
+  std::vector<MicroBatch> micro_batches() const;
+  /// The loss; undefined if this rank has no samples.
+  autograd::Variable forward(const MicroBatch& micro);
+  /// All-reduces start, and in most modes run, inside. A rank without samples takes part in them.
+  void backward(const autograd::Variable& loss, const MicroBatch& micro);
+  /// The optimizer's step; with in_flight it is made already.
+  void update();
+  void end_step(Timed timed = Timed::yes);
+  /// @}
+
   /// Something else comes before the next step, a test say, and is no part of it.
   void pause() { clock_.pause(); }
 
@@ -69,14 +92,9 @@ class Trainer {
   const StepRecorder& recorder() const { return recorder_; }
 
  private:
-  const std::vector<data::Batch>& load(std::int64_t step);
   bool crosses_steps() const;
   void start_together();
-  autograd::Variable forward(const data::Batch& batch);
-  void run_micro_batches(const std::vector<data::Batch>& batches, double samples);
-  void run_micro_batch(const data::Batch& batch, double seed, bool synchronizes);
-  void update();
-  void add_losses(const std::vector<data::Batch>& batches);
+  void add_losses();
   void send_losses();
   void collect_losses();  // if any were sent
 
@@ -88,6 +106,8 @@ class Trainer {
   std::optional<dist::InFlightUpdates> in_flight_;
   TimingHistory history_;
   std::int64_t next_step_ = 0;
+  const std::vector<data::Batch>* batches_ = nullptr;  // the loader's, of the current step
+  double samples_ = 0.0;                               // of the current step, on all ranks
 
   std::vector<Tensor> micro_losses_;  // of the current step
   // Summed losses stay on the device until somebody asks or a window is full. They are then sent to

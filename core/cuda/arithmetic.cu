@@ -5,18 +5,12 @@
 namespace brigade {
 namespace {
 
-using cuda::first_index;
-using cuda::index_stride;
-using cuda::launch;
-using cuda::put;
-using cuda::TypedScale;
-
 /// Divides once per dimension but the first: equal shapes and scalars, which are one dimension
 /// (ops::binary), need no division.
 template <BinaryOp op, class T>
-__global__ void binary_kernel(std::int64_t n, StridePair dims, const T* a, const T* b,
-                              TypedScale<T> scale, T* y) {
-  for (std::int64_t i = first_index(); i < n; i += index_stride()) {
+void binary_with(Stream& s, std::int64_t n, const StridePair& dims, const T* a, const T* b,
+                 cuda::ScaledStore<T> store, T* y) {
+  cuda::for_each(s, n, [=] __device__(std::int64_t i) {
     std::int64_t rest = i;
     std::int64_t a_at = 0;
     std::int64_t b_at = 0;
@@ -28,23 +22,20 @@ __global__ void binary_kernel(std::int64_t n, StridePair dims, const T* a, const
     }
     a_at += rest * dims.a_strides[0];
     b_at += rest * dims.b_strides[0];
-    put(binary_value<op>(a[a_at], b[b_at]), scale, &y[i]);
-  }
+    store(binary_value<op>(a[a_at], b[b_at]), &y[i]);
+  });
 }
 
 template <UnaryOp op, class T>
-__global__ void unary_kernel(std::int64_t n, const T* x, T* y) {
-  for (std::int64_t i = first_index(); i < n; i += index_stride()) {
-    y[i] = unary_value<op>(x[i]);
-  }
+void unary_with(Stream& s, std::int64_t n, const T* x, T* y) {
+  cuda::for_each(s, n, [=] __device__(std::int64_t i) { y[i] = unary_value<op>(x[i]); });
 }
 
 template <UnaryOp op, class T>
-__global__ void unary_backward_kernel(std::int64_t n, const T* dy, const T* kept,
-                                      TypedScale<T> scale, T* dx) {
-  for (std::int64_t i = first_index(); i < n; i += index_stride()) {
-    put(unary_gradient<op>(dy[i], kept[i]), scale, &dx[i]);
-  }
+void unary_backward_with(Stream& s, std::int64_t n, const T* dy, const T* kept,
+                         cuda::ScaledStore<T> store, T* dx) {
+  cuda::for_each(
+      s, n, [=] __device__(std::int64_t i) { store(unary_gradient<op>(dy[i], kept[i]), &dx[i]); });
 }
 
 }  // namespace
@@ -57,32 +48,28 @@ void CudaKernels::binary(Stream& s, BinaryOp op, const StridePair& dims, const T
     n *= dims.extents[dim];
   }
   visit(op, [&]<BinaryOp kOp>() {
-    launch(s, binary_kernel<kOp, T>, n, dims, a, b, TypedScale<T>(scale), y);
+    binary_with<kOp>(s, n, dims, a, b, cuda::ScaledStore<T>(scale), y);
   });
 }
 
 template <class T>
 void CudaKernels::unary(Stream& s, UnaryOp op, std::int64_t n, const T* x, T* y) {
-  visit(op, [&]<UnaryOp kOp>() { launch(s, unary_kernel<kOp, T>, n, x, y); });
+  visit(op, [&]<UnaryOp kOp>() { unary_with<kOp>(s, n, x, y); });
 }
 
 template <class T>
 void CudaKernels::unary_backward(Stream& s, UnaryOp op, std::int64_t n, const T* dy, const T* kept,
                                  Scale scale, T* dx) {
   visit(op, [&]<UnaryOp kOp>() {
-    launch(s, unary_backward_kernel<kOp, T>, n, dy, kept, TypedScale<T>(scale), dx);
+    unary_backward_with<kOp>(s, n, dy, kept, cuda::ScaledStore<T>(scale), dx);
   });
 }
 
-template void CudaKernels::binary(Stream&, BinaryOp, const StridePair&, const float*, const float*,
-                                  Scale, float*);
-template void CudaKernels::binary(Stream&, BinaryOp, const StridePair&, const double*,
-                                  const double*, Scale, double*);
-template void CudaKernels::unary(Stream&, UnaryOp, std::int64_t, const float*, float*);
-template void CudaKernels::unary(Stream&, UnaryOp, std::int64_t, const double*, double*);
-template void CudaKernels::unary_backward(Stream&, UnaryOp, std::int64_t, const float*,
-                                          const float*, Scale, float*);
-template void CudaKernels::unary_backward(Stream&, UnaryOp, std::int64_t, const double*,
-                                          const double*, Scale, double*);
+template decltype(CudaKernels::binary<float>) CudaKernels::binary<float>;
+template decltype(CudaKernels::binary<double>) CudaKernels::binary<double>;
+template decltype(CudaKernels::unary<float>) CudaKernels::unary<float>;
+template decltype(CudaKernels::unary<double>) CudaKernels::unary<double>;
+template decltype(CudaKernels::unary_backward<float>) CudaKernels::unary_backward<float>;
+template decltype(CudaKernels::unary_backward<double>) CudaKernels::unary_backward<double>;
 
 }  // namespace brigade

@@ -10,8 +10,8 @@ namespace brigade::cuda {
 /// What cuBLAS itself takes on Hopper (manual, cublasSetWorkspace).
 inline constexpr std::size_t kBlasWorkspace = std::size_t{32} << 20U;  // bytes
 
-/// Memory for the products of this thread on `s`, made the first time and kept: left to itself
-/// cuBLAS would add a workspace of its own to every CUDA graph. Products that share it must not run
+/// Memory for the products of this thread on `s`, allocated the first time and kept: cuBLAS and
+/// cuBLASLt share one workspace instead of each having its own. Products that share it must not run
 /// side by side, and on one stream they do not.
 void* blas_workspace(const Stream& s);
 

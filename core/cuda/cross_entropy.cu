@@ -4,18 +4,7 @@ namespace brigade {
 namespace {
 
 using cuda::block_sum;
-using cuda::first_index;
-using cuda::index_stride;
 using cuda::kBlock;
-using cuda::kInfinity;
-using cuda::kMaxBlocks;
-using cuda::kNaN;
-using cuda::launch;
-using cuda::mean;
-using cuda::Partials;
-using cuda::put;
-using cuda::stream_of;
-using cuda::TypedScale;
 
 /// The largest of the block's values, known to all its threads.
 template <class T>
@@ -43,7 +32,7 @@ __global__ void cross_entropy_kernel(std::int64_t rows, std::int64_t cols, const
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const T* logits = x + row * cols;
     T* probabilities = softmax + row * cols;
-    T largest = -kInfinity<T>;
+    T largest = -cuda::kInfinity<T>;
     for (std::int64_t column = threadIdx.x; column < cols; column += kBlock) {
       largest = logits[column] > largest ? logits[column] : largest;
     }
@@ -61,19 +50,8 @@ __global__ void cross_entropy_kernel(std::int64_t rows, std::int64_t cols, const
       const std::int64_t label = labels[row];
       row_losses[row] = label >= 0 && label < cols
                             ? log(total) - static_cast<double>(logits[label] - largest)
-                            : kNaN<double>;
+                            : cuda::kNaN<double>;
     }
-  }
-}
-
-template <class T>
-__global__ void cross_entropy_backward_kernel(std::int64_t n, std::int64_t rows, std::int64_t cols,
-                                              const T* softmax, const std::int64_t* labels,
-                                              const T* dloss, TypedScale<T> scale, T* dx) {
-  const T slope = *dloss / static_cast<T>(rows);
-  for (std::int64_t i = first_index(); i < n; i += index_stride()) {
-    const T hit = i % cols == labels[i / cols] ? T{1} : T{0};
-    put(slope * (softmax[i] - hit), scale, &dx[i]);
   }
 }
 
@@ -82,34 +60,29 @@ __global__ void cross_entropy_backward_kernel(std::int64_t n, std::int64_t rows,
 template <class T>
 void CudaKernels::cross_entropy(Stream& s, std::int64_t rows, std::int64_t cols, const T* x,
                                 const std::int64_t* labels, T* softmax, T* loss) {
-  if (rows == 0) {
-    fill(s, 1, T{0}, loss);
-    return;
-  }
-  const Partials row_losses(s, rows);
-  const auto blocks = static_cast<unsigned>(std::min(rows, kMaxBlocks));
-  cross_entropy_kernel<<<blocks, kBlock, 0, stream_of(s)>>>(rows, cols, x, labels, softmax,
-                                                            row_losses.data());
-  CUDA_CHECK(cudaGetLastError());
-  mean(s, rows, row_losses.data(), rows, loss);
+  const cuda::Partials<double> row_losses(s, rows);
+  cuda::launch(s, rows, cross_entropy_kernel<T>, rows, cols, x, labels, softmax, row_losses.data());
+  const double* losses = row_losses.data();
+  const auto loss_of = [=] __device__(std::int64_t row, std::int64_t /*j*/) { return losses[row]; };
+  cuda::sum_over(s, {.n = rows}, loss_of, cuda::mean_of(rows), loss);
 }
 
 template <class T>
 void CudaKernels::cross_entropy_backward(Stream& s, std::int64_t rows, std::int64_t cols,
                                          const T* softmax, const std::int64_t* labels,
                                          const T* dloss, Scale scale, T* dx) {
-  launch(s, cross_entropy_backward_kernel<T>, rows * cols, rows, cols, softmax, labels, dloss,
-         TypedScale<T>(scale), dx);
+  const cuda::ScaledStore<T> store(scale);
+  cuda::for_each(s, rows * cols, [=] __device__(std::int64_t i) {
+    const T hit = i % cols == labels[i / cols] ? T{1} : T{0};
+    store(*dloss / static_cast<T>(rows) * (softmax[i] - hit), &dx[i]);
+  });
 }
 
-template void CudaKernels::cross_entropy(Stream&, std::int64_t, std::int64_t, const float*,
-                                         const std::int64_t*, float*, float*);
-template void CudaKernels::cross_entropy(Stream&, std::int64_t, std::int64_t, const double*,
-                                         const std::int64_t*, double*, double*);
-template void CudaKernels::cross_entropy_backward(Stream&, std::int64_t, std::int64_t, const float*,
-                                                  const std::int64_t*, const float*, Scale, float*);
-template void CudaKernels::cross_entropy_backward(Stream&, std::int64_t, std::int64_t,
-                                                  const double*, const std::int64_t*, const double*,
-                                                  Scale, double*);
+template decltype(CudaKernels::cross_entropy<float>) CudaKernels::cross_entropy<float>;
+template decltype(CudaKernels::cross_entropy<double>) CudaKernels::cross_entropy<double>;
+template decltype(CudaKernels::cross_entropy_backward<float>)
+    CudaKernels::cross_entropy_backward<float>;
+template decltype(CudaKernels::cross_entropy_backward<double>)
+    CudaKernels::cross_entropy_backward<double>;
 
 }  // namespace brigade

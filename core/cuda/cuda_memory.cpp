@@ -29,11 +29,7 @@ void* CudaKernels::allocate(int device, std::size_t bytes, std::size_t alignment
                 " expected, got ", alignment);
   CUDA_CHECK(cudaSetDevice(device));
   void* block = nullptr;
-  // Also while this thread captures a CUDA graph: the memory is not the graph's, and stays.
-  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-  CUDA_CHECK(cudaThreadExchangeStreamCaptureMode(&mode));
   const cudaError_t status = cudaMalloc(&block, bytes);
-  CUDA_CHECK(cudaThreadExchangeStreamCaptureMode(&mode));
   if (status == cudaErrorMemoryAllocation) {
     static_cast<void>(cudaGetLastError());
     return nullptr;  // the allocator knows how much is in use and says it

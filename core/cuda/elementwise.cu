@@ -6,83 +6,51 @@
 namespace brigade {
 namespace {
 
-using cuda::first_index;
-using cuda::index_stride;
-using cuda::launch;
-using cuda::put;
-using cuda::TypedScale;
-
-template <class T>
-__global__ void fill_kernel(std::int64_t n, T value, T* x) {
-  for (std::int64_t i = first_index(); i < n; i += index_stride()) {
-    x[i] = value;
-  }
-}
-
-template <class T>
-__global__ void axpby_kernel(std::int64_t n, const T* x, TypedScale<T> scale, T* y) {
-  for (std::int64_t i = first_index(); i < n; i += index_stride()) {
-    put(x[i], scale, &y[i]);
-  }
-}
-
 // The hardware's conversions: they round as core/half.h does.
-__device__ void store(float x, Half* y) {
+__device__ void store_narrow(float x, Half* y) {
   y->bits = __half_as_ushort(__float2half_rn(x));
 }
-__device__ void store(float x, BFloat16* y) {
+__device__ void store_narrow(float x, BFloat16* y) {
   y->bits = __bfloat16_as_ushort(__float2bfloat16_rn(x));
 }
-__device__ float load(Half x) {
+__device__ float widened(Half x) {
   return __half2float(__ushort_as_half(x.bits));
 }
-__device__ float load(BFloat16 x) {
+__device__ float widened(BFloat16 x) {
   return __bfloat162float(__ushort_as_bfloat16(x.bits));
-}
-
-template <class Narrow>
-__global__ void narrow_kernel(std::int64_t n, const float* x, Narrow* y) {
-  for (std::int64_t i = first_index(); i < n; i += index_stride()) {
-    store(x[i], &y[i]);
-  }
-}
-
-template <class Narrow>
-__global__ void widen_kernel(std::int64_t n, const Narrow* x, TypedScale<float> scale, float* y) {
-  for (std::int64_t i = first_index(); i < n; i += index_stride()) {
-    put(load(x[i]), scale, &y[i]);
-  }
 }
 
 }  // namespace
 
 template <class T>
 void CudaKernels::fill(Stream& s, std::int64_t n, T value, T* x) {
-  launch(s, fill_kernel<T>, n, value, x);
+  cuda::for_each(s, n, [=] __device__(std::int64_t i) { x[i] = value; });
 }
 
 template <class T>
 void CudaKernels::axpby(Stream& s, std::int64_t n, const T* x, Scale scale, T* y) {
-  launch(s, axpby_kernel<T>, n, x, TypedScale<T>(scale), y);
+  const cuda::ScaledStore<T> store(scale);
+  cuda::for_each(s, n, [=] __device__(std::int64_t i) { store(x[i], &y[i]); });
 }
 
 template <class Narrow>
 void CudaKernels::narrow(Stream& s, std::int64_t n, const float* x, Narrow* y) {
-  launch(s, narrow_kernel<Narrow>, n, x, y);
+  cuda::for_each(s, n, [=] __device__(std::int64_t i) { store_narrow(x[i], &y[i]); });
 }
 
 template <class Narrow>
 void CudaKernels::widen(Stream& s, std::int64_t n, const Narrow* x, Scale scale, float* y) {
-  launch(s, widen_kernel<Narrow>, n, x, TypedScale<float>(scale), y);
+  const cuda::ScaledStore<float> store(scale);
+  cuda::for_each(s, n, [=] __device__(std::int64_t i) { store(widened(x[i]), &y[i]); });
 }
 
-template void CudaKernels::fill(Stream&, std::int64_t, float, float*);
-template void CudaKernels::fill(Stream&, std::int64_t, double, double*);
-template void CudaKernels::axpby(Stream&, std::int64_t, const float*, Scale, float*);
-template void CudaKernels::axpby(Stream&, std::int64_t, const double*, Scale, double*);
-template void CudaKernels::narrow(Stream&, std::int64_t, const float*, Half*);
-template void CudaKernels::narrow(Stream&, std::int64_t, const float*, BFloat16*);
-template void CudaKernels::widen(Stream&, std::int64_t, const Half*, Scale, float*);
-template void CudaKernels::widen(Stream&, std::int64_t, const BFloat16*, Scale, float*);
+template decltype(CudaKernels::fill<float>) CudaKernels::fill<float>;
+template decltype(CudaKernels::fill<double>) CudaKernels::fill<double>;
+template decltype(CudaKernels::axpby<float>) CudaKernels::axpby<float>;
+template decltype(CudaKernels::axpby<double>) CudaKernels::axpby<double>;
+template decltype(CudaKernels::narrow<Half>) CudaKernels::narrow<Half>;
+template decltype(CudaKernels::narrow<BFloat16>) CudaKernels::narrow<BFloat16>;
+template decltype(CudaKernels::widen<Half>) CudaKernels::widen<Half>;
+template decltype(CudaKernels::widen<BFloat16>) CudaKernels::widen<BFloat16>;
 
 }  // namespace brigade

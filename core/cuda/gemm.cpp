@@ -86,8 +86,8 @@ void CudaKernels::gemm(Stream& s, const GemmArgs<T, F>& args) {
   }
 }
 
-template void CudaKernels::gemm(Stream&, const GemmArgs<float>&);
-template void CudaKernels::gemm(Stream&, const GemmArgs<double>&);
-template void CudaKernels::gemm(Stream&, const GemmArgs<float, BFloat16>&);
+template decltype(CudaKernels::gemm<float>) CudaKernels::gemm<float>;
+template decltype(CudaKernels::gemm<double>) CudaKernels::gemm<double>;
+template decltype(CudaKernels::gemm<float, BFloat16>) CudaKernels::gemm<float, BFloat16>;
 
 }  // namespace brigade

@@ -14,7 +14,7 @@ namespace brigade::cuda {
 
 inline constexpr unsigned kBlock = 256;  // threads per block; a power of two, see block_sum()
 
-/// Enough blocks to fill any GPU twice over; larger arrays are walked in strides of the whole grid.
+/// Enough to fill any GPU twice over.
 inline constexpr std::int64_t kMaxBlocks = 4096;
 
 /// Kernels may read these, but not call std::numeric_limits, whose functions are the host's.
@@ -23,8 +23,9 @@ inline constexpr T kNaN = std::numeric_limits<T>::quiet_NaN();
 template <class T>
 inline constexpr T kInfinity = std::numeric_limits<T>::infinity();
 
-inline unsigned blocks_for(std::int64_t n) {
-  return static_cast<unsigned>(std::min<std::int64_t>((n + kBlock - 1) / kBlock, kMaxBlocks));
+/// Blocks of kBlock threads for n elements.
+inline std::int64_t blocks_for(std::int64_t n) {
+  return (n + kBlock - 1) / kBlock;
 }
 
 __device__ inline std::int64_t first_index() {
@@ -34,14 +35,28 @@ __device__ inline std::int64_t index_stride() {
   return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
 }
 
-/// Launches `kernel` over n elements on `s`; its first parameter is n. Nothing for n = 0: an empty
-/// grid is an error.
+/// Launches `kernel` on `s` with `blocks` blocks, at most kMaxBlocks: kernels walk larger arrays in
+/// strides of the whole grid. Launches nothing for 0 blocks, because CUDA refuses an empty grid.
 template <class... Params, class... Args>
-void launch(Stream& s, void (*kernel)(std::int64_t, Params...), std::int64_t n, Args... args) {
-  if (n > 0) {
-    kernel<<<blocks_for(n), kBlock, 0, stream_of(s)>>>(n, args...);
+void launch(Stream& s, std::int64_t blocks, void (*kernel)(Params...), Args... args) {
+  if (blocks > 0) {
+    kernel<<<static_cast<unsigned>(std::min(blocks, kMaxBlocks)), kBlock, 0, stream_of(s)>>>(
+        args...);
     CUDA_CHECK(cudaGetLastError());
   }
+}
+
+template <class Fn>
+__global__ void for_each_kernel(std::int64_t n, Fn fn) {
+  for (std::int64_t i = first_index(); i < n; i += index_stride()) {
+    fn(i);
+  }
+}
+
+/// fn(i) for each i < n, on `s`. `fn` is a __device__ lambda that captures by value.
+template <class Fn>
+void for_each(Stream& s, std::int64_t n, Fn fn) {
+  launch(s, blocks_for(n), for_each_kernel<Fn>, n, fn);
 }
 
 /// Sixteen bytes, the most that one thread reads or writes at a time.
@@ -85,28 +100,25 @@ void launch_packed(Stream& s, std::int64_t n, Fn fn, T*... arrays) {
   constexpr std::int64_t kLanes = std::common_type_t<Pack<std::remove_const_t<T>>...>::kLanes;
   const bool aligned = ((reinterpret_cast<std::uintptr_t>(arrays) % 16 == 0) && ...);
   const std::int64_t packs = aligned ? n / kLanes : 0;
-  if (n > 0) {
-    const std::int64_t threads = std::max(packs, n - packs * kLanes);
-    packed_kernel<<<blocks_for(threads), kBlock, 0, stream_of(s)>>>(n, packs, fn, arrays...);
-    CUDA_CHECK(cudaGetLastError());
+  const std::int64_t threads = std::max(packs, n - packs * kLanes);
+  launch(s, blocks_for(threads), packed_kernel<Fn, T...>, n, packs, fn, arrays...);
+}
+
+/// Stores results as a Scale says, in the kernel's own number type: dst = alpha result + beta dst.
+/// With beta = 0 the old value has no influence, not even as NaN.
+template <class T>
+class ScaledStore {
+ public:
+  explicit ScaledStore(Scale scale)
+      : alpha_(static_cast<T>(scale.alpha)), beta_(static_cast<T>(scale.beta)) {}
+
+  __device__ void operator()(T result, T* dst) const {
+    *dst = beta_ == T{0} ? alpha_ * result : alpha_ * result + beta_ * *dst;
   }
-}
 
-/// Scale in the kernel's own number type.
-template <class T>
-struct TypedScale {
-  explicit TypedScale(Scale scale)
-      : alpha(static_cast<T>(scale.alpha)), beta(static_cast<T>(scale.beta)) {}
-  T alpha;
-  T beta;
+ private:
+  T alpha_, beta_;
 };
-
-/// dst = alpha * result + beta * dst; with beta = 0 the old value has no influence, not even as
-/// NaN.
-template <class T>
-__device__ void put(T result, TypedScale<T> scale, T* dst) {
-  *dst = scale.beta == T{0} ? scale.alpha * result : scale.alpha * result + scale.beta * *dst;
-}
 
 /// Sum of `value` over the block's kBlock threads, known to all of them. Always the same tree,
 /// hence the same bits.

@@ -1,14 +1,10 @@
-#include "core/cuda/kernel.cuh"
+#include "core/cuda/reduce.cuh"
 
 namespace brigade {
 namespace {
 
 using cuda::block_sum;
 using cuda::kBlock;
-using cuda::kMaxBlocks;
-using cuda::put;
-using cuda::stream_of;
-using cuda::TypedScale;
 
 /// One block per row at a time.   x, y: [rows, cols]
 template <class T>
@@ -42,40 +38,10 @@ __global__ void layer_norm_kernel(LayerNormArgs<T> args) {
   }
 }
 
-constexpr unsigned kColumns = 32;  // per block: one warp reads 32 neighbours of a row at once
-constexpr unsigned kLanes = 32;    // per column: they walk the rows in turn
-
-/// A block owns 32 columns, as in column_sum.cu.
-template <class T>
-__global__ void weight_backward_kernel(LayerNormBackwardArgs<T> args, TypedScale<T> scale, T* dw) {
-  __shared__ double partial[kLanes][kColumns + 1];  // + 1: a warp's columns, in different banks
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kColumns;
-  for (std::int64_t base = static_cast<std::int64_t>(blockIdx.x) * kColumns; base < args.cols;
-       base += step) {
-    const std::int64_t column = base + threadIdx.x;
-    double sum = 0.0;
-    if (column < args.cols) {
-      for (std::int64_t row = threadIdx.y; row < args.rows; row += kLanes) {
-        const std::int64_t i = row * args.cols + column;
-        const T normalized = (args.x[i] - args.mean[row]) * args.rstd[row];
-        sum += static_cast<double>(args.dy[i] * normalized);
-      }
-    }
-    partial[threadIdx.y][threadIdx.x] = sum;
-    __syncthreads();
-    if (threadIdx.y == 0 && column < args.cols) {
-      for (unsigned lane = 1; lane < kLanes; ++lane) {
-        sum += partial[lane][threadIdx.x];
-      }
-      put(static_cast<T>(sum), scale, &dw[column]);
-    }
-    __syncthreads();  // before the next columns overwrite `partial`
-  }
-}
-
 /// One block per row at a time.   dx: [rows, cols]
 template <class T>
-__global__ void input_backward_kernel(LayerNormBackwardArgs<T> args, TypedScale<T> scale, T* dx) {
+__global__ void input_backward_kernel(LayerNormBackwardArgs<T> args, cuda::ScaledStore<T> store,
+                                      T* dx) {
   const std::int64_t cols = args.cols;
   const auto g = [&](std::int64_t i, std::int64_t column) {
     return args.weight != nullptr ? args.dy[i] * args.weight[column] : args.dy[i];
@@ -95,55 +61,42 @@ __global__ void input_backward_kernel(LayerNormBackwardArgs<T> args, TypedScale<
     for (std::int64_t column = threadIdx.x; column < cols; column += kBlock) {
       const std::int64_t i = row * cols + column;
       const T normalized = (args.x[i] - mean) * rstd;
-      put(rstd * (g(i, column) - mean_g - normalized * mean_gx), scale, &dx[i]);
+      store(rstd * (g(i, column) - mean_g - normalized * mean_gx), &dx[i]);
     }
   }
-}
-
-unsigned blocks_of(std::int64_t wanted) {
-  return static_cast<unsigned>(std::min(wanted, kMaxBlocks));
 }
 
 }  // namespace
 
 template <class T>
 void CudaKernels::layer_norm(Stream& s, const LayerNormArgs<T>& args) {
-  if (args.rows > 0) {
-    layer_norm_kernel<<<blocks_of(args.rows), kBlock, 0, stream_of(s)>>>(args);
-    CUDA_CHECK(cudaGetLastError());
-  }
+  cuda::launch(s, args.rows, layer_norm_kernel<T>, args);
 }
 
 template <class T>
 void CudaKernels::layer_norm_weight_backward(Stream& s, const LayerNormBackwardArgs<T>& args,
                                              Scale scale, T* dw) {
-  if (args.cols > 0) {
-    const unsigned blocks = blocks_of((args.cols + kColumns - 1) / kColumns);
-    weight_backward_kernel<<<blocks, dim3(kColumns, kLanes), 0, stream_of(s)>>>(
-        args, TypedScale<T>(scale), dw);
-    CUDA_CHECK(cudaGetLastError());
-  }
+  const auto addend = [=] __device__(std::int64_t i, std::int64_t row) {
+    return args.dy[i] * ((args.x[i] - args.mean[row]) * args.rstd[row]);
+  };
+  cuda::sum_over(s, {.n = args.rows, .inner = args.cols}, addend, scale, dw);
 }
 
 template <class T>
 void CudaKernels::layer_norm_input_backward(Stream& s, const LayerNormBackwardArgs<T>& args,
                                             Scale scale, T* dx) {
-  if (args.rows > 0) {
-    input_backward_kernel<<<blocks_of(args.rows), kBlock, 0, stream_of(s)>>>(
-        args, TypedScale<T>(scale), dx);
-    CUDA_CHECK(cudaGetLastError());
-  }
+  cuda::launch(s, args.rows, input_backward_kernel<T>, args, cuda::ScaledStore<T>(scale), dx);
 }
 
-template void CudaKernels::layer_norm(Stream&, const LayerNormArgs<float>&);
-template void CudaKernels::layer_norm(Stream&, const LayerNormArgs<double>&);
-template void CudaKernels::layer_norm_weight_backward(Stream&, const LayerNormBackwardArgs<float>&,
-                                                      Scale, float*);
-template void CudaKernels::layer_norm_weight_backward(Stream&, const LayerNormBackwardArgs<double>&,
-                                                      Scale, double*);
-template void CudaKernels::layer_norm_input_backward(Stream&, const LayerNormBackwardArgs<float>&,
-                                                     Scale, float*);
-template void CudaKernels::layer_norm_input_backward(Stream&, const LayerNormBackwardArgs<double>&,
-                                                     Scale, double*);
+template decltype(CudaKernels::layer_norm<float>) CudaKernels::layer_norm<float>;
+template decltype(CudaKernels::layer_norm<double>) CudaKernels::layer_norm<double>;
+template decltype(CudaKernels::layer_norm_weight_backward<float>)
+    CudaKernels::layer_norm_weight_backward<float>;
+template decltype(CudaKernels::layer_norm_weight_backward<double>)
+    CudaKernels::layer_norm_weight_backward<double>;
+template decltype(CudaKernels::layer_norm_input_backward<float>)
+    CudaKernels::layer_norm_input_backward<float>;
+template decltype(CudaKernels::layer_norm_input_backward<double>)
+    CudaKernels::layer_norm_input_backward<double>;
 
 }  // namespace brigade

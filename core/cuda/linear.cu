@@ -4,18 +4,6 @@
 #include "core/cuda/kernel.cuh"
 
 namespace brigade {
-namespace {
-
-/// y[r, c] += b[c], then ReLU where asked for   y: [n / out, out]
-template <class T>
-__global__ void add_bias_kernel(std::int64_t n, std::int64_t out, const T* b, bool relu, T* y) {
-  for (std::int64_t i = cuda::first_index(); i < n; i += cuda::index_stride()) {
-    const T z = y[i] + b[i % out];
-    y[i] = relu && z < T{0} ? T{0} : z;  // NaN stays NaN
-  }
-}
-
-}  // namespace
 
 /// One kernel where cuBLASLt has it, else the product and a pass over y.
 template <class T, class F>
@@ -26,17 +14,18 @@ void CudaKernels::linear(Stream& s, const LinearArgs<T, F>& args) {
     }
   }
   gemm(s, args.product());
-  const std::int64_t n = args.batch * args.out;
   const bool rectify = args.activation == Activation::relu;
-  if (args.b != nullptr) {
-    cuda::launch(s, add_bias_kernel<T>, n, args.out, args.b, rectify, args.y);
-  } else if (rectify) {
-    unary(s, UnaryOp::relu, n, args.y, args.y);
+  if (args.b == nullptr && !rectify) {
+    return;
   }
+  cuda::for_each(s, args.batch * args.out, [=] __device__(std::int64_t i) {
+    const T z = args.b == nullptr ? args.y[i] : args.y[i] + args.b[i % args.out];
+    args.y[i] = rectify && z < T{0} ? T{0} : z;  // NaN stays NaN
+  });
 }
 
-template void CudaKernels::linear(Stream&, const LinearArgs<float>&);
-template void CudaKernels::linear(Stream&, const LinearArgs<double>&);
-template void CudaKernels::linear(Stream&, const LinearArgs<float, BFloat16>&);
+template decltype(CudaKernels::linear<float>) CudaKernels::linear<float>;
+template decltype(CudaKernels::linear<double>) CudaKernels::linear<double>;
+template decltype(CudaKernels::linear<float, BFloat16>) CudaKernels::linear<float, BFloat16>;
 
 }  // namespace brigade

@@ -21,8 +21,8 @@ struct SgdStep {
   }
 };
 
-/// AdamArgs with the numbers in the type of the weights, and one weight's step. Both bias corrections
-/// are worked out on the host, in double.
+/// AdamArgs with the numbers in the type of the weights, and one weight's step. The host computes
+/// both bias corrections, in double.
 template <class T>
 struct AdamStep {
   T step_size;     ///< lr / (1 - beta1^step)
@@ -77,11 +77,9 @@ void CudaKernels::adam(Stream& s, std::int64_t n, AdamArgs args, const T* g, T* 
   cuda::launch_packed(s, n, adam_step<T>(args), g, w, m, v);
 }
 
-template void CudaKernels::sgd(Stream&, std::int64_t, SgdArgs, const float*, float*, float*);
-template void CudaKernels::sgd(Stream&, std::int64_t, SgdArgs, const double*, double*, double*);
-template void CudaKernels::adam(Stream&, std::int64_t, AdamArgs, const float*, float*, float*,
-                                float*);
-template void CudaKernels::adam(Stream&, std::int64_t, AdamArgs, const double*, double*, double*,
-                                double*);
+template decltype(CudaKernels::sgd<float>) CudaKernels::sgd<float>;
+template decltype(CudaKernels::sgd<double>) CudaKernels::sgd<double>;
+template decltype(CudaKernels::adam<float>) CudaKernels::adam<float>;
+template decltype(CudaKernels::adam<double>) CudaKernels::adam<double>;
 
 }  // namespace brigade

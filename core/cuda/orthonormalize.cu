@@ -58,13 +58,10 @@ __global__ void orthonormalize_kernel(std::int64_t rows, std::int64_t cols, T* x
 
 template <class T>
 void CudaKernels::orthonormalize(Stream& s, std::int64_t rows, std::int64_t cols, T* x) {
-  if (rows > 0) {
-    orthonormalize_kernel<<<1, kBlock, 0, cuda::stream_of(s)>>>(rows, cols, x);
-    CUDA_CHECK(cudaGetLastError());
-  }
+  cuda::launch(s, rows > 0 ? 1 : 0, orthonormalize_kernel<T>, rows, cols, x);
 }
 
-template void CudaKernels::orthonormalize(Stream&, std::int64_t, std::int64_t, float*);
-template void CudaKernels::orthonormalize(Stream&, std::int64_t, std::int64_t, double*);
+template decltype(CudaKernels::orthonormalize<float>) CudaKernels::orthonormalize<float>;
+template decltype(CudaKernels::orthonormalize<double>) CudaKernels::orthonormalize<double>;
 
 }  // namespace brigade

@@ -20,8 +20,7 @@ void HierarchicalAllReduce::run(Collectives& ranks, const Tensor& tensor) {
                 " nodes of ", node_->size(), " ranks, but the group has ", ranks.size());
   node_->host_collectives().reduce_scatter(tensor);
   // Equal shares on all nodes: they have equally many ranks and the tensor is as long everywhere.
-  const Share share = share_of(tensor.numel(), node_->rank(), node_->size());
-  across_->host_collectives().sum(tensor.flat_view(share.begin, {share.count}));
+  across_->host_collectives().sum(share_of(tensor, node_->rank(), node_->size()));
   node_->host_collectives().all_gather(tensor);
 }
 

@@ -6,27 +6,21 @@
 
 namespace brigade::dist {
 
-// The tensor is cut into N chunks; rank r is the owner of chunk r.
-//
-//   Reduce-scatter: every rank sends each owner its version of the owner's chunk. The owner adds
-//     the versions in the order of the ranks: g0 + g1 + ... + g(r-1), then its own, then the rest.
-//
-//   All-gather: every owner sends its finished chunk to all ranks.
-void OrderedAllReduce::run(Collectives& ranks, const Tensor& tensor) {
+// The owner, rank r, adds g0 + g1 + ... + g(r-1) into the first version that it receives, then adds
+// that and the other versions to its own share.
+void reduce_scatter_in_rank_order(Collectives& ranks, const Tensor& tensor, Scratch& scratch) {
   constexpr Scale kAdd{.alpha = 1.0, .beta = 1.0};
   const int size = ranks.size();
   const int rank = ranks.rank();
-  Tensor own = chunk_of(tensor, size, rank);
-  const Tensor space = scratch_.take((size - 1) * own.numel(), tensor);
-  std::vector<Message> others;    // every other rank with its chunk
-  std::vector<Message> versions;  // of my chunk, in rank order
-  std::vector<Message> finished;  // my chunk, to every other rank
+  Tensor own = share_of(tensor, rank, size);
+  const Tensor space = scratch.take((size - 1) * own.numel(), tensor);
+  std::vector<Message> others;    // every other rank with its share
+  std::vector<Message> versions;  // of my share, in rank order
   for (int peer = 0; peer < size; ++peer) {
     if (peer != rank) {
       const auto place = static_cast<std::int64_t>(versions.size());
-      others.push_back({peer, chunk_of(tensor, size, peer)});
+      others.push_back({peer, share_of(tensor, peer, size)});
       versions.push_back({peer, space.flat_view(place * own.numel(), own.shape())});
-      finished.push_back({peer, own});
     }
   }
   ranks.exchange(others, versions);
@@ -40,7 +34,11 @@ void OrderedAllReduce::run(Collectives& ranks, const Tensor& tensor) {
       ops::axpby(versions.front().tensor, kAdd, own);
     }
   }
-  ranks.exchange(finished, others);
+}
+
+void OrderedAllReduce::run(Collectives& ranks, const Tensor& tensor) {
+  reduce_scatter_in_rank_order(ranks, tensor, scratch_);
+  ranks.all_gather(tensor);
 }
 
 }  // namespace brigade::dist

@@ -23,27 +23,15 @@ void RingAllReduce::run(Collectives& ranks, const Tensor& tensor) {
   const int rank = ranks.rank();
   const int right = (rank + 1) % size;
   const int left = (rank + size - 1) % size;
-  const auto modulo = [size](int number) { return (number % size + size) % size; };
-  const auto chunk = [&](int number) { return chunk_of(tensor, size, number); };
-  const auto observe = [&](const RingStep& step) {
-    if (observer_) {
-      observer_(step, tensor);
-    }
-  };
+  const auto chunk = [&](int number) { return chunk_of(tensor, size, (number + size) % size); };
 
   for (int step = 0; step < size - 1; ++step) {
-    const int sent = modulo(rank - step);
-    const int received = modulo(rank - step - 1);
-    exchange_and_add(ranks, std::array{Message{right, chunk(sent)}},
-                     std::array{Message{left, chunk(received)}}, scratch_);
-    observe({.gathering = false, .step = step, .sent = sent, .received = received});
+    exchange_and_add(ranks, std::array{Message{right, chunk(rank - step)}},
+                     std::array{Message{left, chunk(rank - step - 1)}}, scratch_);
   }
   for (int step = 0; step < size - 1; ++step) {
-    const int sent = modulo(rank + 1 - step);
-    const int received = modulo(rank - step);
-    ranks.exchange(std::array{Message{right, chunk(sent)}},
-                   std::array{Message{left, chunk(received)}});
-    observe({.gathering = true, .step = step, .sent = sent, .received = received});
+    ranks.exchange(std::array{Message{right, chunk(rank + 1 - step)}},
+                   std::array{Message{left, chunk(rank - step)}});
   }
 }
 

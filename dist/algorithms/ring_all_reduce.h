@@ -1,20 +1,9 @@
 #pragma once
 
-#include <functional>
-#include <utility>
-
 #include "dist/algorithms/all_reduce.h"
 #include "dist/algorithms/segments.h"
 
 namespace brigade::dist {
-
-/// One of the 2 (N-1) steps of one rank, for an observer.
-struct RingStep {
-  bool gathering = false;  ///< second phase
-  int step = 0;            ///< 0 ... N-2, within the phase
-  int sent = 0;            ///< the chunk that went to the right neighbour
-  int received = 0;        ///< the chunk from the left neighbour, which was added or overwritten
-};
 
 /// The ring: every rank talks to its two neighbours only, and every link is busy in every step.
 ///
@@ -30,16 +19,10 @@ struct RingStep {
 /// bits (ordered_all_reduce.h does not).
 class RingAllReduce final : public AllReduce {
  public:
-  using Observer = std::function<void(const RingStep&, const Tensor&)>;
-
-  /// Calls `observer` after each step with the whole tensor, on the thread of run().
-  explicit RingAllReduce(Observer observer = {}) : observer_(std::move(observer)) {}
-
   std::string name() const override { return "ring"; }
   void run(Collectives& ranks, const Tensor& tensor) override;
 
  private:
-  Observer observer_;
   Scratch scratch_;
 };
 

@@ -3,23 +3,20 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/ops.h"
+#include "dist/algorithms/ordered_all_reduce.h"
 
 namespace brigade::dist {
-namespace {
-
-Tensor part_of(const Tensor& tensor, int rank, int size) {
-  const Share share = share_of(tensor.numel(), rank, size);
-  return tensor.flat_view(share.begin, {share.count});
-}
-
-}  // namespace
 
 Share share_of(std::int64_t numel, int rank, int size) {
   constexpr std::int64_t kUnit = 16;
   const std::int64_t units = (numel + kUnit - 1) / kUnit;
   const auto edge = [&](std::int64_t i) { return std::min(numel, units * i / size * kUnit); };
   return {.begin = edge(rank), .count = edge(rank + 1) - edge(rank)};
+}
+
+Tensor share_of(const Tensor& tensor, int rank, int size) {
+  const Share share = share_of(tensor.numel(), rank, size);
+  return tensor.flat_view(share.begin, {share.count});
 }
 
 void Collectives::sum(const Tensor& tensor) {
@@ -66,29 +63,18 @@ void Collectives::all_gather(const Tensor& tensor) {
 }
 
 void Collectives::do_reduce_scatter(const Tensor& tensor) {
-  Tensor mine = part_of(tensor, rank_, size_);
-  std::vector<Message> outgoing;
-  std::vector<Message> incoming;
-  for (int peer = 0; peer < size_; ++peer) {
-    if (peer != rank_) {
-      outgoing.push_back({peer, part_of(tensor, peer, size_)});
-      incoming.push_back({peer, Tensor::empty_like(mine)});
-    }
-  }
-  exchange(outgoing, incoming);
-  for (const Message& message : incoming) {
-    ops::axpby(message.tensor, {.alpha = 1.0, .beta = 1.0}, mine);
-  }
+  Scratch scratch;
+  reduce_scatter_in_rank_order(*this, tensor, scratch);
 }
 
 void Collectives::do_all_gather(const Tensor& tensor) {
-  const Tensor mine = part_of(tensor, rank_, size_);
+  const Tensor mine = share_of(tensor, rank_, size_);
   std::vector<Message> outgoing;
   std::vector<Message> incoming;
   for (int peer = 0; peer < size_; ++peer) {
     if (peer != rank_) {
       outgoing.push_back({peer, mine});
-      incoming.push_back({peer, part_of(tensor, peer, size_)});
+      incoming.push_back({peer, share_of(tensor, peer, size_)});
     }
   }
   exchange(outgoing, incoming);

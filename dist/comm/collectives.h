@@ -27,6 +27,8 @@ struct Share {
 /// possible but start at multiples of 16 elements (a cache line of f32), so that no two ranks write
 /// to one cache line. Some are empty if there are fewer lines than ranks.
 Share share_of(std::int64_t numel, int rank, int size);
+/// The same as a flat view of `tensor`.
+Tensor share_of(const Tensor& tensor, int rank, int size);
 
 /// Collectives in the order of a communication stream. All-reduce algorithms (all_reduce.h) and
 /// communication hooks (comm_hook.h) are built from them.
@@ -82,7 +84,7 @@ class Collectives {
   virtual void do_reporting_exchange(std::span<const Message> outgoing,
                                      std::span<const Message> incoming,
                                      const OnArrival& on_arrival);
-  /// The defaults use exchange(): every rank sends each share to its owner, and the sums back.
+  /// The default uses exchange() and adds in the order of the ranks (ordered_all_reduce.h).
   virtual void do_reduce_scatter(const Tensor& tensor);
   virtual void do_all_gather(const Tensor& tensor);
 

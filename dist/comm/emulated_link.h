@@ -21,11 +21,7 @@ struct LinkModel {
   /// The second term is the least any algorithm can do (Patarasuk & Yuan 2009, J. Parallel
   /// Distrib. Comput. 69); the first is what the ring pays for it (Thakur, Rabenseifner & Gropp
   /// 2005, Int. J. High Perform. Comput. Appl. 19). Adding the numbers up is taken to be free.
-  double all_reduce_ms(int ranks, std::size_t bytes) const {
-    return ring_ms(ranks, 2.0 * (ranks - 1) / ranks * static_cast<double>(bytes));
-  }
-
-  /// The same where `bytes_sent` is what a rank sends: less when gradients are compressed.
+  /// Here `bytes_sent` stands for the bytes of the second term: less when gradients are compressed.
   double ring_ms(int ranks, double bytes_sent) const {
     return 2.0 * (ranks - 1) * alpha_us * 1e-3 + bytes_sent / (gigabytes_per_s * 1e6);
   }

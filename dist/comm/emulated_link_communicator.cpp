@@ -1,8 +1,6 @@
 #include "dist/comm/emulated_link_communicator.h"
 
 #include <chrono>
-#include <cstdio>
-#include <exception>
 #include <thread>
 #include <utility>
 
@@ -12,32 +10,15 @@ namespace brigade::dist {
 
 EmulatedLinkCommunicator::EmulatedLinkCommunicator(std::unique_ptr<Communicator> inner,
                                                    const LinkModel& link)
-    : EmulatedLinkCommunicator(*inner, link) {
-  owned_ = std::move(inner);
-}
-
-EmulatedLinkCommunicator::EmulatedLinkCommunicator(Communicator& inner, const LinkModel& link)
-    : Communicator(inner.rank(), inner.size()), inner_(inner), link_(link) {
+    : Communicator(inner->rank(), inner->size()), owned_(std::move(inner)), link_(link) {
   const Device device = comm_stream().device();
   if (device.is_cuda()) {
     throw UsageError(
         message_of("emulated links are for CPU ranks, but this one's gradients are on ", device,
                    "; use --device cpu or leave out --emulate-link"));
   }
-  if (inner.algorithm_) {
-    use(std::move(inner.algorithm_));
-  }
-}
-
-EmulatedLinkCommunicator::~EmulatedLinkCommunicator() {
-  if (owned_) {
-    owned_.reset();
-    return;
-  }
-  try {
-    comm_stream().synchronize();
-  } catch (const std::exception& error) {  // whoever waited for the collective has heard of it
-    std::fprintf(stderr, "[rank %d] emulated link: %s\n", rank(), error.what());
+  if (inner_.algorithm_) {
+    use(std::move(inner_.algorithm_));
   }
 }
 

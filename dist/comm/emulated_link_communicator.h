@@ -20,12 +20,9 @@ namespace brigade::dist {
 class EmulatedLinkCommunicator final : public Communicator {
  public:
   EmulatedLinkCommunicator(std::unique_ptr<Communicator> inner, const LinkModel& link);
-  /// `inner` must outlive this.
-  EmulatedLinkCommunicator(Communicator& inner, const LinkModel& link);
-
-  /// Collectives in flight call this, so it waits for them, as the inner communicator's destructor
-  /// does (which may abandon them).
-  ~EmulatedLinkCommunicator() override;
+  /// Collectives in flight call this, so it waits for them: the inner communicator's destructor
+  /// does, or abandons them.
+  ~EmulatedLinkCommunicator() override { owned_.reset(); }
   EmulatedLinkCommunicator(const EmulatedLinkCommunicator&) = delete;
   EmulatedLinkCommunicator& operator=(const EmulatedLinkCommunicator&) = delete;
 
@@ -57,8 +54,8 @@ class EmulatedLinkCommunicator final : public Communicator {
   }
 
  private:
-  std::unique_ptr<Communicator> owned_;  // null: somebody else owns inner_
-  Communicator& inner_;
+  std::unique_ptr<Communicator> owned_;
+  Communicator& inner_ = *owned_;  // also while it goes
   LinkModel link_;
 };
 

@@ -107,25 +107,17 @@ std::unique_ptr<Communicator> ThreadCommunicator::split(int color, int key) {
   for (const Wish& wish : wishes) {
     members.push_back(wish.rank);
   }
+  // The first member makes the group, the others take it from there.
   std::shared_ptr<ThreadGroup> part;
-  {
-    // The first to come makes the group, the others find it.
-    const std::lock_guard lock(group_->mutex);
-    std::weak_ptr<ThreadGroup>& place = group_->parts[members];
-    part = place.lock();
-    if (!part) {
-      part = std::make_shared<ThreadGroup>(static_cast<int>(members.size()));
-      place = part;
-    }
+  if (members.front() == rank()) {
+    part = std::make_shared<ThreadGroup>(static_cast<int>(members.size()));
   }
-  // All have found it: a later split into the same parts makes new ones.
-  group_->control.arrive(rank(), nullptr);
-  {
-    const std::lock_guard lock(group_->mutex);
-    group_->parts.erase(members);
-  }
+  const auto offers = group_->control.arrive(rank(), &part);
+  const auto first = static_cast<std::size_t>(members.front());
+  auto mine = *static_cast<std::shared_ptr<ThreadGroup>*>(offers[first]);
+  group_->control.depart();
   const auto place = std::ranges::find(members, rank());
-  return std::make_unique<ThreadCommunicator>(std::move(part),
+  return std::make_unique<ThreadCommunicator>(std::move(mine),
                                               static_cast<int>(place - members.begin()));
 }
 

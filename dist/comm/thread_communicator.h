@@ -61,9 +61,6 @@ struct ThreadGroup {
   Rendezvous data;     ///< the communication threads meet here
   Rendezvous control;  ///< the ranks' own threads meet here
   PostOffice letters;  ///< between communication threads
-
-  std::mutex mutex;
-  std::map<std::vector<int>, std::weak_ptr<ThreadGroup>> parts;  ///< by their ranks in this group
 };
 
 /// Ranks that are threads of one process. Tests use it instead of MPI because it is fast and works

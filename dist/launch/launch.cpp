@@ -17,7 +17,6 @@
 #include "core/error.h"
 #include "dist/comm/mpi_check.h"
 #include "dist/comm/mpi_communicator.h"
-#include "dist/launch/placement.h"
 
 namespace brigade::dist {
 namespace {
@@ -65,14 +64,10 @@ int usable_cores(int local_size) {
 
 RankInfo query_rank_info() {
   MpiCommunicator world;
-  const Placement placement = placement_of(world.rank(), world.host_of_ranks());
   RankInfo info;
+  static_cast<Placement&>(info) = placement_of(world.rank(), world.host_of_ranks());
   info.rank = world.rank();
   info.size = world.size();
-  info.local_rank = placement.local_rank;
-  info.local_size = placement.local_size;
-  info.node_rank = placement.node_rank;
-  info.hosts = placement.nodes;
   char name[MPI_MAX_PROCESSOR_NAME];
   int length = 0;
   MPI_CHECK(MPI_Get_processor_name(name, &length));

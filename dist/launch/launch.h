@@ -6,19 +6,15 @@
 
 #include "core/device.h"
 #include "dist/comm/communicator.h"
+#include "dist/launch/placement.h"
 
 namespace brigade::dist {
 
 /// Where this process stands among the processes mpirun started; 1 rank when there was no mpirun.
-struct RankInfo {
+struct RankInfo : Placement {
   int rank = 0;
   int size = 1;
-  int local_rank = 0;  ///< among the ranks on this host
-  int local_size = 1;
-  int node_rank = 0;  ///< of this host among the hosts, in the order of their lowest ranks
-  int hosts = 1;      ///< number of nodes
-  int threads =
-      1;  ///< cores this rank may use: those it is bound to, at most its share of the host
+  int threads = 1;  ///< cores this rank may use: its binding, at most its share of the host
   std::string host;
 };
 

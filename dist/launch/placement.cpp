@@ -9,15 +9,15 @@ namespace brigade::dist {
 
 Placement placement_of(int rank, std::span<const int> host_of) {
   const int host = host_of[static_cast<std::size_t>(rank)];
-  Placement placement{.local_rank = 0, .local_size = 0, .node_rank = 0, .nodes = 0};
+  Placement placement{.local_rank = 0, .local_size = 0, .node_rank = 0, .hosts = 0};
   for (std::size_t other = 0; other < host_of.size(); ++other) {
     const bool on_my_node = host_of[other] == host;
     placement.local_size += on_my_node ? 1 : 0;
     placement.local_rank += on_my_node && static_cast<int>(other) < rank ? 1 : 0;
     const auto before = host_of.first(other);
     if (std::find(before.begin(), before.end(), host_of[other]) == before.end()) {
-      placement.node_rank = on_my_node ? placement.nodes : placement.node_rank;
-      ++placement.nodes;
+      placement.node_rank = on_my_node ? placement.hosts : placement.node_rank;
+      ++placement.hosts;
     }
   }
   return placement;

@@ -5,13 +5,13 @@
 
 namespace brigade::dist {
 
-/// Where a rank stands on its host, called a node here, and that node among the others. mpirun may
+/// Where a rank stands on its host, also called a node, and that node among the others. mpirun may
 /// deal ranks out to hosts one by one, so nothing follows from the rank alone.
 struct Placement {
   int local_rank = 0;  ///< among the ranks of this node, in rank order
   int local_size = 1;
   int node_rank = 0;  ///< nodes are numbered in the order of their lowest ranks
-  int nodes = 1;
+  int hosts = 1;      ///< number of nodes
 };
 
 /// `host_of[r]` is any number that tells the host of rank r from the other hosts.

@@ -16,7 +16,6 @@
 #include "dist/gpu/staged_communicator.h"
 #include "dist/launch/fallback.h"
 #include "dist/launch/launch.h"
-#include "dist/launch/placement.h"
 #include "dist/shared_memory/shared_memory_communicator.h"
 #include "dist/shared_memory/shared_window.h"
 #include "dist/sockets/socket_communicator.h"
@@ -114,7 +113,7 @@ std::unique_ptr<Communicator> make_socket_communicator(std::unique_ptr<MpiCommun
 /// and on a network the ring over sockets hides most of itself behind the computation and costs
 /// least (socket_mesh.h).
 std::unique_ptr<Communicator> make_best_cpu_communicator(std::unique_ptr<MpiCommunicator> mpi) {
-  if (placement_of(mpi->rank(), mpi->host_of_ranks()).nodes > 1) {
+  if (placement_of(mpi->rank(), mpi->host_of_ranks()).hosts > 1) {
     return make_socket_communicator(std::move(mpi), std::make_unique<RingAllReduce>());
   }
   try {

@@ -14,7 +14,7 @@ SharedMemoryCommunicator::~SharedMemoryCommunicator() {
 }
 
 std::unique_ptr<SharedMemory> SharedMemoryCommunicator::make_memory() {
-  const int hosts = placement_of(rank(), host_of_ranks()).nodes;
+  const int hosts = placement_of(rank(), host_of_ranks()).hosts;
   if (hosts > 1) {
     throw UsageError(message_of("comm: shared memory joins ranks of one host, but these are on ",
                                 hosts, "; use --comm hierarchical or mpi"));

@@ -105,9 +105,6 @@ ImageDataset::ImageDataset(const std::filesystem::path& images, const std::files
   IdxFile label_file = read_idx(labels, 1);
   const std::int64_t count = image_file.extents[0];
   pixels_per_image_ = image_file.extents[1] * image_file.extents[2];
-  if (count == 0 || pixels_per_image_ == 0) {
-    refuse(images, "expected images, got ", count, " of ", pixels_per_image_, " pixels");
-  }
   if (label_file.extents[0] != count) {
     refuse(labels, "expected ", count, " labels, one per image, got ", label_file.extents[0]);
   }

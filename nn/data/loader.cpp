@@ -22,7 +22,15 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, const BatchGeometry& geom
 
 Loader::Epoch Loader::epoch(std::int64_t epoch) {
   BRIGADE_CHECK(epoch >= 0, "Loader: expected an epoch from 0 up, got ", epoch);
-  return {&batches_, epoch * size(), (epoch + 1) * size()};
+  return {{this, epoch * size()}, {this, (epoch + 1) * size()}};
+}
+
+const Batch& Loader::load(std::int64_t step) {
+  if (step != step_) {
+    batch_ = &batches_.load(step).front();
+    step_ = step;
+  }
+  return *batch_;
 }
 
 }  // namespace brigade::data

@@ -43,39 +43,25 @@ class Loader {
 
   class Iterator {
    public:
-    Iterator(BatchLoader* batches, std::int64_t step, std::int64_t end)
-        : batches_(batches), step_(step), end_(end) {
-      load();
-    }
-    const Batch& operator*() const { return *batch_; }
+    Iterator(Loader* loader, std::int64_t step) : loader_(loader), step_(step) {}
+    const Batch& operator*() const { return loader_->load(step_); }
     Iterator& operator++() {
       ++step_;
-      load();
       return *this;
     }
-    bool operator==(const Iterator& other) const { return step_ == other.step_; }
+    bool operator==(const Iterator&) const = default;
 
    private:
-    void load() { batch_ = step_ < end_ ? &batches_->load(step_).front() : nullptr; }
-
-    BatchLoader* batches_;
+    Loader* loader_;
     std::int64_t step_;
-    std::int64_t end_;
-    const Batch* batch_ = nullptr;
   };
 
   /// The batches of one epoch. Of all epochs of a Loader one may be iterated at a time.
-  class Epoch {
-   public:
-    Epoch(BatchLoader* batches, std::int64_t begin, std::int64_t end)
-        : batches_(batches), begin_(begin), end_(end) {}
-    Iterator begin() const { return {batches_, begin_, end_}; }
-    Iterator end() const { return {batches_, end_, end_}; }
-
-   private:
-    BatchLoader* batches_;
-    std::int64_t begin_;
-    std::int64_t end_;
+  struct Epoch {
+    Iterator first;
+    Iterator last;
+    Iterator begin() const { return first; }
+    Iterator end() const { return last; }
   };
 
   /// Epochs may be asked for in any order: which samples are in number `epoch` depends on the seed
@@ -88,9 +74,13 @@ class Loader {
   const Dataset& dataset() const { return *dataset_; }
 
  private:
+  const Batch& load(std::int64_t step);  // once, however often it is asked for
+
   std::shared_ptr<const Dataset> dataset_;
   DistributedSampler sampler_;
   BatchLoader batches_;
+  std::int64_t step_ = -1;
+  const Batch* batch_ = nullptr;  // of step_
 };
 
 }  // namespace brigade::data

@@ -45,7 +45,7 @@ double hidden_fraction(dist::SyncMode mode) {
   double fraction = 0.0;
   test::thread_world(2, [&](dist::Communicator& plain) {
     const dist::LinkModel slow{.alpha_us = 0.0, .gigabytes_per_s = kLayerBytes / 3e6};
-    dist::EmulatedLinkCommunicator comm(plain, slow);
+    dist::EmulatedLinkCommunicator comm(plain.split(0, plain.rank()), slow);
     const data::DataSplits data = data::make_synthetic({.in = kWidth, .out = kWidth}, 64);
     nn::Sequential model;
     for (std::size_t layer = 0; layer < kLayers; ++layer) {

@@ -14,7 +14,7 @@
 //
 // Two limits: the floor is GEMMs + memory, with products as fast as their library has them at these
 // shapes; the roof has them at the peak rate as well, whatever their shape. Medians over the
-// rounds, peak the best of them, in ms of CPU time, which with several threads is the sum over them.
+// rounds, peak the best of them, in ms of CPU time (with several threads, the sum over them).
 #include <algorithm>
 #include <array>
 #include <cstdio>

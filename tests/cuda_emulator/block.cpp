@@ -128,7 +128,7 @@ void launch(const char* name, dim3 grid, dim3 block, cudaStream_t stream, Work t
     refuse(cudaErrorInvalidResourceHandle, "a kernel for a stream of another GPU");
     return;
   }
-  submit(stream, name, [=, thread = std::move(thread)] { execute(name, grid, block, thread); });
+  submit(stream, [=, thread = std::move(thread)] { execute(name, grid, block, thread); });
 }
 
 }  // namespace emulator

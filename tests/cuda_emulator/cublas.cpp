@@ -31,7 +31,7 @@ cublasStatus_t enqueue(cublasHandle_t handle, const Product& product) {
     refuse(cudaErrorInvalidValue, "cuBLAS: a matrix is not in the GPU's memory, or too small");
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  submit(handle->stream, "gemm", [product] { product.compute(); });
+  submit(handle->stream, [product] { product.compute(); });
   return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -23,48 +23,24 @@ struct Description {
   cublasOperation_t op_a = CUBLAS_OP_N;
   cublasOperation_t op_b = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  float* vector = nullptr;
-  std::uint8_t* mask = nullptr;
-  std::int64_t mask_bits = 0;  ///< per column
+  float* bias_vector = nullptr;
 
   bool relu() const {
-    return epilogue == CUBLASLT_EPILOGUE_RELU || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS ||
-           epilogue == CUBLASLT_EPILOGUE_RELU_AUX || epilogue == CUBLASLT_EPILOGUE_RELU_AUX_BIAS;
+    return epilogue == CUBLASLT_EPILOGUE_RELU || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
   }
   bool bias() const {
-    return epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS ||
-           epilogue == CUBLASLT_EPILOGUE_RELU_AUX_BIAS;
+    return epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
   }
-  bool writes_mask() const {
-    return epilogue == CUBLASLT_EPILOGUE_RELU_AUX || epilogue == CUBLASLT_EPILOGUE_RELU_AUX_BIAS;
-  }
-  bool reads_mask() const { return epilogue == CUBLASLT_EPILOGUE_DRELU; }
-  bool sums() const { return epilogue == CUBLASLT_EPILOGUE_BGRADB; }
 };
 
-/// What one cuBLASLt does and another may not.
-struct Habits {
-  bool exists = true;
-  bool keeps_nan = false;  ///< ReLU
-  /// Sums of BGRADB; a mask that has a 1 for 0; and DRELU multiplies by its mask, NaN by 0 as well.
-  bool wrong = false;
-  bool scales_sums = true;  ///< BGRADB: by alpha
-  /// Wrong where neither NaN nor 0 shows it: a mask that has a 1 for what is negative; DRELU's sums
-  /// are too large; what BGRADB sums has been rounded to TF32.
-  bool subtle = false;
-};
-
-const Habits& habits() {
-  static const Habits chosen = [] {
-    const char* value = std::getenv("EMULATOR_LT");
-    const std::string_view name = value == nullptr ? "" : value;
-    return Habits{.exists = name != "none",
-                  .keeps_nan = name == "keeps_nan" || name == "wrong" || name == "subtle",
-                  .wrong = name == "wrong",
-                  .scales_sums = name != "keeps_nan",
-                  .subtle = name == "subtle"};
-  }();
-  return chosen;
+/// Which cuBLASLt this is: EMULATOR_LT.
+bool is(std::string_view kind) {
+  static const char* const value = std::getenv("EMULATOR_LT");
+  return value != nullptr && kind == value;
+}
+/// Whether it has kernels with an epilogue.
+bool exists() {
+  return !is("none");
 }
 
 // The library's types are incomplete: their objects are ours.
@@ -104,58 +80,15 @@ std::int64_t cols_of(const Factor& factor) {
   return factor.op == CUBLAS_OP_N ? factor.cols : factor.rows;
 }
 
-/// The sums of op(b) over k.
-void sum(const Product& product, const Description& description) {
-  const std::vector<float> b = widened(product.b, habits().subtle);
-  for (std::int64_t column = 0; column < product.n; ++column) {
-    float sum = habits().wrong ? 1.0F : 0.0F;
-    for (std::int64_t i = 0; i < product.k; ++i) {
-      sum +=
-          b[static_cast<std::size_t>(product.b.op == CUBLAS_OP_N ? column * product.b.leading + i
-                                                                 : i * product.b.leading + column)];
-    }
-    description.vector[column] =
-        habits().scales_sums ? static_cast<float>(product.alpha) * sum : sum;
-  }
-}
-
-void rectify(float& value, std::uint8_t* mask, unsigned bit) {
-  const bool positive =
-      value > 0.0F || (habits().wrong && value == 0.0F) || (habits().subtle && value < 0.0F);
-  if (mask != nullptr) {
-    *mask = static_cast<std::uint8_t>((*mask & ~bit) | (positive ? bit : 0U));
-  }
-  if (value < 0.0F || (std::isnan(value) && !habits().keeps_nan)) {
-    value = 0.0F;
-  }
-}
-
-void let_through(float& value, const std::uint8_t* mask, unsigned bit) {
-  const bool passes = (*mask & bit) != 0;
-  value = habits().wrong ? value * (passes ? 1.0F : 0.0F) : passes ? value : 0.0F;
-}
-
-/// Behind the product.
+/// d = ReLU(d + bias), each where asked for, after the product. d: [m, n]
 void epilogue(const Product& product, const Description& description) {
-  if (description.sums()) {
-    sum(product, description);
-    return;
-  }
+  const bool keeps_nan = is("keeps_nan");
   for (std::int64_t column = 0; column < product.n; ++column) {
     for (std::int64_t row = 0; row < product.m; ++row) {
       float& value = static_cast<float*>(product.d)[column * product.leading + row];
-      std::uint8_t* const mask =
-          description.mask == nullptr
-              ? nullptr
-              : description.mask + (column * description.mask_bits + row) / 8;
-      value += description.bias() ? description.vector[row] : 0.0F;
-      if (description.reads_mask() && habits().subtle) {
-        value += 1.0F;
-      }
-      if (description.relu()) {
-        rectify(value, mask, 1U << row % 8);
-      } else if (description.reads_mask()) {
-        let_through(value, mask, 1U << row % 8);
+      value += description.bias() ? description.bias_vector[row] : 0.0F;
+      if (description.relu() && (value < 0.0F || (std::isnan(value) && !keeps_nan))) {
+        value = 0.0F;
       }
     }
   }
@@ -165,28 +98,13 @@ bool aligned(const void* memory) {
   return memory != nullptr && reinterpret_cast<std::uintptr_t>(memory) % 16 == 0;
 }
 
-/// Of what the epilogue wants besides the product: addresses, which are asked for before the kernel
-/// as well, and lengths. d: [m, n]
-bool has_vector(const Description& description) {
-  return !(description.bias() || description.sums()) || aligned(description.vector);
+/// Also asked before the kernel: cuBLASLt takes the alignment of biases from this address.
+bool bias_is_aligned(const Description& description) {
+  return !description.bias() || aligned(description.bias_vector);
 }
-bool has_mask(const Description& description, std::uint64_t m) {
-  if (!description.reads_mask() && !description.writes_mask()) {
-    return description.mask == nullptr;
-  }
-  return aligned(description.mask) && description.mask_bits % 128 == 0 &&
-         static_cast<std::uint64_t>(description.mask_bits) >= m;
-}
-
-bool vector_is_on_gpu(const Description& description, const Product& product) {
-  const auto numbers = static_cast<std::size_t>(description.sums()   ? product.n
-                                                : description.bias() ? product.m
-                                                                     : 0);
-  return numbers == 0 || on_gpu(description.vector, numbers * sizeof(float));
-}
-bool mask_is_on_gpu(const Description& description, const Product& product) {
-  const auto bytes = static_cast<std::size_t>(product.n * description.mask_bits / 8);
-  return description.mask == nullptr || on_gpu(description.mask, bytes);
+bool bias_is_on_gpu(const Description& description, std::int64_t m) {
+  return !description.bias() ||
+         on_gpu(description.bias_vector, static_cast<std::size_t>(m) * sizeof(float));
 }
 
 }  // namespace
@@ -243,11 +161,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t handle,
     case CUBLASLT_MATMUL_DESC_EPILOGUE:
       return emulator::put(description.epilogue, value, bytes);
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
-      return emulator::put(description.vector, value, bytes);
-    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
-      return emulator::put(description.mask, value, bytes);
-    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
-      return emulator::put(description.mask_bits, value, bytes);
+      return emulator::put(description.bias_vector, value, bytes);
     default:
       return CUBLAS_STATUS_NOT_SUPPORTED;
   }
@@ -255,18 +169,16 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t handle,
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     cublasLtHandle_t /*handle*/, cublasLtMatmulDesc_t description_, cublasLtMatrixLayout_t /*a*/,
-    cublasLtMatrixLayout_t /*b*/, cublasLtMatrixLayout_t /*c*/, cublasLtMatrixLayout_t d,
+    cublasLtMatrixLayout_t /*b*/, cublasLtMatrixLayout_t /*c*/, cublasLtMatrixLayout_t /*d*/,
     cublasLtMatmulPreference_t /*preference*/, int /*wanted*/,
     cublasLtMatmulHeuristicResult_t* results, int* found) {
-  const Description& description = *reinterpret_cast<Description*>(description_);
-  if (!emulator::has_vector(description) ||
-      !emulator::has_mask(description, reinterpret_cast<Layout*>(d)->rows)) {
-    emulator::refuse(cudaErrorInvalidValue, "cublasLtMatmulAlgoGetHeuristic: pointers, stride");
+  if (!emulator::bias_is_aligned(*reinterpret_cast<Description*>(description_))) {
+    emulator::refuse(cudaErrorInvalidValue, "cublasLtMatmulAlgoGetHeuristic: bias pointer");
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  *found = emulator::habits().exists ? 1 : 0;
+  *found = emulator::exists() ? 1 : 0;
   results->state = CUBLAS_STATUS_SUCCESS;
-  return emulator::habits().exists ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+  return emulator::exists() ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/, cublasLtMatmulDesc_t description_,
@@ -294,13 +206,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/, cublasLtMatmulDesc_t 
                        emulator::rows_of(right) == product.k &&
                        emulator::cols_of(right) == product.n;
   if (!matches || !product.valid() || c != d || !emulator::aligned(a) || !emulator::aligned(b) ||
-      !emulator::aligned(d) || !emulator::vector_is_on_gpu(description, product) ||
-      !emulator::mask_is_on_gpu(description, product) ||
+      !emulator::aligned(d) || !emulator::bias_is_on_gpu(description, product.m) ||
       !emulator::on_gpu(workspace, workspace_bytes)) {
     emulator::refuse(cudaErrorInvalidValue, "cublasLtMatmul: shapes, addresses or alignments");
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  emulator::submit(stream, "cublasLtMatmul", [product, description] {
+  emulator::submit(stream, [product, description] {
     product.compute();
     emulator::epilogue(product, description);
   });

@@ -9,8 +9,8 @@ namespace emulator {
 
 using Work = std::function<void()>;
 
-/// Puts `work` behind what `stream` has to do, or into the graph that it is captured into.
-void submit(cudaStream_t stream, const char* name, Work work);
+/// Enqueues `work` on `stream`.
+void submit(cudaStream_t stream, Work work);
 
 /// Whether [begin, begin + bytes) is memory of a GPU, of one allocation.
 bool on_gpu(const void* begin, std::size_t bytes);
@@ -33,14 +33,4 @@ int current_gpu();
 /// Waits until no stream has anything to do.
 void drain_all_streams();
 
-/// Whether `call` is forbidden because this thread captures; the capture is invalid afterwards.
-bool forbidden_in_capture(const char* call);
-
 }  // namespace emulator
-
-#define EMULATOR_NOT_IN_CAPTURE(call)                                                        \
-  do {                                                                                       \
-    if (emulator::forbidden_in_capture(#call)) {                                             \
-      return emulator::refuse(cudaErrorStreamCaptureUnsupported, #call " inside a capture"); \
-    }                                                                                        \
-  } while (false)

@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cstdlib>
-#include <functional>
 #include <set>
 #include <vector>
 
@@ -26,28 +25,16 @@ class Emulator : public testing::Test {
     for (cudaStream_t* stream : {&one_, &two_}) {
       EXPECT_EQ(cudaStreamCreateWithPriority(stream, cudaStreamNonBlocking, 0), cudaSuccess);
     }
-    for (cudaEvent_t* event : {&fork_, &join_}) {
-      EXPECT_EQ(cudaEventCreateWithFlags(event, cudaEventDisableTiming), cudaSuccess);
-    }
+    EXPECT_EQ(cudaEventCreateWithFlags(&written_, cudaEventDisableTiming), cudaSuccess);
     EXPECT_EQ(cudaMalloc(reinterpret_cast<void**>(&memory_), kNumbers * sizeof(int)), cudaSuccess);
     EXPECT_EQ(cudaMemsetAsync(memory_, 0, kNumbers * sizeof(int), one_), cudaSuccess);
     EXPECT_EQ(cudaStreamSynchronize(one_), cudaSuccess);
   }
   ~Emulator() override {
     cudaFree(memory_);
-    cudaEventDestroy(fork_);
-    cudaEventDestroy(join_);
+    cudaEventDestroy(written_);
     cudaStreamDestroy(one_);
     cudaStreamDestroy(two_);
-  }
-
-  /// How the capture of `work`, from one_, ends.
-  cudaError_t capture(const std::function<void()>& work) {
-    EXPECT_EQ(cudaStreamBeginCapture(one_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
-    work();
-    const cudaError_t outcome = cudaStreamEndCapture(one_, &graph_);
-    cudaGetLastError();
-    return outcome;
   }
 
   /// memory[to] = memory[from] + add
@@ -69,8 +56,7 @@ class Emulator : public testing::Test {
 
   static constexpr std::size_t kNumbers = 1024;
   cudaStream_t one_ = nullptr, two_ = nullptr;
-  cudaEvent_t fork_ = nullptr, join_ = nullptr;
-  cudaGraph_t graph_ = nullptr;
+  cudaEvent_t written_ = nullptr;
   int* memory_ = nullptr;
 };
 
@@ -83,48 +69,6 @@ TEST_F(Emulator, RefusesAKernelForAStreamOfAnotherGpu) {
   enqueue(one_, 0, 1, 7);
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
   EXPECT_THAT(numbers(2), ElementsAre(7, 0));
-}
-
-TEST_F(Emulator, RefusesToAllocateInACaptureThatIsNotRelaxed) {
-  void* more = nullptr;
-  EXPECT_NE(capture([&] { EXPECT_NE(cudaMalloc(&more, 64), cudaSuccess); }), cudaSuccess);
-  EXPECT_EQ(capture([&] {
-              cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-              cudaThreadExchangeStreamCaptureMode(&mode);
-              EXPECT_EQ(cudaMalloc(&more, 64), cudaSuccess);
-              cudaThreadExchangeStreamCaptureMode(&mode);
-            }),
-            cudaSuccess);
-  cudaFree(more);
-}
-
-TEST_F(Emulator, RefusesToWaitForTheGpuInACapture) {
-  EXPECT_NE(capture([&] { EXPECT_NE(cudaStreamSynchronize(one_), cudaSuccess); }), cudaSuccess);
-  EXPECT_NE(capture([&] { EXPECT_NE(cudaEventSynchronize(fork_), cudaSuccess); }), cudaSuccess);
-}
-
-TEST_F(Emulator, RefusesAWaitForWhatIsOutsideOfTheCapture) {
-  ASSERT_EQ(cudaEventRecordWithFlags(fork_, two_, 0), cudaSuccess);
-  EXPECT_NE(capture([&] { EXPECT_NE(cudaStreamWaitEvent(one_, fork_, 0), cudaSuccess); }),
-            cudaSuccess);
-}
-
-TEST_F(Emulator, RefusesACaptureThatLeavesWorkOfAnotherStreamBehind) {
-  const auto fork = [&] {
-    cudaEventRecordWithFlags(fork_, one_, 0);
-    cudaStreamWaitEvent(two_, fork_, 0);
-    enqueue(two_, 0, 0, 1);
-  };
-  EXPECT_NE(capture(fork), cudaSuccess);
-  EXPECT_EQ(capture([&] {
-              fork();
-              cudaEventRecordWithFlags(join_, two_, 0);
-              cudaStreamWaitEvent(one_, join_, 0);
-            }),
-            cudaSuccess);
-  EXPECT_NE(cudaEventQuery(join_), cudaSuccess) << "an event of a capture has no time of its own";
-  cudaGetLastError();
-  cudaGraphDestroy(graph_);
 }
 
 TEST_F(Emulator, RefusesACopyOfTheWrongKind) {
@@ -152,9 +96,9 @@ TEST_F(Emulator, ShowsWhereAnEventIsNotWaitedFor) {
     cudaMemsetAsync(memory_, 0, 2 * sizeof(int), one_);
     cudaStreamSynchronize(one_);
     enqueue(one_, 0, 0, 1);
-    cudaEventRecordWithFlags(fork_, one_, 0);
+    cudaEventRecord(written_, one_);
     if (waits) {
-      cudaStreamWaitEvent(two_, fork_, 0);
+      cudaStreamWaitEvent(two_, written_, 0);
     }
     enqueue(two_, 1, 0, 0);
     return numbers(2)[1];
@@ -167,33 +111,6 @@ TEST_F(Emulator, ShowsWhereAnEventIsNotWaitedFor) {
   }
   EXPECT_THAT(with, ElementsAre(1));
   EXPECT_THAT(without, testing::Contains(0));
-}
-
-TEST_F(Emulator, LaunchesAGraphInEveryOrderThatItsEdgesAllow) {
-  // memory[0]: 2 (memory[0] + a) or 2 memory[0] + a, from two branches that nothing orders.
-  ASSERT_EQ(capture([&] {
-              cudaMemsetAsync(memory_, 0, sizeof(int), one_);
-              cudaEventRecordWithFlags(fork_, one_, 0);
-              cudaStreamWaitEvent(two_, fork_, 0);
-              enqueue(one_, 0, 0, 1);
-              emulator::Launch("double", dim3(1), dim3(1), 0, two_)
-                  .of([](int* memory) { memory[0] *= 2; }, memory_);
-              cudaEventRecordWithFlags(join_, two_, 0);
-              cudaStreamWaitEvent(one_, join_, 0);
-              enqueue(one_, 0, 0, 10);
-            }),
-            cudaSuccess);
-  cudaGraphExec_t executable = nullptr;
-  ASSERT_EQ(cudaGraphInstantiate(&executable, graph_, cudaGraphInstantiateFlagUseNodePriority),
-            cudaSuccess);
-  std::set<int> seen;
-  for (int time = 0; time < 100; ++time) {
-    EXPECT_EQ(cudaGraphLaunch(executable, one_), cudaSuccess);
-    seen.insert(numbers(1)[0]);
-  }
-  EXPECT_THAT(seen, ElementsAre(11, 12));
-  cudaGraphExecDestroy(executable);
-  cudaGraphDestroy(graph_);
 }
 
 /// Each thread gives its number to its neighbour in the block, through shared memory.

@@ -99,12 +99,6 @@ cudaMemcpyKind kind_of(bool to_gpu, bool from_gpu) {
   return from_gpu ? cudaMemcpyDeviceToHost : cudaMemcpyHostToHost;
 }
 
-bool captured(cudaStream_t stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  return cudaStreamIsCapturing(stream, &status) == cudaSuccess &&
-         status != cudaStreamCaptureStatusNone;
-}
-
 }  // namespace
 
 bool on_gpu(const void* begin, std::size_t bytes) {
@@ -125,7 +119,6 @@ using emulator::refuse;
 extern "C" {
 
 cudaError_t cudaMalloc(void** block, size_t bytes) {
-  EMULATOR_NOT_IN_CAPTURE(cudaMalloc);
   return emulator::gpu_memory().allocate(block, bytes, emulator::gpu_bytes());
 }
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
@@ -134,15 +127,12 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   return cudaSuccess;
 }
 cudaError_t cudaFree(void* block) {
-  EMULATOR_NOT_IN_CAPTURE(cudaFree);
   return emulator::gpu_memory().free(block);
 }
 cudaError_t cudaHostAlloc(void** block, size_t bytes, unsigned /*flags*/) {
-  EMULATOR_NOT_IN_CAPTURE(cudaHostAlloc);
   return emulator::pinned_memory().allocate(block, bytes, SIZE_MAX);
 }
 cudaError_t cudaFreeHost(void* block) {
-  EMULATOR_NOT_IN_CAPTURE(cudaFreeHost);
   return emulator::pinned_memory().free(block);
 }
 
@@ -158,7 +148,7 @@ cudaError_t cudaMemsetAsync(void* memory, int byte, size_t bytes, cudaStream_t s
   if (!emulator::on_gpu(memory, bytes)) {
     return refuse(cudaErrorInvalidValue, "cudaMemsetAsync outside the GPU's memory");
   }
-  emulator::submit(stream, "memset", [=] { std::memset(memory, byte, bytes); });
+  emulator::submit(stream, [=] { std::memset(memory, byte, bytes); });
   return cudaSuccess;
 }
 
@@ -173,13 +163,12 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   if (kind != cudaMemcpyDefault && kind != actual) {
     return refuse(cudaErrorInvalidValue, "cudaMemcpyAsync: its kind is not that of the addresses");
   }
-  const bool staged = actual == cudaMemcpyHostToDevice && !emulator::pinned(from);
-  if (staged && !emulator::captured(stream)) {
+  if (actual == cudaMemcpyHostToDevice && !emulator::pinned(from)) {  // staged, as CUDA does
     const auto* begin = static_cast<const char*>(from);
     const auto copy = std::make_shared<const std::vector<char>>(begin, begin + bytes);
-    emulator::submit(stream, "copy", [=] { std::memcpy(to, copy->data(), bytes); });
+    emulator::submit(stream, [=] { std::memcpy(to, copy->data(), bytes); });
   } else {
-    emulator::submit(stream, "copy", [=] { std::memcpy(to, from, bytes); });
+    emulator::submit(stream, [=] { std::memcpy(to, from, bytes); });
   }
   return cudaSuccess;
 }

@@ -235,7 +235,7 @@ ncclResult_t ncclAllReduce(const void* in, void* out, size_t count, ncclDataType
     return ncclInvalidArgument;
   }
   return comm->begin([=] {
-    emulator::submit(stream, "ncclAllReduce", [=] {
+    emulator::submit(stream, [=] {
       const auto* from = static_cast<const std::byte*>(in);
       auto* to = static_cast<std::byte*>(out);
       type == ncclFloat64 ? comm->sum<double>(from, to, bytes) : comm->sum<float>(from, to, bytes);
@@ -263,7 +263,7 @@ ncclResult_t ncclGroupEnd() {
     return ended.result;
   }
   return ended.comm->begin([ended] {
-    emulator::submit(ended.stream, "nccl group", [comm = ended.comm, transfers = ended.transfers] {
+    emulator::submit(ended.stream, [comm = ended.comm, transfers = ended.transfers] {
       carry_out(*comm, transfers);
     });
     return true;

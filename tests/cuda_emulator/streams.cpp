@@ -1,6 +1,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <utility>
+#include <vector>
 
 #include "tests/cuda_emulator/streams_private.h"
 
@@ -16,10 +17,9 @@ std::vector<cudaStream_t>& streams() {
   return *all;
 }
 
-/// What an event stands for now, or nothing and `*in_capture`.
-std::shared_ptr<Moment> moment_of(cudaEvent_t event, bool* in_capture) {
+/// Of the event's last record, or null.
+std::shared_ptr<Moment> moment_of(cudaEvent_t event) {
   const std::lock_guard lock(event->mutex);
-  *in_capture = event->graph != nullptr;
   return event->moment;
 }
 
@@ -61,19 +61,12 @@ unsigned seed_of_next_stream() {
   return static_cast<unsigned>(setting("EMULATOR_SEED", 1) + 1000 * ++streams_made + 100000 * rank);
 }
 
-void submit(cudaStream_t stream, const char* name, Work work) {
+void submit(cudaStream_t stream, Work work) {
   if (stream == nullptr) {
     refuse(cudaErrorInvalidResourceHandle, "work for the null stream, which is not emulated");
     std::abort();
   }
-  const std::lock_guard lock(capture_mutex());
-  CUgraph_st* graph = stream->capture;
-  if (graph == nullptr) {
-    stream->push(std::move(work));
-    return;
-  }
-  graph->nodes.push_back({name, std::move(work), stream->last, nullptr});
-  stream->last = {graph->nodes.size() - 1};
+  stream->push(std::move(work));
 }
 
 }  // namespace emulator
@@ -150,23 +143,15 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  {
-    const std::lock_guard lock(emulator::capture_mutex());
-    if (stream->capture != nullptr) {
-      stream->capture->invalid_because = "cudaStreamSynchronize";
-      return refuse(cudaErrorStreamCaptureUnsupported, "waits for a stream that is captured");
-    }
-  }
   stream->drain();
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
-  EMULATOR_NOT_IN_CAPTURE(cudaDeviceSynchronize);
   emulator::drain_all_streams();
   return cudaSuccess;
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* argument) {
-  emulator::submit(stream, "host function", [=] { function(argument); });
+  emulator::submit(stream, [=] { function(argument); });
   return cudaSuccess;
 }
 
@@ -175,61 +160,44 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   (*event)->timed = (flags & cudaEventDisableTiming) == 0;
   return cudaSuccess;
 }
-cudaError_t cudaEventDestroy(cudaEvent_t /*event*/) {
-  return cudaSuccess;  // a graph may still record it
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
 }
 
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
-  const std::lock_guard lock(emulator::capture_mutex());
-  const std::lock_guard event_lock(event->mutex);
-  if (stream->capture != nullptr && flags == cudaEventRecordDefault) {
-    event->graph = stream->capture;
-    event->nodes = stream->last;
-    event->moment = nullptr;
-    return cudaSuccess;
-  }
-  if (stream->capture != nullptr) {
-    emulator::submit(stream, "event record", [] {});
-    stream->capture->nodes.back().records = event;
-    event->graph = nullptr;
-    return cudaSuccess;
-  }
-  if (flags != cudaEventRecordDefault) {
-    return refuse(cudaErrorInvalidValue, "records an external event outside a capture");
-  }
-  event->graph = nullptr;
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  const std::lock_guard lock(event->mutex);
   event->moment = std::make_shared<emulator::Moment>();
-  emulator::submit(stream, "event", [moment = event->moment] { moment->come(); });
+  emulator::submit(stream, [moment = event->moment] { moment->come(); });
+  return cudaSuccess;
+}
+
+/// As on a GPU: waits for the last record before this call, whatever is recorded later.
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+  if (flags != cudaEventWaitDefault) {
+    return refuse(cudaErrorNotSupported, "cudaStreamWaitEvent with flags is not emulated");
+  }
+  if (const auto moment = emulator::moment_of(event)) {
+    emulator::submit(stream, [moment] { moment->await(); });
+  }
   return cudaSuccess;
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  EMULATOR_NOT_IN_CAPTURE(cudaEventQuery);
-  bool captured = false;
-  const auto moment = emulator::moment_of(event, &captured);
-  if (captured) {
-    return refuse(cudaErrorCapturedEvent, "asks for an event that was recorded in a capture");
-  }
+  const auto moment = emulator::moment_of(event);
   return moment == nullptr || moment->has_come() ? cudaSuccess : answer(cudaErrorNotReady);
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  EMULATOR_NOT_IN_CAPTURE(cudaEventSynchronize);
-  bool captured = false;
-  const auto moment = emulator::moment_of(event, &captured);
-  if (captured) {
-    return refuse(cudaErrorCapturedEvent, "waits for an event that was recorded in a capture");
-  }
-  if (moment != nullptr) {
+  if (const auto moment = emulator::moment_of(event)) {
     moment->await();
   }
   return cudaSuccess;
 }
 
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t begin, cudaEvent_t end) {
-  bool captured = false;
-  const auto from = emulator::moment_of(begin, &captured);
-  const auto to = emulator::moment_of(end, &captured);
+  const auto from = emulator::moment_of(begin);
+  const auto to = emulator::moment_of(end);
   if (from == nullptr || to == nullptr || !begin->timed || !end->timed) {
     return refuse(cudaErrorInvalidValue, "cudaEventElapsedTime: an event without a time");
   }

@@ -6,9 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <random>
-#include <set>
 #include <thread>
-#include <vector>
 
 #include "tests/cuda_emulator/emulator_private.h"
 
@@ -29,33 +27,10 @@ class Moment {
   std::chrono::steady_clock::time_point time_;
 };
 
-/// Numbers of nodes of a graph.
-using Nodes = std::set<std::size_t>;
-
-struct Node {
-  const char* name;
-  Work work;
-  Nodes after;
-  cudaEvent_t records;  ///< an external event, or null
-};
-
 /// Streams must not keep step with each other.
 unsigned seed_of_next_stream();
 
-/// Guards who captures what. Never held while work is executed.
-std::recursive_mutex& capture_mutex();
-
 }  // namespace emulator
-
-/// A capture, and the graph that comes of it.
-struct CUgraph_st {
-  std::vector<emulator::Node> nodes;
-  cudaStream_t origin = nullptr;
-  std::set<cudaStream_t> streams;
-  std::thread::id thread;
-  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
-  const char* invalid_because = nullptr;
-};
 
 /// A queue and the thread that works it off.
 struct CUstream_st {
@@ -70,8 +45,6 @@ struct CUstream_st {
   const unsigned flags;
   const int priority;
   const int gpu = emulator::current_gpu();
-  CUgraph_st* capture = nullptr;  ///< guarded by capture_mutex()
-  emulator::Nodes last;           ///< of the capture: what comes next comes after these
 
  private:
   void serve();
@@ -88,7 +61,5 @@ struct CUstream_st {
 struct CUevent_st {
   bool timed = true;
   std::mutex mutex;
-  std::shared_ptr<emulator::Moment> moment;  ///< none before the first record
-  CUgraph_st* graph = nullptr;               ///< recorded in a capture: a place in a graph
-  emulator::Nodes nodes;
+  std::shared_ptr<emulator::Moment> moment;  ///< null before the first record
 };

@@ -1,12 +1,9 @@
 #include <algorithm>
-#include <functional>
 #include <string>
 
 #include "core/ops_reduce.h"
 #include "core/runtime/context.h"
-#include "core/runtime/recording.h"
 #include "tests/gpu/gpu_test.h"
-#include "tests/support/expect_error.h"
 
 namespace brigade {
 namespace {
@@ -63,22 +60,6 @@ TEST_F(KernelChoice, OfALinearLayerIsTriedAndToldOncePerShape) {
                             return line.starts_with("linear f32 24x40x56, bias, ReLU: ");
                           }),
             1);
-}
-
-TEST_F(KernelChoice, IsNotMadeInARecordingOnlyUsedThere) {
-  const Tensor w = Tensor::zeros({56, 40}, DType::f32, kGpu);
-  const auto of_batch = [&](std::int64_t batch) -> std::function<void()> {
-    const Tensor x = Tensor::zeros({batch, 40}, DType::f32, kGpu);
-    Tensor y = Tensor::empty({batch, 56}, DType::f32, kGpu);
-    return [=]() mutable { ops::linear(x, w, Tensor(), y, Activation::relu); };
-  };
-  const std::function<void()> known = of_batch(25);
-  known();
-  EXPECT_NO_THROW(record(kGpu, known)->replay());
-  EXPECT_ERROR(record(kGpu, of_batch(26)),
-               "linear f32 26x40x56, ReLU: expected shapes that have run before, got a new one "
-               "while a CUDA graph is recorded; execute the same work once without recording it");
-  EXPECT_NO_THROW(record(kGpu, known)->replay());
 }
 
 using Tf32OnGpu = GpuTest;

@@ -4,8 +4,6 @@
 #include "core/cuda/blas_workspace.h"
 #include "core/runtime/allocator.h"
 #include "core/runtime/context.h"
-#include "core/runtime/pinned.h"
-#include "core/runtime/recording.h"
 #include "tests/gpu/gpu_test.h"
 
 namespace brigade {
@@ -56,15 +54,6 @@ TEST_F(MemoryOnGpu, ProductsOfTwoStreamsHaveTwoWorkspaces) {
   void* of_compute = cuda::blas_workspace(compute_stream(kGpu));
   EXPECT_NE(cuda::blas_workspace(*other), of_compute);
   EXPECT_EQ(cuda::blas_workspace(compute_stream(kGpu)), of_compute);
-}
-
-TEST_F(MemoryOnGpu, PinnedMemoryIsRefusedInARecording) {
-  // A size that no test has left behind: cudaMalloc relaxes what this thread's captures forbid
-  // (core/cuda/cuda_memory.cpp), and that must not last.
-  const Tensor unusual = Tensor::empty({12'345}, DType::f32, kGpu);
-  EXPECT_THROW(record(kGpu, [] { empty_pinned({54'321}, DType::f32); }), Error);
-  Tensor x = Tensor::zeros({8}, DType::f32, kGpu);
-  EXPECT_NO_THROW(record(kGpu, [&x] { ops::fill(1.0, x); })->replay());
 }
 
 TEST_F(MemoryOnGpu, ViewsShareTheirMemory) {

@@ -94,9 +94,7 @@ TEST(Bandwidth, IsDecimalAndTheBusCarriesMore) {
 }
 
 BenchRow row(std::size_t bytes, double us) {
-  return {.bytes = bytes,
-          .out_of_place = {.us = 2.0 * us, .wrong = 0},
-          .in_place = {.us = us, .wrong = 3}};
+  return {.bytes = bytes, .us = us, .wrong = 3};
 }
 
 std::vector<std::string> lines(const std::string& text) {
@@ -112,25 +110,19 @@ TEST(BenchTable, HasTheColumnsOfNcclTests) {
   const BenchResult result{
       .name = "ring", .description = "sockets", .rows = {row(4'000'000, 2000.0)}};
   const std::vector<std::string> text = lines(bench_table(result, {}, 2));
-  ASSERT_EQ(text.size(), 5U) << "one size: no fit";
+  ASSERT_EQ(text.size(), 4U) << "one size: no fit";
   EXPECT_EQ(text[0], "# ring: sockets");
-  EXPECT_EQ(
-      text[2],
-      "#       size        count  type  redop        time   algbw   busbw  #wrong        time "
-      "  algbw   busbw  #wrong");
-  EXPECT_EQ(
-      text[4],
-      "     4000000      1000000   f32    sum      4000.0    1.00    1.00       0      2000.0 "
-      "   2.00    2.00       3");
-  EXPECT_EQ(text[2].size(), text[4].size()) << "column titles and values end at the same column";
+  EXPECT_EQ(text[1], "#       size        count  type  redop        time   algbw   busbw  #wrong");
+  EXPECT_EQ(text[3], "     4000000      1000000   f32    sum      2000.0    2.00    2.00       3");
+  EXPECT_EQ(text[1].size(), text[3].size()) << "column titles and values end at the same column";
 }
 
-TEST(BenchTable, EndsWithTheFitOfTheInPlaceTimes) {
+TEST(BenchTable, EndsWithTheFitOfTheTimes) {
   // 2 ranks: T = 2 α + S β, α = 5 µs, β = 0.5 ns/B.
   const BenchResult result{
       .name = "shared", .description = "", .rows = {row(1000, 10.5), row(1'000'000, 510.0)}};
   EXPECT_EQ(lines(bench_table(result, {}, 2)).back(),
-            "# in-place fit: alpha 5.00 us, beta 0.5000 ns/B (2.00 GB/s), residual 0 %");
+            "# fit: alpha 5.00 us, beta 0.5000 ns/B (2.00 GB/s), residual 0 %");
 }
 
 TEST(BenchTable, JsonHasTheSameNumbers) {
@@ -139,9 +131,9 @@ TEST(BenchTable, JsonHasTheSameNumbers) {
   const auto& one = json["results"][0]["rows"][0];
   EXPECT_EQ(one["bytes"], 4'000'000);
   EXPECT_EQ(one["count"], 1'000'000);
-  EXPECT_EQ(one["in_place"]["busbw_gigabytes_per_s"], 2.0);
-  EXPECT_EQ(one["in_place"]["wrong"], 3);
-  EXPECT_EQ(one["out_of_place"]["time_us"], 4000.0);
+  EXPECT_EQ(one["time_us"], 2000.0);
+  EXPECT_EQ(one["busbw_gigabytes_per_s"], 2.0);
+  EXPECT_EQ(one["wrong"], 3);
   EXPECT_TRUE(json["results"][0]["fit"].is_null());
 }
 

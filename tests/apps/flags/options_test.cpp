@@ -223,10 +223,9 @@ TEST(Options, ReductionAndCommunicatorAreChosenFreely) {
   EXPECT_EQ(parsed({}).reduce, "fast");
   EXPECT_EQ(parsed({}).comm, "auto");
   for (const char* comm : {"auto", "mpi", "nccl", "ring", "halving", "tree"}) {
-    const Options o = parsed({"--comm", comm, "--reduce", "deterministic", "--trace-ring"});
+    const Options o = parsed({"--comm", comm, "--reduce", "deterministic"});
     EXPECT_EQ(o.comm, comm);
     EXPECT_EQ(o.reduce, "deterministic");
-    EXPECT_TRUE(o.trace_ring);
   }
   EXPECT_THAT(complaint({"--comm", "rings"}), HasSubstr("did you mean ring?"));
   EXPECT_THAT(complaint({"--reduce", "slow"}), HasSubstr("--reduce"));

@@ -243,7 +243,8 @@ TEST(CommHook, ServesOneDataParallelAtATimeIfItRemembersBuckets) {
 TEST(CommHook, AnEmulatedLinkCostsWhatIsSent) {
   thread_world(2, [](Communicator& plain) {
     EmulatedLinkCommunicator comm(
-        plain, {.alpha_us = 0.0, .gigabytes_per_s = 0.001});  // a byte takes a microsecond
+        plain.split(0, plain.rank()),
+        {.alpha_us = 0.0, .gigabytes_per_s = 0.001});  // a byte takes a microsecond
     constexpr std::int64_t kNumbers = 1 << 20;
     const std::vector<autograd::Variable> parameters{
         autograd::Variable(Tensor::zeros({kNumbers}), true, "w")};

@@ -21,7 +21,7 @@ TEST(Placement, RanksDealtOutOneByOneAreCountedPerNode) {
   EXPECT_THAT(all(hosts, &Placement::local_size), testing::ElementsAre(3, 2, 3, 2, 3));
   EXPECT_THAT(all(hosts, &Placement::node_rank), testing::ElementsAre(0, 1, 0, 1, 0))
       << "nodes are numbered by their lowest rank, not by the hosts' numbers";
-  EXPECT_THAT(all(hosts, &Placement::nodes), testing::Each(2));
+  EXPECT_THAT(all(hosts, &Placement::hosts), testing::Each(2));
 }
 
 TEST(Placement, BlocksAndOneHost) {
@@ -29,7 +29,7 @@ TEST(Placement, BlocksAndOneHost) {
               testing::ElementsAre(0, 0, 1, 1, 2));
   EXPECT_THAT(all(std::vector<int>{0, 0, 0}, &Placement::local_rank),
               testing::ElementsAre(0, 1, 2));
-  EXPECT_EQ(placement_of(0, std::vector<int>{0}).nodes, 1);
+  EXPECT_EQ(placement_of(0, std::vector<int>{0}).hosts, 1);
 }
 
 TEST(Placement, AGridNeedsEquallyManyRanksOnEveryNode) {

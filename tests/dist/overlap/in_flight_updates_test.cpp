@@ -27,7 +27,8 @@ constexpr const char* kRefusal =
 class SlowUpdates {
  public:
   explicit SlowUpdates(Communicator& comm)
-      : link_(comm, {.alpha_us = 10'000, .gigabytes_per_s = 1}),  // a collective takes 20 ms
+      : link_(comm.split(0, comm.rank()),
+              {.alpha_us = 10'000, .gigabytes_per_s = 1}),  // a collective takes 20 ms
         data_parallel(model_->parameters(), link_,
                       {.bucket_bytes = 600, .rebuild_buckets = false}) {}
 

@@ -30,7 +30,7 @@ class Silent final : public BucketCompletion {
 class Watched {
  public:
   explicit Watched(Communicator& comm)
-      : comm_(comm, {.alpha_us = 3000, .gigabytes_per_s = 1}) {  // 6 ms each
+      : comm_(comm.split(0, comm.rank()), {.alpha_us = 3000, .gigabytes_per_s = 1}) {  // 6 ms each
     lay_out({{2}, {1}, {0}});
   }
 

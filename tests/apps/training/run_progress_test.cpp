@@ -1,4 +1,4 @@
-#include "apps/training/run_loop.h"
+#include "apps/training/run_progress.h"
 
 #include <gmock/gmock.h>
 
@@ -80,8 +80,7 @@ Told run(const RunInfo& info, double lr, std::function<std::int64_t()> label,
   const Console console(true, Console::Target::out, "never");
   Told told;
   testing::internal::CaptureStdout();
-  told.result = run_steps(info,
-                          {.model = *model,
+  const TrainerParts parts{.model = *model,
                            .loss = *loss,
                            .optimizer = optimizer,
                            .data_parallel = data_parallel,
@@ -89,8 +88,14 @@ Told run(const RunInfo& info, double lr, std::function<std::int64_t()> label,
                            .data = train,
                            .device = kCpu,
                            .trace = trace,
-                           .in_flight = in_flight},
-                          test, {console, &metrics});
+                           .in_flight = in_flight};
+  Trainer trainer(parts);
+  RunProgress progress(info, parts, trainer, test, {console, &metrics});
+  for (std::int64_t step = 0; step < info.steps; ++step) {
+    trainer.step(step);
+    progress.after_step(step);
+  }
+  told.result = progress.finish();
   told.text = testing::internal::GetCapturedStdout();
   std::istringstream lines(test::read(directory / "metrics.jsonl"));
   for (std::string line; std::getline(lines, line);) {
@@ -104,7 +109,7 @@ std::int64_t class_zero() {
 }
 
 // With --cross-step a step begins where the last one ended, unless there was a test.
-TEST(RunLoop, ATestIsNoPartOfAStep) {
+TEST(RunProgress, ATestIsNoPartOfAStep) {
   static constexpr int kSlow = 200;  // ms
   RunInfo info = run_of(8);
   info.options.eval_every = 1;
@@ -119,7 +124,7 @@ TEST(RunLoop, ATestIsNoPartOfAStep) {
   EXPECT_LT(told.result.timing.step_p95, kSlow / 2);
 }
 
-TEST(RunLoop, TestsAWideNetworkInSmallBatches) {
+TEST(RunProgress, TestsAWideNetworkInSmallBatches) {
   const auto reads_of_a_test = [](std::int64_t outputs) {
     RunInfo info = run_of(1);
     info.shape.widths = {3, outputs};
@@ -136,7 +141,7 @@ TEST(RunLoop, TestsAWideNetworkInSmallBatches) {
   EXPECT_EQ(reads_of_a_test(1 << 17), 4) << "of half as many as in training";
 }
 
-TEST(RunLoop, TheLastLossIsThatOfTheLastStep) {
+TEST(RunProgress, TheLastLossIsThatOfTheLastStep) {
   RunInfo info = run_of(5);
   constexpr double kSmall = 0.1;
   const Told each = run(info, kSmall, class_zero);
@@ -151,7 +156,7 @@ TEST(RunLoop, TheLastLossIsThatOfTheLastStep) {
   EXPECT_EQ(some.result.loss_first, each.metrics[0]["loss"]);
 }
 
-TEST(RunLoop, TheBestAccuracyMayNotBeTheLast) {
+TEST(RunProgress, TheBestAccuracyMayNotBeTheLast) {
   std::int64_t tests = 0;
   constexpr double kLearnsInAStep = 10.0;
   // By the first test the model says 0, which is right then and wrong in the second one.
@@ -162,7 +167,7 @@ TEST(RunLoop, TheBestAccuracyMayNotBeTheLast) {
   EXPECT_EQ(told.result.best_accuracy, 1.0);
 }
 
-TEST(RunLoop, TimeInTestsIsNoTrainingAndTheEtaIsWhatIsLeft) {
+TEST(RunProgress, TimeInTestsIsNoTrainingAndTheEtaIsWhatIsLeft) {
   constexpr double kTestSeconds = 1.1;
   double asleep = kTestSeconds;  // in the first test only
   const Told told = run(run_of(4), 0.1, [&asleep] {
@@ -190,7 +195,7 @@ std::vector<std::string> names_of(const StepTrace& step) {
   return names;
 }
 
-TEST(RunLoop, ATestBetweenRecordedStepsIsNotRecorded) {
+TEST(RunProgress, ATestBetweenRecordedStepsIsNotRecorded) {
   RunInfo info = run_of(4);
   info.options.trace = true;
   const Told told = run(info, 0.1, class_zero, {.skip = 1, .steps = 2});

@@ -1,0 +1,73 @@
+#include "apps/training/run_files.h"
+
+#include "apps/report/chrome_trace.h"
+#include "apps/report/report.h"
+#include "apps/report/timeline.h"
+#include "apps/training/program.h"
+#include "core/io/safetensors.h"
+#include "nn/weights.h"
+
+namespace brigade::apps {
+
+namespace {
+
+constexpr const char* kMetrics = "metrics.jsonl";
+constexpr const char* kSummary = "summary.json";
+constexpr const char* kTrace = "trace.json.gz";
+constexpr const char* kTimeline = "timeline.html";
+
+}  // namespace
+
+RunFiles::RunFiles(const Options& options, dist::Communicator& comm) {
+  const bool first = comm.rank() == 0;
+  if (first && options.out.empty() && !options.save.empty()) {
+    check_output_files({options.save});  // before there is a runs/<n> for nothing
+  }
+  directory_ = agree_on_directory(options, comm);
+  if (!first) {
+    return;
+  }
+  std::vector<std::filesystem::path> files{directory_ / kMetrics, directory_ / kSummary};
+  if (options.trace) {
+    files.insert(files.end(), {directory_ / kTrace, directory_ / kTimeline});
+  }
+  if (!options.save.empty()) {
+    files.emplace_back(options.save);
+  }
+  check_output_files(files);
+  for (const char* name : {kMetrics, kSummary, kTrace, kTimeline}) {
+    std::error_code ignored;  // it can be written, so it will be replaced; or there is none
+    std::filesystem::remove(directory_ / name, ignored);
+  }
+  metrics_.emplace(directory_ / kMetrics);
+}
+
+void RunFiles::write_results(const Console& console, const RunInfo& info, const RunResult& result,
+                             const std::vector<autograd::Variable>& parameters) const {
+  if (!metrics_) {
+    return;
+  }
+  const Options& options = info.options;
+  const std::string summary = summary_json(info, result);
+  OutputFiles files;
+  if (!options.save.empty() && result.params_equal) {  // else: whose weights would they be?
+    files.write(options.save, [&] { nn::save_parameters(parameters, options.save); });
+  }
+  files.write(directory_ / kMetrics, [&] { metrics_->check(); });
+  files.write(directory_ / kSummary,
+              [&] { write_file_atomically(directory_ / kSummary, summary); });
+  if (options.trace) {
+    files.write(directory_ / kTrace,
+                [&] { write_chrome_trace(directory_ / kTrace, result.trace); });
+    files.write(directory_ / kTimeline, [&] {
+      write_file_atomically(directory_ / kTimeline, timeline_html("train_mlp", {result.trace}));
+    });
+  }
+  print_result(console, info, result, files.written());
+  if (options.json) {
+    files.attempt([&] { console.result(summary); });
+  }
+  files.check();
+}
+
+}  // namespace brigade::apps

@@ -1,0 +1,186 @@
+#include "apps/training/run_progress.h"
+
+#include <algorithm>
+#include <span>
+
+#include "apps/report/report.h"
+#include "apps/training/setup.h"
+#include "core/error.h"
+#include "core/runtime/context.h"
+
+namespace brigade::apps {
+
+namespace {
+
+/// Tests on small batches would take long and teach nothing; large ones must not be what needs most
+/// memory. Where layers are about as wide as each other, half a batch of x, targets and two
+/// activations takes as much beside training's batch as dy and dx do in a step.
+std::int64_t test_batch(const RunInfo& info) {
+  constexpr std::int64_t kSamples = 128;
+  constexpr std::int64_t kNumbers = std::int64_t{1} << 16;  // of an activation
+  const std::vector<std::int64_t>& widths = info.shape.widths;
+  const std::int64_t widest = *std::max_element(widths.begin(), widths.end());
+  return std::max((info.options.batch + 1) / 2, std::min(kSamples, kNumbers / widest));
+}
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+}  // namespace
+
+RunProgress::RunProgress(const RunInfo& info, const TrainerParts& parts, Trainer& trainer,
+                         const data::Dataset& test_data, const RunOutputs& outputs)
+    : info_(info),
+      parts_(parts),
+      trainer_(trainer),
+      test_data_(test_data),
+      outputs_(outputs),
+      traffic_before_(parts.data_parallel.communicator().traffic()),
+      contents_(bucket_contents(parts.data_parallel)) {
+  result_.buckets = info.buckets;
+}
+
+void RunProgress::after_step(std::int64_t step) {
+  if (step == 0) {
+    follow_rebuild();
+  }
+  if (step == 0 && info_.steps > 1) {  // counted are the steps whose buckets are the final ones
+    traffic_before_ = parts_.data_parallel.communicator().traffic();
+  }
+  samples_ += trainer_.history().samples().back();
+  const std::int64_t done = step + 1;
+  verify(done);
+  const bool test = is_test_due(done);
+  if (test || done % info_.log_every == 0 || done == 1) {
+    report(done, test);
+  }
+}
+
+RunResult RunProgress::finish() {
+  dist::Communicator& comm = parts_.data_parallel.communicator();
+  const auto steps = static_cast<double>(std::max<std::int64_t>(info_.steps - 1, 1));
+  const dist::Traffic traffic = comm.traffic() - traffic_before_;
+  result_.collectives_per_step = static_cast<double>(traffic.collectives) / steps;
+  result_.bytes_reduced_per_step = static_cast<double>(traffic.bytes_reduced) / steps;
+  result_.bytes_sent_per_step = static_cast<double>(traffic.bytes_sent) / steps;
+  result_.seconds = seconds_since(begin_);
+  result_.samples_per_second_overall = samples_ / (result_.seconds - test_seconds_);
+  result_.timing =
+      summarize(trainer_.history(), static_cast<std::size_t>(info_.options.warmup), comm);
+  record();
+  compare_weights();
+  return result_;
+}
+
+void RunProgress::compare_weights() {
+  const std::vector<std::uint64_t> hashes =
+      dist::all_gather_values(parts_.data_parallel.communicator(),
+                              dist::hash_parameters(parts_.data_parallel.parameters()));
+  result_.params_hash = hashes.front();
+  result_.params_equal = std::all_of(hashes.begin(), hashes.end(),
+                                     [&](std::uint64_t hash) { return hash == hashes.front(); });
+}
+
+void RunProgress::record() {
+  const StepRecorder& recorder = trainer_.recorder();
+  result_.recorded_steps = recorder.steps().size();
+  result_.tensors = Context::current().memory_stats(info_.device);
+  result_.choices = Context::current().choices();
+  result_.operations = operation_times(recorder.steps());
+  if (info_.options.trace) {
+    result_.trace = {.title = message_of(info_.options.mode, ", ", info_.ranks.size,
+                                         info_.ranks.size == 1 ? " rank" : " ranks"),
+                     .device = info_.device_name,
+                     .comm = info_.comm,
+                     .caption = message_of(info_.shape.description(), ", batch ",
+                                           info_.options.batch, " per rank"),
+                     .contents = contents_,
+                     .ranks = recorder.gather(info_.ranks.host)};
+  }
+}
+
+/// The first step may have ended with other buckets than it began with
+/// (dist/ddp/bucket_rebuilder.h).
+void RunProgress::follow_rebuild() {
+  if (!parts_.data_parallel.rebuilt()) {
+    return;
+  }
+  result_.buckets_rebuilt = true;
+  result_.buckets = describe_buckets(parts_.data_parallel);
+  print_rebuilt_buckets(outputs_.console, result_.buckets);
+  for (const auto& [label, names] : bucket_contents(parts_.data_parallel)) {
+    std::string& known = contents_[label];
+    const bool both = parts_.trace.keeps(0) && !known.empty() && known != names;
+    known = both ? message_of(known, " (step 1), then ", names) : names;
+  }
+}
+
+/// With --verify-every.
+void RunProgress::verify(std::int64_t done) {
+  const std::int64_t every = info_.options.verify_every;
+  if (every == 0 || done % every != 0) {
+    return;
+  }
+  try {
+    parts_.data_parallel.verify_parameters_equal();
+  } catch (const VerificationError& error) {
+    throw VerificationError(message_of("after step ", done, ": ", error.what()));
+  }
+  trainer_.pause();
+}
+
+bool RunProgress::is_test_due(std::int64_t done) const {
+  const std::int64_t every = info_.options.eval_every * info_.steps_per_epoch;
+  return done == info_.steps || (every > 0 && done % every == 0);
+}
+
+void RunProgress::report(std::int64_t done, bool test) {
+  const std::vector<double> losses = trainer_.take_losses();
+  if (done == 1) {
+    result_.loss_first = losses.front();
+  }
+  result_.loss_last = losses.back();
+
+  Progress progress;
+  progress.step = done;
+  progress.loss = losses.back();
+  const TimingHistory& history = trainer_.history();
+  const std::size_t window = std::min(losses.size(), history.steps().size());
+  progress.times = median_times(history.steps().last(window));
+  progress.samples_per_second =
+      samples_per_second(history.samples().last(window), progress.times.step);
+  progress.seconds = seconds_since(begin_);
+  progress.eta_seconds =
+      progress.seconds / static_cast<double>(done) * static_cast<double>(info_.steps - done);
+  if (info_.options.never_syncs()) {
+    progress.difference = result_.difference = dist::largest_rank_difference(
+        parts_.data_parallel.parameters(), parts_.data_parallel.communicator());
+  }
+  print_progress(outputs_.console, info_, progress);
+
+  std::optional<Evaluation> evaluation;
+  if (test) {
+    evaluation = run_test(done);
+  }
+  if (outputs_.metrics != nullptr && !outputs_.metrics->write(info_, progress, evaluation)) {
+    outputs_.console.warn(
+        "[rank 0] warning: cannot write metrics.jsonl, is the disk full? Training goes on");
+  }
+}
+
+Evaluation RunProgress::run_test(std::int64_t done) {
+  const Clock::time_point begin = Clock::now();
+  const Evaluation evaluation = evaluate(parts_.model, parts_.loss, test_data_, test_batch(info_),
+                                         parts_.data_parallel.communicator(), info_.device);
+  test_seconds_ += seconds_since(begin);
+  result_.test = evaluation;
+  result_.best_accuracy = std::max(result_.best_accuracy, evaluation.accuracy.value_or(0.0));
+  print_evaluation(outputs_.console, info_, done, evaluation);
+  trainer_.pause();
+  return evaluation;
+}
+
+}  // namespace brigade::apps
