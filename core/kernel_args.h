@@ -23,8 +23,8 @@ enum class UnaryOp { relu, exp, log, sqrt, square, tanh, sigmoid, gelu };
 /// Functions of two numbers (core/arithmetic.h).
 enum class BinaryOp { add, sub, mul, div };
 
-/// Two layouts of one index space: the element with index (i_0, i_1, ...) is at Σ i_d a_strides[d] of
-/// the one and at Σ i_d b_strides[d] of the other. Strides count elements.
+/// Two layouts of one index space: the element with index (i_0, i_1, ...) is at Σ i_d a_strides[d]
+/// of the one and at Σ i_d b_strides[d] of the other. Strides count elements.
 struct StridePair {
   std::size_t rank = 1;
   std::int64_t extents[Shape::kMaxRank] = {1, 1, 1, 1};

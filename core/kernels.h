@@ -32,8 +32,8 @@ struct CpuKernels {
   /// y = alpha x + beta y
   template <class T>
   static void axpby(Stream& s, std::int64_t n, const T* x, Scale scale, T* y);
-  /// y = alpha (a op b) + beta y, y in row-major order. The operands' strides are 0 along a dimension
-  /// in which they are repeated, and 0 or 1 in the last. y may be a or b if that is not repeated.
+  /// y = alpha (a op b) + beta y, y in row-major order. An operand's stride is 0 in a dimension
+  /// along which it is repeated; the last stride is 0 or 1. y may be a or b if not repeated.
   template <class T>
   static void binary(Stream& s, BinaryOp op, const StridePair& dims, const T* a, const T* b,
                      Scale scale, T* y);

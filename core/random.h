@@ -42,9 +42,10 @@ inline constexpr std::uint32_t kParameters = 0x3000'0000;  ///< + index of the p
 inline constexpr std::uint32_t kDropout = 0x4000'0000;     ///< + number of the call
 }  // namespace sequences
 
-/// Seeds this thread's parameter and dropout streams, as torch.manual_seed does: the next parameter gets stream
-/// number 0. Ranks that call it with one seed and construct the same layers in the same order start
-/// with the same weights. A thread that never calls it has seed 0.
+/// Seeds this thread's parameter and dropout streams, as torch.manual_seed does: the next parameter
+/// and the next dropout get their streams number 0. Ranks that call it with one seed and construct
+/// the same layers in the same order start with the same weights. A thread that never calls it has
+/// seed 0.
 void manual_seed(std::uint64_t seed);
 
 /// The seed that this thread's last manual_seed set.
@@ -54,8 +55,8 @@ std::uint64_t initial_seed();
 /// No two parameters share one, so two layers of equal shape start different.
 RandomStream next_parameter_stream();
 
-/// The next dropout stream of this thread: sequences kDropout + 0, + 1, … since manual_seed. Counted
-/// apart from the parameters, so that dropout does not change which numbers these start with.
+/// The next dropout stream of this thread: sequences kDropout + 0, + 1, … since manual_seed. It is
+/// counted apart from the parameters, so dropout does not change the weights of layers made later.
 RandomStream next_dropout_stream();
 
 }  // namespace brigade

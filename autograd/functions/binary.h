@@ -4,11 +4,12 @@
 
 namespace brigade::autograd {
 
-/// What arithmetic takes: a Variable, or a number as a constant scalar of the dtype and on the device
-/// of the other operand.
+/// What arithmetic takes: a Variable or a number. A number becomes a constant scalar with the dtype
+/// and the device of the other operand.
 class Operand {
  public:
-  // Implicit, so that `1 + x` and `x + y` are one function. NOLINTBEGIN(google-explicit-constructor)
+  // Implicit, so that `1 + x` and `x + y` are one function.
+  // NOLINTBEGIN(google-explicit-constructor)
   Operand(const Variable& variable) : variable_(variable) {}
   Operand(double number) : number_(number) {}
   // NOLINTEND(google-explicit-constructor)

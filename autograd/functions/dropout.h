@@ -13,10 +13,10 @@ namespace brigade::autograd {
 /// use different seeds. Backward computes the mask again, so none is stored.
 Variable dropout(const Variable& x, double p, bool training, RandomStream stream);
 
-/// The same with this thread's next_dropout_stream(), so every call drops other elements. Ranks that
-/// called manual_seed with one seed drop the same elements.
+/// The same with this thread's next_dropout_stream(): each call in training drops other elements.
+/// Ranks that called manual_seed with the same seed drop the same elements.
 inline Variable dropout(const Variable& x, double p = 0.5, bool training = true) {
-  return dropout(x, p, training, next_dropout_stream());
+  return dropout(x, p, training, training ? next_dropout_stream() : RandomStream());
 }
 
 }  // namespace brigade::autograd
