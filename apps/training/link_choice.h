@@ -9,8 +9,8 @@
 namespace brigade::apps {
 
 /// A link on which the all-reduces of a backward, `bytes` in `collectives` pieces over `ranks`
-/// ranks, take `ms`. Latency is 10 us, or less so that it takes at most a tenth of `ms`; the rest is
-/// bandwidth.
+/// ranks, take `ms`. Latency is 10 us, or less so that it takes at most a tenth of `ms`; bandwidth
+/// takes the rest.
 dist::LinkModel link_as_slow_as(double ms, std::size_t bytes, std::size_t collectives, int ranks);
 
 /// Times backward on every rank at the same time and returns the link on which communication takes
