@@ -14,8 +14,8 @@ GradSlot AccumulateGrad::next_slot(GradState& leaf) {
   if (leaf.hooks_.empty()) {
     return slot_in_grad(leaf);
   }
-  // A hook sees the sum of this backward alone, not averaged and not added to older gradients (as in
-  // PyTorch). So the contributions are collected beside the gradient first.
+  // A hook sees the sum of this backward alone, not averaged and not added to older gradients (as
+  // in PyTorch). So the contributions are collected beside the gradient first.
   const bool first = !leaf.hook_input_.defined();
   if (first) {
     leaf.hook_input_ = Tensor::empty(leaf.shape_, leaf.dtype_, leaf.device_);
@@ -39,8 +39,8 @@ void AccumulateGrad::finish(GradState& leaf) {
     GradSlot slot = slot_in_grad(leaf);
     ops::axpby(grad, slot.scale, slot.place);
   }
-  // By id, in ascending order: a listener may detach itself or others, and one attached now hears of
-  // the next gradient.
+  // By id, in ascending order: a listener may detach itself or others, and one attached now hears
+  // of the next gradient.
   const std::size_t end = leaf.next_id_;
   for (std::size_t id = 0; id < end; ++id) {
     const auto next = std::ranges::find_if(

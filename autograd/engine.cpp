@@ -34,7 +34,7 @@ void backward(const Variable& root, BackwardOptions options) {
                 "backward: the root requires no gradient: nothing it depends on does, or it was "
                 "computed under NoGradGuard");
   BRIGADE_CHECK(root.data().numel() == 1, "backward: expected a scalar root, got ", root.shape());
-  // A hook may drop `root`. NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): a hook may drop `root`
   const std::shared_ptr<GradState> kept = root.grad_state();
   Engine().run(*kept, options);
 }
@@ -45,18 +45,16 @@ void backward(const Variable& root, BackwardOptions options) {
 //   1. discover() counts, for every value the root depends on, how many contributions its gradient
 //      will receive: one per use of the value in forward.
 //   2. The root receives grad_scale.
-//   3. A gradient that has received its last contribution is complete. If a node computed the value,
-//      the value goes into `ready_`. If it is a leaf, its listeners hear of it at once, inside the
-//      node's backward: queued behind the nodes still to run, the news would reach the network many
-//      kernels late and the overlap would silently vanish.
+//   3. A gradient that has received its last contribution is complete. If a node computed the
+//      value, the value goes into `ready_`. If it is a leaf, its listeners hear of it at once,
+// inside
+//      the node's backward (AccumulateGrad::finish says why).
 //   4. Of the ready values, the one whose node was recorded last is taken, and its node computes
 //      the gradients of its inputs from it. Again from 3.
 void Engine::run(GradState& root, const BackwardOptions& options) {
   try {
     discover(root);
-    for (GradListener* listener : listeners_) {
-      listener->on_backward_begin();
-    }
+    tell_listeners(&GradListener::on_backward_begin);
     root.pending_ = 1;
     Tensor one = Tensor::empty(root.shape_, root.dtype_, root.device_);
     ops::fill(options.grad_scale, one);
@@ -69,13 +67,9 @@ void Engine::run(GradState& root, const BackwardOptions& options) {
       GradState* next = ready_.back();
       ready_.pop_back();
       run_node(*next, options.retain_graph);
-      for (GradListener* listener : listeners_) {
-        listener->on_node_end();
-      }
+      tell_listeners(&GradListener::on_node_end);
     }
-    for (GradListener* listener : listeners_) {
-      listener->on_backward_end();
-    }
+    tell_listeners(&GradListener::on_backward_end);
   } catch (...) {
     for (GradListener* listener : listeners_) {
       listener->on_backward_abort();
@@ -86,9 +80,14 @@ void Engine::run(GradState& root, const BackwardOptions& options) {
   reset();
 }
 
+void Engine::tell_listeners(void (GradListener::*event)()) const {
+  for (GradListener* listener : listeners_) {
+    (listener->*event)();
+  }
+}
+
 void Engine::discover(GradState& root) {
-  // Iterative: a recursion as deep as the model would overflow the stack.
-  std::vector<GradState*> frontier;
+  std::vector<GradState*> frontier;  // not a recursion: a deep model would overflow the stack
   const auto reach = [&](GradState* state) {
     if (!std::exchange(state->in_graph_, true)) {
       graph_.push_back(state);
@@ -124,8 +123,7 @@ GradSlot Engine::next_slot(GradState& state) {
   if (state.is_leaf()) {
     return AccumulateGrad::next_slot(state);
   }
-  // The first contribution overwrites, the others add: beta of the GEMM instead of a zero-filled
-  // buffer and an add kernel.
+  // The first contribution overwrites, the others add (beta of the GEMM): no fill, no add kernel.
   state.allocate_grad();
   const double beta = std::exchange(state.has_grad_, true) ? 1.0 : 0.0;
   return {state.grad_, {.alpha = 1.0, .beta = beta}};
@@ -159,15 +157,13 @@ void Engine::run_node(GradState& output, bool retain_graph) {
       node.inputs, [](const std::shared_ptr<GradState>& input) { return input != nullptr; }));
   BRIGADE_CHECK(writer.written() == expected, "backward: ", node.name(), " owes ", expected,
                 " gradients and wrote ", writer.written());
-  // Saved activations go as soon as they have been used, so memory falls while backward runs.
   if (!retain_graph) {
-    node.release();
+    node.release();  // so that memory falls while backward runs
     node.released = true;
   }
 }
 
-// Also after an exception in the middle: graph states that live on (retain_graph) must not remember
-// this pass. Only the leaves keep their gradients.
+// Graph states that live on (retain_graph) must not remember this pass, nor one that failed.
 void Engine::reset() noexcept {
   for (GradState* state : graph_) {
     state->pending_ = 0;

@@ -15,15 +15,15 @@ struct BackwardOptions {
   bool retain_graph = false;
 };
 
-/// Adds d(grad_scale * root)/d(leaf) to the gradient of every leaf that `root` depends on. root must
-/// have one element.
+/// Adds d(grad_scale * root)/d(leaf) to the gradient of every leaf that `root` depends on. root
+/// must have one element.
 ///
 /// Runs on the calling thread and only enqueues on the compute stream. Backwards that share a leaf
 /// must come one after the other. Errors: root is not a scalar or requires no gradient; the graph
-/// was freed by an earlier backward; a function did not write a gradient it owes. After an error the
-/// gradients are unspecified, and the next backward starts clean (unless it goes through a node of
-/// the failed one that was freed, or a listener refuses it, as GradAverager does when all-reduces
-/// were in flight).
+/// was freed by an earlier backward; a function did not write a gradient it owes. After an error
+/// the gradients are unspecified, and the next backward starts clean (unless it goes through a node
+/// of the failed one that was freed, or a listener refuses it, as GradAverager does when
+/// all-reduces were in flight).
 void backward(const Variable& root, BackwardOptions options = {});
 
 /// One backward pass. backward() makes one; GradWriter (node.h) reports to it.
@@ -38,6 +38,7 @@ class Engine {
 
  private:
   void discover(GradState& root);
+  void tell_listeners(void (GradListener::*event)()) const;
   void run_node(GradState& output, bool retain_graph);
   void reset() noexcept;
 

@@ -23,11 +23,11 @@ class GradWriter {
   /// Whether input `i` needs a gradient at all.
   bool wanted(std::size_t i) const;
 
-  /// Calls fn(place, scale), which must compute place = scale.alpha * gradient + scale.beta * place,
-  /// and reports the gradient as written. `place` is the gradient's final memory (for a parameter
-  /// its slice of a bucket), so there is no temporary and no add kernel. Skipped when not wanted.
-  /// If this was the last contribution to a parameter, its listeners hear of it before write()
-  /// returns. So write parameters first: the network waits for them.
+  /// Calls fn(place, scale), which must compute place = scale.alpha * gradient + scale.beta *
+  /// place, and reports the gradient as written. `place` is the gradient's final memory (for a
+  /// parameter its slice of a bucket), so there is no temporary and no add kernel. Skipped when not
+  /// wanted. If this was the last contribution to a parameter, its listeners hear of it before
+  /// write() returns. So write parameters first: the network waits for them.
   template <std::invocable<Tensor&, Scale> Fn>
   void write(std::size_t i, const Fn& fn) {
     if (wanted(i)) {

@@ -8,7 +8,8 @@ namespace brigade {
 
 /// What every failed check throws. The text says who, expected, got and, where known, what to do,
 /// and ends in the place of the check: `linear: expected x [N, 512], got [32, 500]
-/// (core/ops_linear.cpp:43)`. Programs catch it once, at the top, and end the job (dist/launch/launch.h).
+/// (core/ops_linear.cpp:43)`. Programs catch it once, at the top, and end the job
+/// (dist/launch/launch.h).
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -25,8 +25,8 @@ struct FlatSpan {
 };
 
 /// Joins parameters whose data and gradients adjoin in memory, as they do in the buckets of
-/// dist/ddp/grad_averager.h. A parameter that has no gradient memory yet gets some. In the worst case
-/// one span per parameter.
+/// dist/ddp/grad_averager.h. A parameter that has no gradient memory yet gets some. In the worst
+/// case one span per parameter.
 std::vector<FlatSpan> flat_spans(const std::vector<autograd::Variable>& parameters);
 
 /// The stretch of one span that a kernel updates: all of it, unless some of its parameters are left
@@ -45,9 +45,9 @@ enum class LocalGradients : bool { refuse, allow };
 /// Updates parameters from their gradients. A weight that is in the list twice (two layers share
 /// it) is updated once; one that is frozen is left alone.
 ///
-/// Parameters may move in memory between steps (dist/ddp/grad_averager.h moves them into buckets, and
-/// once more when it rebuilds these): the next step finds the new spans and moves the state after
-/// them, bit by bit.
+/// Parameters may move in memory between steps (dist/ddp/grad_averager.h moves them into buckets,
+/// and once more when it rebuilds these): the next step finds the new spans and moves the state
+/// after them, bit by bit.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -62,7 +62,8 @@ class Optimizer {
   /// when this was made trains now. Buckets are updated in flight.
   void step(LocalGradients local = LocalGradients::refuse);
 
-  /// @name step() in parts, each as soon as its gradients are there (dist/overlap/bucket_optimizer.h)
+  /// @name step() in parts, each as soon as its gradients are there
+  /// (dist/overlap/bucket_optimizer.h)
   /// @{
   /// Begins a step: the parts to come belong to it. From now until end_bucket_updates(), step() and
   /// clip_grad_norm() are refused: gradients may have been used already.

@@ -62,9 +62,9 @@ class Context {
 };
 
 /// While it lives, this thread's operators on `stream`'s device are enqueued on `stream`: how an
-/// all-reduce made of operators (dist/algorithms/all_reduce.h) gets onto the communication stream of a GPU.
-/// Who orders the two streams orders the memory too: a tensor written in here must not be given
-/// back while `stream` may still use it.
+/// all-reduce made of operators (dist/algorithms/all_reduce.h) gets onto the communication stream
+/// of a GPU. Who orders the two streams orders the memory too: a tensor written in here must not be
+/// given back while `stream` may still use it.
 class [[nodiscard]] UseStream {
  public:
   explicit UseStream(Stream& stream);

@@ -5,8 +5,8 @@
 
 namespace brigade::dist {
 
-/// Collectives::reduce_scatter by exchange: every rank sends each share to its owner (share_of), who
-/// adds the versions in the order of the ranks.
+/// Collectives::reduce_scatter by exchange: every rank sends each share to its owner (share_of),
+/// who adds the versions in the order of the ranks.
 void reduce_scatter_in_rank_order(Collectives& ranks, const Tensor& tensor, Scratch& scratch);
 
 /// --reduce deterministic: every element is the sum ((g0 + g1) + g2) + ... in the order of the

@@ -27,8 +27,8 @@ struct DataParallelOptions {
   /// How a bucket is brought together; with naive, which has no buckets, only as the default says.
   std::shared_ptr<CommHook> hook = std::make_shared<PlainAllReduce>();
   /// Whether a parameter that no loss depends on is part of the model instead of a mistake. Every
-  /// synchronised backward then finds out which ones no rank has used; costs a small all-reduce, and
-  /// on a GPU the host waits for it.
+  /// synchronised backward then finds out which ones no rank has used; costs a small all-reduce,
+  /// and on a GPU the host waits for it.
   bool find_unused_parameters = false;
   BucketPlan plan = {};  ///< the same on every rank; empty: made by bucket_policy()
 

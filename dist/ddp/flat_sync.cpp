@@ -5,7 +5,7 @@
 namespace brigade::dist {
 
 void FlatSync::on_backward_end() {
-  check_all_arrived(targets_, arrived_);
+  check_all_arrived(context_, arrived_);
   for (std::size_t index = 0; index < arrived_.size(); ++index) {
     reducer_.on_grad_ready(index);
   }

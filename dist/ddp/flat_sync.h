@@ -8,15 +8,15 @@ namespace brigade::dist {
 /// It keeps count itself, so that nothing is sent where a gradient is missing.
 class FlatSync final : public GradSync {
  public:
-  explicit FlatSync(SyncContext targets)
-      : targets_(targets), reducer_(targets), arrived_(targets.parameters.size(), false) {}
+  explicit FlatSync(SyncContext context)
+      : context_(context), reducer_(context), arrived_(context.parameters.size(), false) {}
 
   void on_grad_ready(std::size_t index) override { arrived_.at(index) = true; }
   void on_backward_end() override;
   void reset() noexcept override;
 
  private:
-  SyncContext targets_;
+  SyncContext context_;
   Reducer reducer_;
   std::vector<bool> arrived_;
 };

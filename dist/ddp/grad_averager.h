@@ -63,9 +63,10 @@ class GradAverager final : public autograd::GradListener {
   };
   NoSyncScope no_sync() { return NoSyncScope(no_sync_depth_); }
 
-  /// What becomes of launched buckets. By default (WaitForBuckets) the compute stream waits for them
-  /// at the end of backward; dist/overlap/in_flight_updates.h puts something else in its place, between
-  /// two backwards. Returns what was there. Error: a backward is refused from now on.
+  /// What becomes of launched buckets. By default (WaitForBuckets) the compute stream waits for
+  /// them at the end of backward; dist/overlap/in_flight_updates.h puts something else in its
+  /// place, between two backwards. Returns what was there. Error: a backward is refused from now
+  /// on.
   std::unique_ptr<BucketCompletion> replace_completion(
       std::unique_ptr<BucketCompletion> completion);
   /// The order in which the next backwards launch: bucket by bucket after replace_completion().

@@ -35,8 +35,8 @@ std::string_view to_string(SyncMode mode) {
 namespace {
 
 /// A hook that compresses sees whole buckets or it sees nothing.
-void check_hook(SyncMode mode, const SyncContext& targets) {
-  const std::string hook = targets.hook.name();
+void check_hook(SyncMode mode, const SyncContext& context) {
+  const std::string hook = context.hook.name();
   if (hook == PlainAllReduce().name()) {
     return;
   }
@@ -46,7 +46,7 @@ void check_hook(SyncMode mode, const SyncContext& targets) {
                    ": hooks compress buckets, and naive has none; use flat, per_param or "
                    "overlap"));
   }
-  for (const Bucket& bucket : targets.buckets) {
+  for (const Bucket& bucket : context.buckets) {
     if (bucket.pieces.size() > 1) {
       throw UsageError(message_of("communication hook ", hook, ": compresses whole buckets, but ",
                                   bucket.label, " is split into ", bucket.pieces.size(),
@@ -57,18 +57,18 @@ void check_hook(SyncMode mode, const SyncContext& targets) {
 
 }  // namespace
 
-std::unique_ptr<GradSync> make_grad_sync(SyncMode mode, SyncContext targets) {
-  check_hook(mode, targets);
+std::unique_ptr<GradSync> make_grad_sync(SyncMode mode, SyncContext context) {
+  check_hook(mode, context);
   switch (mode) {
     case SyncMode::naive:
-      return std::make_unique<NaiveSync>(targets);
+      return std::make_unique<NaiveSync>(context);
     case SyncMode::flat:
-      return std::make_unique<FlatSync>(targets);
+      return std::make_unique<FlatSync>(context);
     case SyncMode::per_param:
     case SyncMode::overlap:
       break;
   }
-  return std::make_unique<Reducer>(targets);
+  return std::make_unique<Reducer>(context);
 }
 
 std::string missing_text(const std::vector<autograd::Variable>& parameters,
@@ -91,8 +91,8 @@ std::string missing_text(const std::vector<autograd::Variable>& parameters,
                    "those parameters, or let unused ones be found: --find-unused)");
 }
 
-void check_all_arrived(const SyncContext& targets, const std::vector<bool>& arrived) {
-  const std::string text = missing_text(targets.parameters, arrived, targets.comm.rank());
+void check_all_arrived(const SyncContext& context, const std::vector<bool>& arrived) {
+  const std::string text = missing_text(context.parameters, arrived, context.comm.rank());
   if (!text.empty()) {
     throw Error(text);
   }

@@ -45,7 +45,7 @@ struct SyncContext {
   const std::vector<Bucket>& buckets;
   Communicator& comm;
   CommHook& hook;
-  BucketCompletion& sink;
+  BucketCompletion& completion;
   /// Every piece of every bucket once, the same on all ranks: in bucket order, until PriorityOrder
   /// knows a better one. Changes between two backwards only.
   const std::vector<LaunchItem>& order;
@@ -53,7 +53,7 @@ struct SyncContext {
 
 /// The one place where a mode is turned into behaviour. `per_param` expects buckets of one
 /// parameter each.
-std::unique_ptr<GradSync> make_grad_sync(SyncMode mode, SyncContext targets);
+std::unique_ptr<GradSync> make_grad_sync(SyncMode mode, SyncContext context);
 
 /// What to say of parameters without a gradient: names `rank` and parameters, says what to do.
 /// Empty if all have `arrived`.
@@ -61,6 +61,6 @@ std::string missing_text(const std::vector<autograd::Variable>& parameters,
                          const std::vector<bool>& arrived, int rank);
 
 /// Throws that as an Error unless it is empty.
-void check_all_arrived(const SyncContext& targets, const std::vector<bool>& arrived);
+void check_all_arrived(const SyncContext& context, const std::vector<bool>& arrived);
 
 }  // namespace brigade::dist

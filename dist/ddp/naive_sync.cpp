@@ -7,12 +7,12 @@
 namespace brigade::dist {
 
 void NaiveSync::on_backward_end() {
-  check_all_arrived(targets_, arrived_);
-  for (const autograd::Variable& parameter : targets_.parameters) {
+  check_all_arrived(context_, arrived_);
+  for (const autograd::Variable& parameter : context_.parameters) {
     const Tensor grad = parameter.grad();
     Stream& compute = compute_stream(grad.device());
     compute.synchronize();
-    targets_.comm.blocking_all_reduce(grad, parameter.name());
+    context_.comm.blocking_all_reduce(grad, parameter.name());
     compute.synchronize();
   }
   reset();

@@ -9,8 +9,8 @@ namespace brigade::dist {
 /// what everything else is compared with.
 class NaiveSync final : public GradSync {
  public:
-  explicit NaiveSync(SyncContext targets)
-      : targets_(targets), arrived_(targets.parameters.size(), false) {}
+  explicit NaiveSync(SyncContext context)
+      : context_(context), arrived_(context.parameters.size(), false) {}
 
   /// Only notes who came: naive synchronisation needs no hooks but for the check that nobody is
   /// missing.
@@ -19,7 +19,7 @@ class NaiveSync final : public GradSync {
   void reset() noexcept override;
 
  private:
-  SyncContext targets_;
+  SyncContext context_;
   std::vector<bool> arrived_;
 };
 

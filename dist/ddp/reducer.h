@@ -10,7 +10,7 @@ namespace brigade::dist {
 /// `overlap`.
 class Reducer final : public GradSync {
  public:
-  explicit Reducer(SyncContext targets);
+  explicit Reducer(SyncContext context);
 
   /// Told by autograd/accumulate_grad.cpp that parameter `index` has received its last contribution
   /// of this backward.
@@ -38,14 +38,14 @@ class Reducer final : public GradSync {
   void launch_full_buckets();
   void expect_next_backward() noexcept;
 
-  SyncContext targets_;
+  SyncContext context_;
   std::vector<std::size_t> bucket_of_;  // parameter -> bucket
 
   // State of one backward.
-  std::vector<bool> arrived_;         // parameter -> its gradient is final
-  std::vector<std::size_t> missing_;  // bucket -> gradients still to come
-  std::vector<std::size_t> unsent_;   // bucket -> pieces still to be launched
-  std::size_t sent_ = 0;              // how much of targets_.order has been launched
+  std::vector<bool> arrived_;             // parameter -> its gradient is final
+  std::vector<std::size_t> missing_;      // bucket -> gradients still to come
+  std::vector<std::size_t> chunks_left_;  // bucket -> pieces still to be launched
+  std::size_t launched_ = 0;              // how much of context_.order has been launched
 };
 
 }  // namespace brigade::dist

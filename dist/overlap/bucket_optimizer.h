@@ -18,8 +18,8 @@ struct OptimizerCalls {
   /// On the thread of backward(), before a backward that synchronises: a new step begins.
   std::function<void()> begin_step;
   /// On the thread of backward(), when `bucket` has been launched: returns what updates it. That is
-  /// executed on a stream of its own, in the order of launch, once, when the gradients are final; it
-  /// must not touch a Variable, which belong to the thread of backward().
+  /// executed on a stream of its own, in the order of launch, once, when the gradients are final;
+  /// it must not touch a Variable, which belong to the thread of backward().
   std::function<std::function<void()>(const Bucket& bucket)> update;
   /// On the thread of backward(): no more updates of buckets will come.
   std::function<void()> end = [] {};

@@ -13,13 +13,13 @@ namespace brigade::dist {
 /// that needs them (priority_order.h). Bit-identical to stepping after backward.
 ///
 /// The averager and the optimizer must outlive it. All ranks begin and end it at the same place,
-/// between two backwards; one at a time. Its end waits for the updates on their way. If an exception
-/// ends it, those that have not begun are dropped (BucketOptimizer::finish). After one that was
-/// dropped or has failed, backward is refused.
+/// between two backwards; one at a time. Its end waits for the updates on their way. If an
+/// exception ends it, those that have not begun are dropped (BucketOptimizer::finish). After one
+/// that was dropped or has failed, backward is refused.
 class [[nodiscard]] InFlightUpdates {
  public:
-  /// Errors: naive mode, which has no buckets; find_unused_parameters, because which ones are unused
-  /// is known only when backward is over; another one lives.
+  /// Errors: naive mode, which has no buckets; find_unused_parameters, because which ones are
+  /// unused is known only when backward is over; another one lives.
   InFlightUpdates(GradAverager& averager, OptimizerCalls optimizer, UpdateDeadline deadline);
   ~InFlightUpdates();
   InFlightUpdates(const InFlightUpdates&) = delete;

@@ -34,9 +34,9 @@ class ReducerTest : public testing::Test {
   std::vector<Bucket> buckets = make_buckets(parameters, {{5, 4}, {3, 2}, {1, 0}});
   FakeCommunicator comm{4};
   PlainAllReduce hook;
-  WaitForBuckets sink{comm};
+  WaitForBuckets completion{comm};
   std::vector<LaunchItem> order = in_bucket_order(std::vector<std::size_t>{1, 1, 1});
-  Reducer reducer{{parameters, buckets, comm, hook, sink, order}};
+  Reducer reducer{{parameters, buckets, comm, hook, completion, order}};
 
   std::size_t launched() const { return comm.collectives(); }
 };
@@ -133,9 +133,9 @@ TEST(SplitBuckets, LeavePieceByPieceAndAreWaitedForAsAWhole) {
   ASSERT_EQ(buckets[0].pieces.size(), 2U);
   FakeCommunicator comm(2);
   PlainAllReduce hook;
-  WaitForBuckets sink(comm);
+  WaitForBuckets completion(comm);
   const std::vector<LaunchItem> order = in_bucket_order(std::vector<std::size_t>{2, 1});
-  Reducer reducer({parameters, buckets, comm, hook, sink, order});
+  Reducer reducer({parameters, buckets, comm, hook, completion, order});
   for (const Bucket& bucket : buckets) {
     Tensor grads = bucket.grads;
     ops::fill(1.0, grads);
@@ -171,9 +171,9 @@ TEST(SplitBuckets, LeaveInTheGivenOrderAndNotBeforeTheirBucketIsFull) {
   const std::vector<Bucket> buckets = make_buckets(parameters, {{0}, {1}}, /*piece_bytes=*/512);
   FakeCommunicator comm(2);
   PlainAllReduce hook;
-  WaitForBuckets sink(comm);
+  WaitForBuckets completion(comm);
   const std::vector<LaunchItem> order{{0, 1}, {1, 0}, {0, 0}};
-  Reducer reducer({parameters, buckets, comm, hook, sink, order});
+  Reducer reducer({parameters, buckets, comm, hook, completion, order});
   reducer.on_grad_ready(1);
   EXPECT_EQ(comm.collectives(), 0U) << "bucket 1 is full, but a piece of bucket 0 comes before it";
   reducer.on_grad_ready(0);
@@ -189,9 +189,9 @@ TEST(SplitBuckets, LeaveInTheGivenOrderAfterAFlatBackwardToo) {
   const std::vector<Bucket> buckets = make_buckets(parameters, {{0}, {1}}, /*piece_bytes=*/512);
   FakeCommunicator comm(2);
   PlainAllReduce hook;
-  WaitForBuckets sink(comm);
+  WaitForBuckets completion(comm);
   const std::vector<LaunchItem> order{{0, 1}, {1, 0}, {0, 0}};
-  FlatSync flat({parameters, buckets, comm, hook, sink, order});
+  FlatSync flat({parameters, buckets, comm, hook, completion, order});
   flat.on_grad_ready(0);
   flat.on_grad_ready(1);
   EXPECT_EQ(comm.collectives(), 0U);
@@ -211,9 +211,9 @@ TEST(SplitBuckets, AreDoneWhenTheirLastPieceIs) {
     const std::vector<autograd::Variable> parameters = model->parameters();
     const std::vector<Bucket> buckets = make_buckets(parameters, {{1, 0}}, /*piece_bytes=*/576);
     PlainAllReduce hook;
-    WaitForBuckets sink(comm);
+    WaitForBuckets completion(comm);
     const std::vector<LaunchItem> order{{0, 0}, {0, 1}};
-    Reducer reducer({parameters, buckets, comm, hook, sink, order});
+    Reducer reducer({parameters, buckets, comm, hook, completion, order});
     reducer.on_grad_ready(1);
     reducer.on_grad_ready(0);
     reducer.on_backward_end();
