@@ -27,11 +27,12 @@ def time_line(page, mode):
 
 
 def style(page):
-    """The page's classes for time lines, with its light colours instead of variables."""
+    """The page's classes and textures for time lines, with its light colours instead of variables."""
     colours = dict(re.findall(r"(--[\w-]+): (#\w+);", page[:page.index("@media")]))
     rules = re.findall(r"^\.timeline (?:[.]|text|rect).*?\}$", page, re.M | re.S)
-    css = re.sub(r"var\((--[\w-]+)\)", lambda name: colours[name[1]], "\n".join(rules))
-    return "svg { font-family: 'Liberation Sans', Arial, sans-serif }\n" + css.replace(".timeline ", "")
+    css = "svg { font-family: 'Liberation Sans', Arial, sans-serif }\n" + "\n".join(rules).replace(".timeline ", "")
+    textures = "\n".join(re.findall(r"<pattern.*?</pattern>", page, re.S))
+    return re.sub(r"var\((--[\w-]+)\)", lambda name: colours[name[1]], f"<style>{css}\n{SIZES}</style>\n{textures}")
 
 
 def main():
@@ -51,7 +52,7 @@ def main():
                  f'x="{x}" y="{top}" width="20" height="12"/><text class="key" x="{x + 28}" '
                  f'y="{top + 11}">{text}</text>\n')
     svg = (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top + 24}" role="img">\n'
-           f'<style>{style(page)}\n{SIZES}</style>\n<rect width="100%" height="100%" fill="#ffffff"/>\n')
+           f'{style(page)}\n<rect width="100%" height="100%" fill="#ffffff"/>\n')
     files.svg.write_text(svg + body + "</svg>\n", encoding="utf-8")
 
 

@@ -77,7 +77,8 @@ std::int64_t AllReduceCase::count_wrong(std::size_t bytes) const {
     std::int64_t wrong = 0;
     for (std::size_t i = 0; i < sums.size(); ++i) {
       const std::int64_t of_rank_zero = input_element(static_cast<std::int64_t>(i), 0);
-      const auto expected = static_cast<T>(ranks * of_rank_zero + ranks * (ranks - 1) / 2);
+      const std::int64_t sum = ranks * of_rank_zero + ranks * (ranks - 1) / 2;
+      const auto expected = static_cast<T>(sum);
       wrong += sums[i] == expected ? 0 : 1;  // NaN counts as wrong
     }
     return wrong;
@@ -100,6 +101,7 @@ std::unique_ptr<dist::Communicator> make_bench_communicator(const std::string& c
 std::vector<BenchResult> run_alternating(std::vector<AllReduceCase>& cases,
                                          const BenchOptions& options, dist::Communicator& control) {
   std::vector<BenchResult> results;
+  results.reserve(cases.size());
   for (const AllReduceCase& one : cases) {
     results.push_back({one.name(), one.description(), {}});
   }

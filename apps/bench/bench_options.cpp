@@ -48,12 +48,13 @@ void check_sizes(const BenchOptions& o) {
 std::vector<std::size_t> BenchOptions::sizes() const {
   const std::size_t element = size_of(dtype());
   std::vector<std::size_t> sizes;
-  for (auto bytes = static_cast<double>(min_bytes); bytes <= static_cast<double>(max_bytes);
-       bytes *= factor) {
+  auto bytes = static_cast<double>(min_bytes);
+  while (bytes <= static_cast<double>(max_bytes)) {
     const std::size_t whole = static_cast<std::size_t>(bytes) / element * element;
     if (sizes.empty() || whole > sizes.back()) {
       sizes.push_back(whole);
     }
+    bytes *= factor;
   }
   return sizes;
 }

@@ -16,7 +16,7 @@ Tensor data_of(const Variable& parameter) {
 
 Variable layer_norm(const Variable& input, const Variable& weight, const Variable& bias,
                     double eps) {
-  const Tensor x = input.data();
+  const Tensor& x = input.data();
   const Tensor w = data_of(weight);
   BRIGADE_CHECK(x.shape().rank() > 0, "layer_norm: expected x [..., D], got ", x.shape());
   const Shape rows(x.shape().extents().first(x.shape().rank() - 1));
