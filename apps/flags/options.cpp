@@ -130,11 +130,11 @@ dist::DataParallelOptions Options::data_parallel() const {
 std::vector<std::string> Options::agreement() const {
   // Names of files, which hosts may keep in other places (what is in them is compared), and how a
   // rank uses its own cores.
-  static const std::set<std::string> kOfEachRank{"data-dir", "init", "threads", "prefetch"};
+  const std::set<std::string> of_each_rank{"data-dir", "init", "threads", "prefetch"};
   std::vector<std::string> lines;
   for (const std::string& line : config) {
     const std::size_t begin = line.starts_with('#') ? 2 : 0;
-    if (kOfEachRank.count(line.substr(begin, line.find(' ', begin) - begin)) == 0) {
+    if (of_each_rank.count(line.substr(begin, line.find(' ', begin) - begin)) == 0) {
       lines.push_back(line);
     }
   }

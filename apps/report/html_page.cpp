@@ -7,12 +7,12 @@
 namespace brigade::apps {
 
 std::string escaped(std::string_view text) {
-  static const std::map<char, const char*> kEntities{
+  const std::map<char, const char*> entities{
       {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
   std::string result;
   for (const char c : text) {
-    const auto entity = kEntities.find(c);
-    entity != kEntities.end() ? result += entity->second : result += c;
+    const auto entity = entities.find(c);
+    entity != entities.end() ? result += entity->second : result += c;
   }
   return result;
 }
@@ -23,7 +23,8 @@ std::string html_table(const TextGrid& grid) {
   for (const std::vector<std::string>& row : grid) {
     html += "<tr>";
     for (const std::string& cell : row) {
-      html += "<" + tag + ">" + escaped(cell) + "</" + tag + ">";
+      html.append("<").append(tag).append(">").append(escaped(cell));
+      html.append("</").append(tag).append(">");
     }
     html += "</tr>\n";
     tag = "td";
