@@ -77,9 +77,8 @@ std::int64_t AllReduceCase::count_wrong(std::size_t bytes) const {
     std::int64_t wrong = 0;
     for (std::size_t i = 0; i < sums.size(); ++i) {
       const std::int64_t of_rank_zero = input_element(static_cast<std::int64_t>(i), 0);
-      const std::int64_t sum = ranks * of_rank_zero + ranks * (ranks - 1) / 2;
-      const auto expected = static_cast<T>(sum);
-      wrong += sums[i] == expected ? 0 : 1;  // NaN counts as wrong
+      const std::int64_t expected = ranks * of_rank_zero + ranks * (ranks - 1) / 2;
+      wrong += sums[i] == static_cast<T>(expected) ? 0 : 1;  // NaN counts as wrong
     }
     return wrong;
   });
@@ -101,10 +100,9 @@ std::unique_ptr<dist::Communicator> make_bench_communicator(const std::string& c
 std::vector<BenchResult> run_alternating(std::vector<AllReduceCase>& cases,
                                          const BenchOptions& options, dist::Communicator& control) {
   std::vector<BenchResult> results;
-  results.reserve(cases.size());
-  for (const AllReduceCase& one : cases) {
-    results.push_back({one.name(), one.description(), {}});
-  }
+  std::ranges::transform(cases, std::back_inserter(results), [](const AllReduceCase& one) {
+    return BenchResult{one.name(), one.description(), {}};
+  });
   for (const std::size_t bytes : options.sizes()) {
     std::vector<std::vector<double>> seconds(cases.size());
     for (std::int64_t turn = -options.warmup; turn < options.iterations; ++turn) {

@@ -131,13 +131,11 @@ std::vector<std::string> Options::agreement() const {
   // Names of files, which hosts may keep in other places (what is in them is compared), and how a
   // rank uses its own cores.
   const std::set<std::string> of_each_rank{"data-dir", "init", "threads", "prefetch"};
-  std::vector<std::string> lines;
-  for (const std::string& line : config) {
+  std::vector<std::string> lines = config;
+  std::erase_if(lines, [&](const std::string& line) {
     const std::size_t begin = line.starts_with('#') ? 2 : 0;
-    if (of_each_rank.count(line.substr(begin, line.find(' ', begin) - begin)) == 0) {
-      lines.push_back(line);
-    }
-  }
+    return of_each_rank.contains(line.substr(begin, line.find(' ', begin) - begin));
+  });
   return lines;
 }
 

@@ -11,8 +11,7 @@ std::string escaped(std::string_view text) {
       {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
   std::string result;
   for (const char c : text) {
-    const auto entity = entities.find(c);
-    entity != entities.end() ? result += entity->second : result += c;
+    entities.contains(c) ? result += entities.at(c) : result += c;
   }
   return result;
 }
