@@ -28,15 +28,13 @@ void Collectives::sum(const Tensor& tensor) {
   }
 }
 
-void Collectives::exchange(std::span<const Message> outgoing, std::span<const Message> incoming) {
-  count(outgoing);
-  do_exchange(outgoing, incoming);
-}
-
 void Collectives::exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
                            const OnArrival& on_arrival) {
-  count(outgoing);
-  do_reporting_exchange(outgoing, incoming, on_arrival);
+  for (const Message& message : outgoing) {
+    count_sent(message.tensor.nbytes());
+  }
+  on_arrival ? do_reporting_exchange(outgoing, incoming, on_arrival)
+             : do_exchange(outgoing, incoming);
 }
 
 void Collectives::do_reporting_exchange(std::span<const Message> outgoing,
@@ -45,12 +43,6 @@ void Collectives::do_reporting_exchange(std::span<const Message> outgoing,
   do_exchange(outgoing, incoming);
   for (std::size_t i = 0; i < incoming.size(); ++i) {
     on_arrival(i);
-  }
-}
-
-void Collectives::count(std::span<const Message> outgoing) {
-  for (const Message& message : outgoing) {
-    count_sent(message.tensor.nbytes());
   }
 }
 

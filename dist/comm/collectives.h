@@ -62,13 +62,12 @@ class Collectives {
   /// Sends all of `outgoing` and receives all of `incoming`, at the same time. What rank a sends to
   /// rank b must be what b receives from a: as many messages, of the same lengths, in the same
   /// order. A rank with nothing to send or receive need not call. Any dtype.
-  void exchange(std::span<const Message> outgoing, std::span<const Message> incoming);
-
-  /// The same, and calls `on_arrival(i)` when incoming[0 ... i] have arrived, if possible while the
-  /// others are still in flight, so that they can be added meanwhile. Runs on the calling thread in
-  /// the order of `incoming`, so the result does not depend on which rank was fastest.
+  ///
+  /// Calls `on_arrival(i)`, if there is one, when incoming[0 ... i] have arrived, if possible while
+  /// the others are still in flight, so that they can be added meanwhile. Runs on the calling
+  /// thread in the order of `incoming`, so the result does not depend on which rank was fastest.
   void exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
-                const OnArrival& on_arrival);
+                const OnArrival& on_arrival = nullptr);
 
   /// Bytes this rank has sent so far. A library's sum counts as 2 (N-1)/N of its tensor, the lower
   /// bound for N ranks (Patarasuk and Yuan, 2009, section 2). A sum made of exchanges counts the
@@ -91,8 +90,6 @@ class Collectives {
   void count_sent(std::uint64_t bytes) { bytes_sent_.fetch_add(bytes, std::memory_order_relaxed); }
 
  private:
-  void count(std::span<const Message> outgoing);
-
   int rank_;
   int size_;
   std::atomic<std::uint64_t> bytes_sent_ = 0;  // written by the stream's thread, read by the rank's

@@ -30,9 +30,8 @@ Work Communicator::enqueue(const Tensor& payload, std::string_view label,
                            std::function<void(Collectives&)> collective) {
   Stream& compute = compute_stream(payload.device());
   Stream& comm = comm_stream();
-  const Timing timing = event_times() ? Timing::on : Timing::off;
   // Without these two lines the collective could read a gradient that a kernel is still writing.
-  const Event ready = compute.record(timing);
+  const Event ready = compute.record(timed_ ? Timing::on : Timing::off);
   comm.wait(ready);
 
   // Counted before it runs: on a GPU it runs now, and one that fails halfway has been started.
@@ -49,7 +48,7 @@ Work Communicator::enqueue(const Tensor& payload, std::string_view label,
     }
     execute(collective);
   });
-  const Event end = comm.record(timing);
+  const Event end = comm.record(Timing::on);
   if (timed_) {
     collective_records_.push_back({std::string(label), payload.nbytes(), ready, begin, end});
   }

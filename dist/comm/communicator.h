@@ -45,7 +45,7 @@ struct Traffic {
   }
 };
 
-/// An asynchronous collective in flight. A cheap handle.
+/// An asynchronous collective in flight. A cheap handle. The event knows its time (elapsed_ms).
 class Work {
  public:
   Work() = default;
@@ -129,17 +129,13 @@ class Communicator : protected Collectives {
     return Collectives::bytes_sent() + (algorithm_ ? algorithm_->bytes_sent() : 0);
   }
 
-  /// Number of collectives started and of bytes handed to them so far.
+  /// Number of collectives started so far.
   std::uint64_t collectives() const { return collectives_; }
-  std::uint64_t bytes_reduced() const { return bytes_reduced_; }
   Traffic traffic() const { return {collectives_, bytes_reduced_, bytes_sent()}; }
 
   bool timed() const { return timed_; }
   /// While on, enqueue and wait note their times; take_* hand them out and forget them.
   void set_timing(bool on) { timed_ = on; }
-  /// For whoever asks a Work's event for its time (elapsed_ms) and needs no records.
-  void set_event_times(bool on) { event_times_ = on; }
-  bool event_times() const { return timed_ || event_times_; }
   std::vector<CollectiveRecord> take_collectives() {
     return std::exchange(collective_records_, {});
   }
@@ -171,7 +167,6 @@ class Communicator : protected Collectives {
   std::uint64_t collectives_ = 0;
   std::uint64_t bytes_reduced_ = 0;
   bool timed_ = false;
-  bool event_times_ = false;
   std::vector<CollectiveRecord> collective_records_;
   std::vector<WaitRecord> wait_records_;
 };

@@ -6,76 +6,46 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <utility>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "dist/comm/communicator.h"
 
 namespace brigade::dist {
 
-/// Exchanges one address per thread of a group: arrive() returns all addresses when all threads
-/// have called it. depart() blocks until all threads have finished reading.
-class Rendezvous {
+/// Messages between the threads of one process. Sending copies and never blocks. Messages of one
+/// channel from one rank to another arrive in the order in which they were sent.
+class Mailbox {
  public:
-  explicit Rendezvous(int size) : offers_(static_cast<std::size_t>(size)) {}
+  using Bytes = std::vector<std::byte>;
+  using Route = std::tuple<std::string, int, int>;  ///< channel, from, to
 
-  /// Blocks. Throws Error after break_up(), so that no thread waits for a failed one.
-  std::vector<void*> arrive(int rank, void* offer);
-  void depart() { arrive(0, nullptr, /*offering=*/false); }
-  void break_up();
-
- private:
-  std::vector<void*> arrive(int rank, void* offer, bool offering);
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<void*> offers_;
-  std::size_t arrived_ = 0;
-  std::size_t round_ = 0;
-  bool broken_ = false;
-};
-
-/// Messages from each rank to each other rank, in order. Sending never blocks.
-class PostOffice {
- public:
-  using Letter = std::vector<std::byte>;
-
-  void send(int from, int to, Letter letter);
-  /// Blocks until there is a message. Throws Error after break_up().
-  Letter receive(int from, int to);
+  void send(const Route& route, std::span<const std::byte> bytes);
+  /// Blocks until there is a message. Throws Error after break_up(), so that no thread waits for a
+  /// failed one.
+  Bytes receive(const Route& route);
   void break_up();
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::pair<int, int>, std::deque<Letter>> boxes_;
+  std::map<Route, std::deque<Bytes>> messages_;
   bool broken_ = false;
-};
-
-/// What the ranks of one ThreadCommunicator group share.
-struct ThreadGroup {
-  explicit ThreadGroup(int size) : ranks(size), data(size), control(size) {}
-  void break_up();
-
-  int ranks;
-  Rendezvous data;     ///< the communication threads meet here
-  Rendezvous control;  ///< the ranks' own threads meet here
-  PostOffice letters;  ///< between communication threads
 };
 
 /// Ranks that are threads of one process. Tests use it instead of MPI because it is fast and works
 /// with sanitizers. Sums in rank order, so the bits do not depend on bucket boundaries. CPU only.
 class ThreadCommunicator final : public Communicator {
  public:
-  ThreadCommunicator(std::shared_ptr<ThreadGroup> group, int rank)
-      : Communicator(rank, group->ranks),
-        group_(std::move(group)),
-        stream_(make_comm_stream(kCpu)) {}
+  /// All ranks of a group share `mailbox`; `group` names the group in it.
+  ThreadCommunicator(std::shared_ptr<Mailbox> mailbox, int rank, int size,
+                     std::string group = "all");
   ~ThreadCommunicator() override;
 
   bool sums_in_rank_order() const override { return true; }
   std::unique_ptr<Communicator> split(int color, int key) override;
-  void barrier() override;
+  void barrier() override { all_gather({}); }
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override;
   void broadcast(std::span<std::byte> bytes, int root) override;
 
@@ -86,8 +56,10 @@ class ThreadCommunicator final : public Communicator {
   void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming) override;
 
  private:
-  std::shared_ptr<ThreadGroup> group_;
-  std::unique_ptr<Stream> stream_;
+  std::shared_ptr<Mailbox> mailbox_;
+  std::string group_;
+  int splits_ = 0;
+  std::unique_ptr<Stream> stream_;  // last: its thread ends first
 };
 
 }  // namespace brigade::dist

@@ -13,7 +13,7 @@ Accumulation::Accumulation(GradAverager& averager, int micro_batches)
 void Accumulation::start(int index) {
   current_.index_ = index;
   if (index == 0 && !current_.last()) {
-    silent_.emplace(averager_.no_sync());
+    silent_ = averager_.no_sync();
   } else if (current_.last()) {
     silent_.reset();
   }

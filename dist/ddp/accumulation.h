@@ -1,7 +1,6 @@
 #pragma once
 
 #include <iterator>
-#include <optional>
 
 #include "autograd/variable.h"
 #include "dist/ddp/grad_averager.h"
@@ -62,7 +61,7 @@ class Accumulation {
 
   GradAverager& averager_;
   MicroBatch current_;
-  std::optional<GradAverager::NoSyncScope> silent_;
+  GradAverager::NoSyncScope silent_;
 };
 
 }  // namespace brigade::dist

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <vector>
 
 #include "dist/comm/communicator.h"
@@ -17,9 +16,8 @@ class BucketCompletion {
   /// A backward that synchronises is about to begin.
   virtual void backward_begins() {}
 
-  /// The last piece of bucket number `index` has been started; `work` is done when all of the
-  /// bucket is.
-  virtual void launched(std::size_t index, const Bucket& bucket, const Work& work) = 0;
+  /// The all-reduce of `bucket` was started; `work` is done when all of the bucket is.
+  virtual void launched(const Bucket& bucket, const Work& work) = 0;
 
   /// Backward is over and every bucket was launched. Afterwards whatever the caller enqueues on the
   /// compute stream, and reads through Variable::data() or grad(), is ordered behind the
@@ -31,9 +29,6 @@ class BucketCompletion {
 
   /// Why no further backward may run, for example because an update was lost; null if one may.
   virtual const char* failure() const { return nullptr; }
-
-  /// Between two backwards: what was known of earlier buckets is of no use any more.
-  virtual void buckets_changed() {}
 };
 
 /// The plain way: the compute stream waits for every bucket, then the caller's optimizer runs.
@@ -41,7 +36,7 @@ class WaitForBuckets final : public BucketCompletion {
  public:
   explicit WaitForBuckets(Communicator& comm) : comm_(comm) {}
 
-  void launched(std::size_t /*index*/, const Bucket& bucket, const Work& work) override {
+  void launched(const Bucket& bucket, const Work& work) override {
     in_flight_.push_back({work, bucket.grads.device()});
   }
 

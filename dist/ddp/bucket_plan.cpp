@@ -2,143 +2,75 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
-#include <utility>
-
-#include "core/error.h"
+#include <string_view>
 
 namespace brigade::dist {
 namespace {
 
-/// Walks parameters and keeps one bucket per dtype open.
-class CapFiller {
- public:
-  CapFiller(std::span<const PlanParameter> parameters, BucketPlan& plan)
-      : parameters_(parameters), plan_(plan) {}
-
-  /// `first_cap` is the cap of the very first bucket of the plan.
-  void fill(std::span<const std::size_t> order, std::size_t cap, std::size_t first_cap) {
-    open_.clear();
-    for (const std::size_t i : order) {
-      const PlanParameter& parameter = parameters_[i];
-      const auto [open, fresh] = open_.try_emplace(parameter.dtype);
-      const std::size_t limit = open->second.bucket == 0 ? first_cap : cap;
-      // Close before, not after: a bucket is never larger than its cap because of its last member.
-      if (fresh || open->second.bytes + parameter.bytes > limit) {
-        open->second = {.bucket = plan_.size(), .bytes = 0};
-        plan_.emplace_back();
-      }
-      plan_[open->second.bucket].push_back(i);
-      open->second.bytes += parameter.bytes;
-    }
-  }
-
- private:
-  struct OpenBucket {
-    std::size_t bucket = 0;
-    std::size_t bytes = 0;
-  };
-  std::span<const PlanParameter> parameters_;
-  BucketPlan& plan_;
-  std::map<DType, OpenBucket> open_;
-};
-
-/// How many parameters at the end of `order` are the last bucket.
-std::size_t tail_length(std::span<const PlanParameter> parameters,
-                        std::span<const std::size_t> order, std::size_t cap) {
-  std::size_t length = 0;
-  std::size_t bytes = 0;
-  while (length < order.size()) {
-    bytes += parameters[order[order.size() - 1 - length]].bytes;
-    // At least one, even if it is too large: the last tensor is the last bucket, alone.
-    if (bytes > cap && length > 0) {
-      break;
-    }
-    ++length;
-  }
-  return length;
+/// "4" of "4.weight"; empty if the name has no '.'.
+std::string_view layer_of(const PlanParameter& parameter) {
+  const std::size_t dot = parameter.name.rfind('.');
+  return std::string_view(parameter.name).substr(0, dot == std::string::npos ? 0 : dot);
 }
 
-BucketPlan by_size(std::span<const PlanParameter> parameters, std::span<const std::size_t> order,
-                   const BucketPolicy& policy) {
-  BucketPlan plan;
-  CapFiller filler(parameters, plan);
-  const std::size_t tail =
-      policy.last_cap_bytes ? tail_length(parameters, order, *policy.last_cap_bytes) : 0;
-  filler.fill(order.first(order.size() - tail), policy.cap_bytes,
-              policy.first_cap_bytes.value_or(policy.cap_bytes));
-  const std::size_t last_cap = policy.last_cap_bytes.value_or(policy.cap_bytes);
-  filler.fill(order.last(tail), last_cap, last_cap);
-  return plan;
-}
-
-/// One bucket per layer and dtype.
-BucketPlan by_layer(std::span<const PlanParameter> parameters, std::span<const std::size_t> order) {
-  std::map<std::pair<std::size_t, DType>, std::size_t> bucket_of;
-  BucketPlan plan;
-  for (const std::size_t i : order) {
-    const auto [bucket, fresh] =
-        bucket_of.try_emplace({parameters[i].layer, parameters[i].dtype}, plan.size());
-    if (fresh) {
-      plan.emplace_back();
-    }
-    plan[bucket->second].push_back(i);
-  }
-  return plan;
+bool in_one_layer(const PlanParameter& a, const PlanParameter& b) {
+  return !layer_of(a).empty() && layer_of(a) == layer_of(b);
 }
 
 }  // namespace
 
-std::string to_string(const BucketPolicy& policy) {
-  if (policy.by == BucketBy::layer) {
-    return "layer";
-  }
-  const auto cap = [](const char* name, const std::optional<std::size_t>& bytes) {
-    return bytes ? message_of(", ", name, " ", *bytes) : std::string();
-  };
-  return message_of("size, at most ", policy.cap_bytes, " bytes",
-                    cap("first", policy.first_cap_bytes), cap("last", policy.last_cap_bytes));
-}
-
 std::vector<std::size_t> expected_order(std::span<const PlanParameter> parameters) {
-  std::vector<std::size_t> order(parameters.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [parameters](std::size_t a, std::size_t b) {
-    return parameters[a].layer > parameters[b].layer;
-  });
+  std::vector<std::size_t> order;
+  for (std::size_t end = parameters.size(); end > 0;) {
+    std::size_t begin = end - 1;  // of the layer that ends here
+    while (begin > 0 && in_one_layer(parameters[begin - 1], parameters[begin])) {
+      --begin;
+    }
+    for (std::size_t i = begin; i < end; ++i) {
+      order.push_back(i);
+    }
+    end = begin;
+  }
   return order;
 }
 
 BucketPlan assign_buckets(std::span<const PlanParameter> parameters,
-                          std::span<const std::size_t> order, const BucketPolicy& policy) {
-  std::vector<std::size_t> place(parameters.size(), order.size());
+                          std::span<const std::size_t> order, std::size_t cap_bytes) {
+  struct OpenBucket {
+    std::size_t index = 0;
+    std::size_t bytes = 0;
+  };
+  std::map<DType, OpenBucket> open_of;
+  BucketPlan plan;
+  std::vector<std::size_t> place(order.size());  // parameter -> where it is in `order`
   for (std::size_t at = 0; at < order.size(); ++at) {
-    BRIGADE_CHECK(order[at] < place.size() && place[order[at]] == order.size(),
-                  "buckets: expected every parameter number below ", place.size(),
-                  " once in the order, got ", order[at], " again or beyond");
+    const PlanParameter& parameter = parameters[order[at]];
     place[order[at]] = at;
+    const auto [entry, fresh] = open_of.try_emplace(parameter.dtype);
+    OpenBucket& open = entry->second;
+    if (fresh || open.bytes + parameter.bytes > cap_bytes) {
+      open = {.index = plan.size(), .bytes = 0};
+      plan.emplace_back();
+    }
+    plan[open.index].push_back(order[at]);
+    open.bytes += parameter.bytes;
   }
-  BRIGADE_CHECK(order.size() == parameters.size(), "buckets: expected an order of ",
-                parameters.size(), " parameters, got ", order.size());
-  BucketPlan plan = policy.by == BucketBy::layer ? by_layer(parameters, order)
-                                                 : by_size(parameters, order, policy);
-  std::sort(plan.begin(), plan.end(),
-            [&place](const auto& a, const auto& b) { return place[a.back()] < place[b.back()]; });
+  std::ranges::sort(plan, {}, [&place](const auto& members) { return place[members.back()]; });
   return plan;
 }
 
 BucketPlan assign_buckets(std::span<const std::size_t> parameter_bytes, std::size_t cap_bytes) {
   std::vector<PlanParameter> parameters;
   for (const std::size_t bytes : parameter_bytes) {
-    parameters.push_back({.bytes = bytes, .layer = parameters.size()});
+    parameters.push_back({.bytes = bytes});
   }
-  return assign_buckets(parameters, expected_order(parameters), {.cap_bytes = cap_bytes});
+  return assign_buckets(parameters, expected_order(parameters), cap_bytes);
 }
 
 bool same_buckets(BucketPlan a, BucketPlan b) {
   for (BucketPlan* plan : {&a, &b}) {
     for (std::vector<std::size_t>& members : *plan) {
-      std::sort(members.begin(), members.end());
+      std::ranges::sort(members);
     }
   }
   return a == b;

@@ -24,7 +24,7 @@ std::vector<std::size_t> completed(std::vector<std::size_t> seen,
 }  // namespace
 
 std::optional<BucketPlan> BucketRebuilder::decide(std::span<const autograd::Variable> parameters,
-                                                  const BucketPolicy& policy,
+                                                  std::size_t cap_bytes,
                                                   const std::vector<Bucket>& current,
                                                   Communicator& comm) {
   const std::vector<PlanParameter> planned = plan_parameters(parameters);
@@ -36,7 +36,7 @@ std::optional<BucketPlan> BucketRebuilder::decide(std::span<const autograd::Vari
   }
   const std::vector<std::size_t> order =
       broadcast_from_rank0(comm, completed(std::move(seen), planned));
-  BucketPlan plan = assign_buckets(planned, order, policy);
+  BucketPlan plan = assign_buckets(planned, order, cap_bytes);
   BucketPlan before;
   for (const Bucket& bucket : current) {
     before.push_back(bucket.members);

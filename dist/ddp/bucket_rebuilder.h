@@ -46,7 +46,7 @@ class BucketRebuilder {
   /// (DataParallel::shadow_backward). Collective; blocks on the host, so no collective may be in
   /// flight.
   std::optional<BucketPlan> decide(std::span<const autograd::Variable> parameters,
-                                   const BucketPolicy& policy, const std::vector<Bucket>& current,
+                                   std::size_t cap_bytes, const std::vector<Bucket>& current,
                                    Communicator& comm);
 
  private:

@@ -6,14 +6,8 @@
 
 namespace brigade::dist {
 
-BucketPolicy bucket_policy(const DataParallelOptions& options) {
-  if (options.mode == SyncMode::per_param) {
-    return {.cap_bytes = 0};  // one parameter per bucket
-  }
-  return {.by = options.bucket_by,
-          .cap_bytes = options.bucket_bytes,
-          .first_cap_bytes = options.first_bucket_bytes,
-          .last_cap_bytes = options.last_bucket_bytes};
+std::size_t bucket_cap(const DataParallelOptions& options) {
+  return options.mode == SyncMode::per_param ? 0 : options.bucket_bytes;
 }
 
 BucketPlan plan_buckets(std::span<const autograd::Variable> parameters,
@@ -22,7 +16,7 @@ BucketPlan plan_buckets(std::span<const autograd::Variable> parameters,
     return options.plan;
   }
   const std::vector<PlanParameter> planned = plan_parameters(parameters);
-  return assign_buckets(planned, expected_order(planned), bucket_policy(options));
+  return assign_buckets(planned, expected_order(planned), bucket_cap(options));
 }
 
 }  // namespace brigade::dist

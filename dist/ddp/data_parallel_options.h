@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <span>
 
 #include "autograd/variable.h"
@@ -22,32 +21,20 @@ enum class InitSync {
 
 struct DataParallelOptions {
   SyncMode mode = SyncMode::overlap;
-  std::size_t bucket_bytes = 25U << 20U;
+  std::size_t bucket_bytes = 25U << 20U;  ///< capacity of a bucket; see assign_buckets
   InitSync init_sync = InitSync::verify;
-  /// How a bucket is brought together; with naive, which has no buckets, only as the default says.
+  /// How a bucket is all-reduced. naive has no buckets and takes only the default.
   std::shared_ptr<CommHook> hook = std::make_shared<PlainAllReduce>();
-  /// Whether a parameter that no loss depends on is part of the model instead of a mistake. Every
-  /// synchronised backward then finds out which ones no rank has used; costs a small all-reduce,
-  /// and on a GPU the host waits for it.
+  /// Allows parameters that no loss depends on. Every synchronised backward then finds out which
+  /// ones no rank has used: a small all-reduce, and on a GPU the host waits for it.
   bool find_unused_parameters = false;
-  BucketPlan plan = {};  ///< the same on every rank; empty: made by bucket_policy()
-
-  /// @name What makes a bucket, where no plan is given; see bucket_plan.h.
-  /// @{
-  BucketBy bucket_by = BucketBy::size;
-  std::optional<std::size_t> first_bucket_bytes = {};  ///< empty: bucket_bytes
-  std::optional<std::size_t> last_bucket_bytes = {};   ///< likewise
-  /// @}
-  /// All-reduce large buckets as several collectives of at most piece_bytes each.
-  bool split_tensors = false;
-  std::optional<std::size_t> piece_bytes = {};  ///< empty: bucket_bytes
-  /// Make the buckets anew, once, from the order in which the first synchronised backward has
-  /// produced the gradients; see bucket_rebuilder.h. A given plan is never changed.
-  bool rebuild_buckets = true;
+  /// The same on every rank, and never changed. Empty: by bucket_bytes, in expected_order() first
+  /// and after the first synchronised backward in the order observed (bucket_rebuilder.h).
+  BucketPlan plan = {};
 };
 
-/// What makes a bucket with these options. With per_param: one parameter each.
-BucketPolicy bucket_policy(const DataParallelOptions& options);
+/// The capacity of buckets with these options; per_param: 0, one parameter each.
+std::size_t bucket_cap(const DataParallelOptions& options);
 
 /// The plan that a DataParallel with these options starts with.
 BucketPlan plan_buckets(std::span<const autograd::Variable> parameters,

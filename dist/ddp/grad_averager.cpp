@@ -1,8 +1,8 @@
 #include "dist/ddp/grad_averager.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
+#include <string>
 #include <utility>
 
 #include "core/error.h"
@@ -11,11 +11,6 @@
 
 namespace brigade::dist {
 namespace {
-
-std::optional<std::size_t> piece_bytes(const DataParallelOptions& options) {
-  return options.split_tensors ? std::optional(options.piece_bytes.value_or(options.bucket_bytes))
-                               : std::nullopt;
-}
 
 MakeBuffer memory_of(Communicator& comm) {
   return [&comm](const Shape& shape, DType dtype, Device device) {
@@ -30,7 +25,7 @@ GradAverager::GradAverager(std::vector<autograd::Variable> parameters, Communica
     : parameters_(autograd::trainable(parameters)),
       comm_(comm),
       options_(options),
-      rebuilder_(options.rebuild_buckets && options.plan.empty()) {
+      rebuilder_(options.plan.empty()) {
   std::copy_if(parameters.begin(), parameters.end(), std::back_inserter(frozen_),
                [](const autograd::Variable& parameter) { return !parameter.requires_grad(); });
   for (const autograd::Variable& parameter : parameters_) {
@@ -71,36 +66,31 @@ void GradAverager::lay_out(const BucketPlan& plan) {
       "moving the parameters into new buckets has failed, and where they are now the ranks cannot "
       "know";
   options_.hook->prepare(parameters_, {}, comm_);  // it lets go of the old gradients
-  buckets_ = make_buckets(parameters_, plan, piece_bytes(options_), memory_of(comm_),
-                          std::exchange(buckets_, {}));
+  buckets_.clear();                                // each ends with the last parameter that leaves
+  buckets_ = make_buckets(parameters_, plan, memory_of(comm_));
   options_.hook->prepare(parameters_, buckets_, comm_);
-  completion_->buckets_changed();
   connect();
   refusal_ = nullptr;
 }
 
 void GradAverager::connect() {
-  std::vector<std::size_t> chunks;
-  for (const Bucket& bucket : buckets_) {
-    chunks.push_back(bucket.pieces.size());
-  }
-  order_ = in_bucket_order(chunks);
-  sync_ = make_grad_sync(options_.mode,
-                         {parameters_, buckets_, comm_, *options_.hook, *completion_, order_});
+  const SyncContext context{parameters_, buckets_, comm_, *options_.hook, *completion_};
+  sync_ = make_sync_ ? make_sync_(context) : make_grad_sync(options_.mode, context);
 }
 
-std::unique_ptr<BucketCompletion> GradAverager::replace_completion(
-    std::unique_ptr<BucketCompletion> completion) {
-  std::swap(completion_, completion);
+void GradAverager::replace(std::unique_ptr<BucketCompletion> completion, MakeGradSync make_sync) {
   if (refusal_ == nullptr) {
-    refusal_ = completion->failure();
+    refusal_ = completion_->failure();
   }
+  replaced_ = completion != nullptr;
+  completion_ = replaced_ ? std::move(completion) : std::make_unique<WaitForBuckets>(comm_);
+  make_sync_ = std::move(make_sync);
   connect();
-  return completion;
 }
 
-bool GradAverager::waits_for_buckets() const {
-  return dynamic_cast<const WaitForBuckets*>(completion_.get()) != nullptr;
+void GradAverager::check_replaceable() const {
+  check_not_refused();
+  BRIGADE_CHECK(!replaced_, "data parallel: updates are in flight already");
 }
 
 void GradAverager::verify_parameters_equal() const {
@@ -159,13 +149,10 @@ void GradAverager::check_all_reached() {
   if (std::find(reached.begin(), reached.end(), true) == reached.end()) {
     reached.assign(parameters_.size(), true);
   }
-  std::array<char, 1024> complaint{};  // empty: none
-  const std::string text = missing_text(parameters_, reached, comm_.rank());
-  std::copy_n(text.begin(), std::min(text.size(), complaint.size() - 1), complaint.begin());
-  for (const auto& one : all_gather_values(comm_, complaint)) {
-    if (one.front() != 0) {
-      throw Error(one.data());
-    }
+  const std::string missing =
+      first_complaint(missing_text(parameters_, reached, comm_.rank()), comm_);
+  if (!missing.empty()) {
+    throw Error(missing);
   }
 }
 
@@ -229,8 +216,8 @@ void GradAverager::rebuild_buckets() {
     parameter.wait_for_pending_write();  // updates in flight read and write the old buckets
   }
   compute_stream(parameters_.front().device()).synchronize();
-  std::optional<BucketPlan> plan =
-      rebuilder_.decide(parameters_, bucket_policy(options_), buckets_, comm_);
+  const std::optional<BucketPlan> plan =
+      rebuilder_.decide(parameters_, bucket_cap(options_), buckets_, comm_);
   if (plan) {
     lay_out(*plan);
     rebuilt_ = true;

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "autograd/hooks.h"
@@ -30,7 +30,7 @@ namespace brigade::dist {
 /// slot. A frozen parameter (requires_grad() false) has none, but is compared and broadcast like
 /// the others.
 ///
-/// The end of the first synchronised backward may move them once more (rebuild_buckets): while a
+/// The end of the first synchronised backward may move them once more (bucket_rebuilder.h): while a
 /// new bucket is filled, the old ones whose parameters it takes exist as well. The optimizer may be
 /// made before or after; it follows parameters that move.
 class GradAverager final : public autograd::GradListener {
@@ -43,39 +43,22 @@ class GradAverager final : public autograd::GradListener {
   GradAverager(const GradAverager&) = delete;
   GradAverager& operator=(const GradAverager&) = delete;
 
-  /// Backwards that start while the scope lives only accumulate locally; the first one after it
-  /// reduces everything accumulated. Decided when backward starts, nestable, restored on
-  /// exceptions.
-  class [[nodiscard]] NoSyncScope {
-   public:
-    explicit NoSyncScope(int& depth) : depth_(&depth) { ++depth; }
-    NoSyncScope(NoSyncScope&& other) noexcept : depth_(std::exchange(other.depth_, nullptr)) {}
-    NoSyncScope& operator=(NoSyncScope&&) = delete;
-    ~NoSyncScope() { end(); }
-    void end() {
-      if (depth_ != nullptr) {
-        --*std::exchange(depth_, nullptr);
-      }
-    }
-
-   private:
-    int* depth_;
+  /// Ends a no_sync() scope: a handle with one owner, like std::unique_ptr.
+  struct EndNoSync {
+    void operator()(int* depth) const { --*depth; }
   };
-  NoSyncScope no_sync() { return NoSyncScope(no_sync_depth_); }
+  using NoSyncScope = std::unique_ptr<int, EndNoSync>;
+  /// Backwards that start while the scope lives only accumulate locally; the first one after it
+  /// reduces everything accumulated. Decided when backward starts; scopes nest.
+  [[nodiscard]] NoSyncScope no_sync() { return NoSyncScope(&++no_sync_depth_); }
 
-  /// What becomes of launched buckets. By default (WaitForBuckets) the compute stream waits for
-  /// them at the end of backward; dist/overlap/in_flight_updates.h puts something else in its
-  /// place, between two backwards. Returns what was there. Error: a backward is refused from now
-  /// on.
-  std::unique_ptr<BucketCompletion> replace_completion(
-      std::unique_ptr<BucketCompletion> completion);
-  /// The order in which the next backwards launch: bucket by bucket after replace_completion().
-  std::vector<LaunchItem>& launch_order() { return order_; }
-  /// Whether the default completion is in place.
-  bool waits_for_buckets() const;
+  /// Replaces, between two backwards, how buckets are launched and completed; null: the default, a
+  /// GradSync of the mode and WaitForBuckets. dist/overlap/in_flight_updates.h uses it.
+  using MakeGradSync = std::function<std::unique_ptr<GradSync>(const SyncContext&)>;
+  void replace(std::unique_ptr<BucketCompletion> completion, MakeGradSync make_sync);
+  /// Error: they are replaced already, or an earlier failure forbids further backwards.
+  void check_replaceable() const;
   const DataParallelOptions& options() const { return options_; }
-  /// Error if an earlier failure forbids further backwards.
-  void check_not_refused() const;
 
   /// For a rank that has no samples while others run a backward: takes part in all their
   /// collectives, in their order, and contributes zeros, or what earlier backwards inside no_sync()
@@ -104,6 +87,7 @@ class GradAverager final : public autograd::GradListener {
 
  private:
   void begin();
+  void check_not_refused() const;
   void check_frozen() const;
   void check_all_reached();
   void report(std::size_t index);
@@ -120,8 +104,9 @@ class GradAverager final : public autograd::GradListener {
   bool all_reached_ = false;       // the ranks have compared which parameters backward reaches
   const char* refusal_ = nullptr;  // why there can be no further backward
   std::optional<std::uint64_t> collectives_before_;  // the backward that is running; empty: none
-  std::vector<LaunchItem> order_;                    // in which the buckets' pieces leave
   std::unique_ptr<BucketCompletion> completion_;
+  MakeGradSync make_sync_;  // empty: by options_.mode
+  bool replaced_ = false;   // completion_ is not the default
   std::unique_ptr<GradSync> sync_;
   std::unique_ptr<UnusedParameters> unused_;  // null: an unused parameter is an error
   BucketRebuilder rebuilder_;

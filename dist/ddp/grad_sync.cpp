@@ -1,5 +1,8 @@
 #include "dist/ddp/grad_sync.h"
 
+#include <array>
+#include <utility>
+
 #include "core/error.h"
 #include "dist/ddp/flat_sync.h"
 #include "dist/ddp/naive_sync.h"
@@ -7,10 +10,19 @@
 
 namespace brigade::dist {
 
+namespace {
+
+constexpr std::array<std::pair<SyncMode, std::string_view>, 4> kModes{
+    {{SyncMode::naive, "naive"},
+     {SyncMode::flat, "flat"},
+     {SyncMode::per_param, "per_param"},
+     {SyncMode::overlap, "overlap"}}};
+
+}  // namespace
+
 SyncMode parse_sync_mode(std::string_view name) {
-  for (const SyncMode mode :
-       {SyncMode::naive, SyncMode::flat, SyncMode::per_param, SyncMode::overlap}) {
-    if (to_string(mode) == name) {
+  for (const auto& [mode, its_name] : kModes) {
+    if (its_name == name) {
       return mode;
     }
   }
@@ -19,54 +31,21 @@ SyncMode parse_sync_mode(std::string_view name) {
 }
 
 std::string_view to_string(SyncMode mode) {
-  switch (mode) {
-    case SyncMode::naive:
-      return "naive";
-    case SyncMode::flat:
-      return "flat";
-    case SyncMode::per_param:
-      return "per_param";
-    case SyncMode::overlap:
-      break;
-  }
-  return "overlap";
+  return kModes.at(static_cast<std::size_t>(mode)).second;
 }
-
-namespace {
-
-/// A hook that compresses sees whole buckets or it sees nothing.
-void check_hook(SyncMode mode, const SyncContext& context) {
-  const std::string hook = context.hook.name();
-  if (hook == PlainAllReduce().name()) {
-    return;
-  }
-  if (mode == SyncMode::naive) {
-    throw UsageError(
-        message_of("naive: expected communication hook none, got ", hook,
-                   ": hooks compress buckets, and naive has none; use flat, per_param or "
-                   "overlap"));
-  }
-  for (const Bucket& bucket : context.buckets) {
-    if (bucket.pieces.size() > 1) {
-      throw UsageError(message_of("communication hook ", hook, ": compresses whole buckets, but ",
-                                  bucket.label, " is split into ", bucket.pieces.size(),
-                                  " pieces; leave out --split-tensors"));
-    }
-  }
-}
-
-}  // namespace
 
 std::unique_ptr<GradSync> make_grad_sync(SyncMode mode, SyncContext context) {
-  check_hook(mode, context);
-  switch (mode) {
-    case SyncMode::naive:
-      return std::make_unique<NaiveSync>(context);
-    case SyncMode::flat:
-      return std::make_unique<FlatSync>(context);
-    case SyncMode::per_param:
-    case SyncMode::overlap:
-      break;
+  if (mode == SyncMode::naive) {
+    if (context.hook.name() != PlainAllReduce().name()) {
+      throw UsageError(message_of("naive: expected communication hook none, got ",
+                                  context.hook.name(),
+                                  ": hooks compress buckets, and naive has none; use flat, "
+                                  "per_param or overlap"));
+    }
+    return std::make_unique<NaiveSync>(context);
+  }
+  if (mode == SyncMode::flat) {
+    return std::make_unique<FlatSync>(context);
   }
   return std::make_unique<Reducer>(context);
 }

@@ -9,7 +9,6 @@
 #include "dist/comm/communicator.h"
 #include "dist/ddp/bucket.h"
 #include "dist/ddp/bucket_completion.h"
-#include "dist/ddp/launch_order.h"
 #include "dist/hooks/comm_hook.h"
 
 namespace brigade::dist {
@@ -46,13 +45,10 @@ struct SyncContext {
   Communicator& comm;
   CommHook& hook;
   BucketCompletion& completion;
-  /// Every piece of every bucket once, the same on all ranks: in bucket order, until PriorityOrder
-  /// knows a better one. Changes between two backwards only.
-  const std::vector<LaunchItem>& order;
 };
 
 /// The one place where a mode is turned into behaviour. `per_param` expects buckets of one
-/// parameter each.
+/// parameter each. UsageError: naive with a communication hook.
 std::unique_ptr<GradSync> make_grad_sync(SyncMode mode, SyncContext context);
 
 /// What to say of parameters without a gradient: names `rank` and parameters, says what to do.

@@ -1,7 +1,5 @@
 #include "dist/ddp/reducer.h"
 
-#include <algorithm>
-
 #include "core/error.h"
 
 namespace brigade::dist {
@@ -12,9 +10,6 @@ namespace brigade::dist {
 //   compute   | dW3 db3 | dx3 | dW2 db2 | dx2 | dW1 db1 |          wait | optimizer
 //   ready              ^b0             ^b1             ^b2
 //   comm                | all-reduce b0 | all-reduce b1 | all-reduce b2 |
-//
-// What leaves when is `context_.order`, which is fixed while a backward runs and the same on every
-// rank; `launched_` is how much of it has left in this backward, and therefore what is next.
 Reducer::Reducer(SyncContext context)
     : context_(context),
       bucket_of_(context.parameters.size()),
@@ -36,18 +31,13 @@ void Reducer::on_grad_ready(std::size_t index) {
 }
 
 void Reducer::launch_full_buckets() {
-  // A full bucket waits here until all before it have left: every rank launches in one order,
+  // A full bucket waits here until all before it are launched: every rank launches in one order,
   // whatever order its gradients came in.
-  while (launched_ < context_.order.size() && missing_[context_.order[launched_].bucket] == 0) {
-    const LaunchItem& next = context_.order[launched_++];
-    const Bucket& bucket = context_.buckets[next.bucket];
+  for (; launched_ < context_.buckets.size() && full(launched_); ++launched_) {
+    const Bucket& bucket = context_.buckets[launched_];
     const Work work =
-        context_.hook.all_reduce(next.bucket, bucket.pieces[next.piece], context_.comm);
-    // The communicator works collectives off one after the other, so the last piece's Work stands
-    // for the bucket, and rethrows what any of them threw (core/runtime/stream.h).
-    if (--chunks_left_[next.bucket] == 0) {
-      context_.completion.launched(next.bucket, bucket, work);
-    }
+        context_.hook.all_reduce(launched_, {bucket.grads, bucket.label}, context_.comm);
+    context_.completion.launched(bucket, work);
   }
 }
 
@@ -64,12 +54,10 @@ void Reducer::reset() noexcept {
 
 void Reducer::expect_next_backward() noexcept {
   launched_ = 0;
-  std::fill(arrived_.begin(), arrived_.end(), false);
+  arrived_.assign(arrived_.size(), false);
   missing_.clear();
-  chunks_left_.clear();
   for (const Bucket& bucket : context_.buckets) {
     missing_.push_back(bucket.members.size());
-    chunks_left_.push_back(bucket.pieces.size());
   }
 }
 

@@ -8,7 +8,7 @@ namespace brigade::dist {
 /// while the gradients of earlier layers are still being computed (PyTorch DDP, arXiv:2006.15704,
 /// section 3.2). With one parameter per bucket it is `per_param`, with buckets of --bucket-mb it is
 /// `overlap`.
-class Reducer final : public GradSync {
+class Reducer : public GradSync {
  public:
   explicit Reducer(SyncContext context);
 
@@ -16,8 +16,7 @@ class Reducer final : public GradSync {
   /// of this backward.
   ///
   /// This only counts: the gradient already lies in its slice of the bucket. When a bucket is full,
-  /// it and any full ones right behind it are launched, in SyncContext::order and not in order of
-  /// arrival. Collectives are matched by call order alone; were two ranks to finish layers in
+  /// it and any full ones right behind it are launched, in bucket order and not in order of arrival. Collectives are matched by call order alone; were two ranks to finish layers in
   /// different orders, launching on arrival would sum unrelated gradients, or hang.
   ///
   /// Runs on the thread of backward() and returns at once: the all-reduce is queued behind an event
@@ -34,18 +33,22 @@ class Reducer final : public GradSync {
   /// rank that failed as well would hang: DataParallel refuses every later backward then.
   void reset() noexcept override;
 
- private:
-  void launch_full_buckets();
-  void expect_next_backward() noexcept;
+ protected:
+  /// Launches what can be launched now. PriorityReducer (dist/overlap) has an order of its own.
+  virtual void launch_full_buckets();
+  bool full(std::size_t bucket) const { return missing_[bucket] == 0; }
 
   SyncContext context_;
+
+ private:
+  void expect_next_backward() noexcept;
+
   std::vector<std::size_t> bucket_of_;  // parameter -> bucket
 
   // State of one backward.
-  std::vector<bool> arrived_;             // parameter -> its gradient is final
-  std::vector<std::size_t> missing_;      // bucket -> gradients still to come
-  std::vector<std::size_t> chunks_left_;  // bucket -> pieces still to be launched
-  std::size_t launched_ = 0;              // how much of context_.order has been launched
+  std::vector<bool> arrived_;         // parameter -> its gradient is final
+  std::vector<std::size_t> missing_;  // bucket -> gradients still to come
+  std::size_t launched_ = 0;          // buckets launched: the next one is this
 };
 
 }  // namespace brigade::dist

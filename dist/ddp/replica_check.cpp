@@ -3,6 +3,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <iterator>
@@ -31,78 +32,71 @@ std::string layout_of(const autograd::Variable& parameter) {
   return message_of(parameter.name(), ' ', parameter.data().dtype(), ' ', parameter.shape());
 }
 
-/// Rank `from`'s text, padded on every rank to one length for the broadcast.
-std::string text_of_rank(std::string text, int from, Communicator& comm) {
-  constexpr std::size_t kLength = 256;
-  text.resize(kLength);
-  comm.broadcast(std::as_writable_bytes(std::span(text)), from);
-  return text.c_str();
+/// The line of `text` that contains position `at`, without its '\n'.
+std::string line_at(const std::string& text, std::size_t at) {
+  const std::size_t before = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
+  const std::size_t begin = before == std::string::npos ? 0 : before + 1;
+  return text.substr(begin, text.find('\n', at) - begin);
 }
 
-double largest_difference(const Tensor& mine, const Tensor& other) {
+/// The largest (maximum − minimum) over the ranks of one element; ∞ if one is not finite.
+double largest_spread(const Tensor& mine, Communicator& comm) {
+  const std::vector<std::byte> all = comm.all_gather(bytes_of(mine));
   return dispatch_float(mine.dtype(), [&]<class T>() {
+    std::vector<T> values(all.size() / sizeof(T));  // rank after rank
+    std::memcpy(values.data(), all.data(), all.size());
+    const auto count = static_cast<std::size_t>(mine.numel());
     double largest = 0.0;
-    for (std::int64_t i = 0; i < mine.numel(); ++i) {
-      const double difference = std::abs(static_cast<double>(mine.data<T>()[i]) -
-                                         static_cast<double>(other.data<T>()[i]));
-      largest = std::max(largest, std::isnan(difference) ? INFINITY : difference);
+    for (std::size_t i = 0; i < count; ++i) {
+      double low = INFINITY;
+      double high = -INFINITY;
+      bool finite = true;
+      for (std::size_t at = i; at < values.size(); at += count) {
+        const double value = values[at];
+        finite = finite && std::isfinite(value);
+        low = std::min(low, value);
+        high = std::max(high, value);
+      }
+      largest = finite ? std::max(largest, high - low) : INFINITY;
     }
     return largest;
   });
 }
 
-/// The largest (maximum − minimum) over the ranks of one element; `all` holds rank after rank.
-template <class T>
-double largest_spread(const std::vector<std::byte>& all, int ranks) {
-  std::vector<T> values(all.size() / sizeof(T));
-  std::memcpy(values.data(), all.data(), all.size());
-  const std::size_t count = values.size() / static_cast<std::size_t>(ranks);
-  double largest = 0.0;
-  for (std::size_t i = 0; i < count; ++i) {
-    double low = values[i];
-    double high = values[i];
-    bool finite = true;
-    for (std::size_t at = i; at < values.size(); at += count) {
-      const double value = values[at];
-      finite = finite && std::isfinite(value);
-      low = std::min(low, value);
-      high = std::max(high, value);
-    }
-    largest = finite ? std::max(largest, high - low) : INFINITY;
-  }
-  return largest;
-}
-
 }  // namespace
+
+std::string first_complaint(std::string_view complaint, Communicator& comm) {
+  std::array<char, 1024> text{};
+  complaint.copy(text.data(), text.size() - 1);
+  for (const auto& one : all_gather_values(comm, text)) {
+    if (one.front() != 0) {
+      return one.data();
+    }
+  }
+  return "";
+}
 
 void check_same_lines(std::string_view subject, const std::vector<std::string>& lines,
                       Communicator& comm) {
-  std::string whole;
+  std::string mine;
   for (const std::string& line : lines) {
-    whole += line + '\n';
+    mine += line + '\n';
   }
-  const int other =
-      first_different(all_gather_values(comm, hash_of(std::as_bytes(std::span(whole)))));
-  if (other == 0) {
-    return;
+  std::string root = mine;  // becomes rank 0's
+  root.resize(broadcast_from_rank0(comm, std::vector{mine.size()}).front());
+  comm.broadcast(std::as_writable_bytes(std::span(root)), 0);
+  std::string complaint;
+  if (mine != root) {
+    const auto differs =
+        static_cast<std::size_t>(std::ranges::mismatch(mine, root).in1 - mine.begin());
+    complaint = message_of(subject, ": the ranks disagree: rank 0 has '", line_at(root, differs),
+                           "', rank ", comm.rank(), " has '", line_at(mine, differs),
+                           "'; start every rank with the same program and flags");
   }
-  // Ranks may have different numbers of lines; all walk as many as the one with the fewest.
-  const std::vector<std::size_t> counts = all_gather_values(comm, lines.size());
-  const std::size_t shared = *std::min_element(counts.begin(), counts.end());
-  for (std::size_t i = 0; i < shared; ++i) {
-    const int rank =
-        first_different(all_gather_values(comm, hash_of(std::as_bytes(std::span(lines[i])))));
-    if (rank > 0) {
-      const std::string expected = text_of_rank(lines[i], 0, comm);
-      const std::string got = text_of_rank(lines[i], rank, comm);
-      throw VerificationError(message_of(subject, ": the ranks disagree: rank 0 has '", expected,
-                                         "', rank ", rank, " has '", got,
-                                         "'; start every rank with the same program and flags"));
-    }
+  complaint = first_complaint(complaint, comm);
+  if (!complaint.empty()) {
+    throw VerificationError(complaint);
   }
-  throw VerificationError(message_of(subject, ": the ranks disagree: rank ", other, " has ",
-                                     counts[static_cast<std::size_t>(other)], " lines, rank 0 has ",
-                                     counts[0]));
 }
 
 void check_same_layout(const std::vector<autograd::Variable>& parameters,
@@ -112,11 +106,6 @@ void check_same_layout(const std::vector<autograd::Variable>& parameters,
   std::vector<std::string> lines{
       message_of("mode ", to_string(options.mode), ", buckets of ", options.bucket_bytes,
                  " bytes, ", parameters.size(), " parameters"),
-      message_of("buckets by ", to_string(bucket_policy(options)),
-                 options.split_tensors
-                     ? message_of(", larger ones split, pieces of ",
-                                  options.piece_bytes.value_or(options.bucket_bytes), " bytes")
-                     : ""),
       message_of("find unused parameters: ", options.find_unused_parameters ? "yes" : "no"),
       message_of("communication hook ", options.hook->name())};
   std::transform(parameters.begin(), parameters.end(), std::back_inserter(lines), layout_of);
@@ -131,8 +120,7 @@ void check_same_layout(const std::vector<autograd::Variable>& parameters,
     }
   }
   // Last, because a plan that only one rank was given should be told by its buckets.
-  const bool rebuilt = options.rebuild_buckets && options.plan.empty();
-  lines.push_back(message_of("buckets ", rebuilt ? "rebuilt once" : "never rebuilt"));
+  lines.push_back(message_of("buckets ", options.plan.empty() ? "rebuilt once" : "never rebuilt"));
   check_same_lines("data parallel", lines, comm);
 }
 
@@ -148,13 +136,9 @@ void check_same_values(const std::vector<autograd::Variable>& parameters, Commun
     if (rank == 0) {
       continue;
     }
-    const Tensor other = mine.clone();
-    comm.broadcast({other.bytes(), other.nbytes()}, rank);
-    const Tensor root = mine.clone();
-    comm.broadcast({root.bytes(), root.nbytes()}, 0);
     throw VerificationError(message_of(
         "data parallel: parameter '", parameter.name(), "' of rank ", rank,
-        " differs from rank 0's: largest difference ", largest_difference(other, root), "; ",
+        " differs from rank 0's: largest difference ", largest_spread(mine, comm), "; ",
         replicas == Replicas::initial
             ? "initialise all ranks alike (same --seed or --init file) or use --init-sync broadcast"
             : "they began alike: expected the same flags on all ranks, all ranks in every "
@@ -166,10 +150,7 @@ RankDifference largest_rank_difference(const std::vector<autograd::Variable>& pa
                                        Communicator& comm) {
   RankDifference result;
   for (const autograd::Variable& parameter : parameters) {
-    const Tensor mine = parameter.data().to(kCpu);
-    const std::vector<std::byte> all = comm.all_gather(bytes_of(mine));
-    const double largest = dispatch_float(
-        mine.dtype(), [&]<class T>() { return largest_spread<T>(all, comm.size()); });
+    const double largest = largest_spread(parameter.data().to(kCpu), comm);
     if (largest > result.value) {
       result = {.value = largest, .parameter = parameter.name()};
     }

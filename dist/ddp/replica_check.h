@@ -10,16 +10,19 @@
 
 namespace brigade::dist {
 
+/// Collective. The lowest rank's `complaint` that is not empty, cut after 1023 bytes; empty if all
+/// are. All ranks can then throw the same error, and none waits for a failed one.
+std::string first_complaint(std::string_view complaint, Communicator& comm);
+
 /// Collective. Throws VerificationError unless all ranks pass the same lines; shows the first line
 /// that differs, rank 0's and the other's. `subject` begins the message.
 void check_same_lines(std::string_view subject, const std::vector<std::string>& lines,
                       Communicator& comm);
 
-/// Collective. Throws VerificationError unless all ranks agree on names, shapes, dtypes (of the
-/// `frozen` parameters as well), mode, bucket policy, splitting and rebuilding, what to do about
-/// unused parameters, and on which stand in which bucket, in which order. Mismatched collectives
-/// are undefined behaviour in MPI: they hang, abort or silently add unrelated numbers, so this is
-/// compared before the first one.
+/// Collective. Throws VerificationError unless all ranks agree on names, shapes and dtypes (of the
+/// `frozen` parameters as well), mode, bucket capacity, what to do about unused parameters, the
+/// hook, and the members of each bucket. Mismatched collectives are undefined behaviour in MPI:
+/// they hang, abort or silently add unrelated numbers, so this is compared before the first one.
 void check_same_layout(const std::vector<autograd::Variable>& parameters,
                        const std::vector<autograd::Variable>& frozen,
                        const DataParallelOptions& options, const BucketPlan& plan,
@@ -28,8 +31,8 @@ void check_same_layout(const std::vector<autograd::Variable>& parameters,
 enum class Replicas { initial, trained };
 
 /// Collective. Throws VerificationError unless all ranks hold the same bits; names the first
-/// parameter that differs, the rank that differs from rank 0, and the largest difference, and says
-/// what to do.
+/// parameter that differs, the rank that differs from rank 0, and the largest difference between
+/// ranks, and says what to do.
 void check_same_values(const std::vector<autograd::Variable>& parameters, Communicator& comm,
                        Replicas replicas);
 
@@ -38,8 +41,8 @@ struct RankDifference {
   double value = 0.0;     ///< largest |difference| of one element between any two ranks; NaN: ∞
   std::string parameter;  ///< that it is in; empty when all are equal
 };
-/// Collective; the same answer on every rank. Every rank receives all ranks' parameters, one at a
-/// time: for looking at small models that drift apart, not for every step of a large one.
+/// Collective; the same result on every rank. Every rank receives all ranks' parameters, one at a
+/// time: for small models that drift apart, not for every step of a large one.
 RankDifference largest_rank_difference(const std::vector<autograd::Variable>& parameters,
                                        Communicator& comm);
 

@@ -83,7 +83,7 @@ void BucketOptimizer::revoke_permission() noexcept {
   permission_->granted = false;
 }
 
-void BucketOptimizer::launched(std::size_t /*index*/, const Bucket& bucket, const Work& work) {
+void BucketOptimizer::launched(const Bucket& bucket, const Work& work) {
   updates_.push_back({.members = bucket.members,
                       .label = bucket.label,
                       .reduced = work,

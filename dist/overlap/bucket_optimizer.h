@@ -78,7 +78,7 @@ class BucketOptimizer final : public BucketCompletion, public autograd::GradList
   const char* failure() const override;
 
   void backward_begins() override { optimizer_.begin_step(); }
-  void launched(std::size_t index, const Bucket& bucket, const Work& work) override;
+  void launched(const Bucket& bucket, const Work& work) override;
   void backward_ended() override;
   void reset() noexcept override;
 

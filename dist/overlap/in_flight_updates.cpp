@@ -4,21 +4,21 @@
 #include <utility>
 
 #include "core/error.h"
-#include "dist/overlap/priority_order.h"
+#include "dist/overlap/priority_reducer.h"
 
 namespace brigade::dist {
 
 InFlightUpdates::InFlightUpdates(GradAverager& averager, OptimizerCalls optimizer,
-                                 UpdateDeadline deadline)
+                                 UpdateDeadline deadline, std::optional<std::size_t> chunk_bytes)
     : averager_(averager) {
-  BRIGADE_CHECK(averager.options().mode != SyncMode::naive,
+  const DataParallelOptions& options = averager.options();
+  BRIGADE_CHECK(options.mode != SyncMode::naive,
                 "data parallel: naive synchronisation has no buckets to update one by one; use "
                 "another mode");
-  BRIGADE_CHECK(!averager.options().find_unused_parameters,
+  BRIGADE_CHECK(!options.find_unused_parameters,
                 "data parallel: which parameters are unused is known only when backward is over, "
                 "too late for updates in flight; use one or the other");
-  averager.check_not_refused();
-  BRIGADE_CHECK(averager.waits_for_buckets(), "data parallel: updates are in flight already");
+  averager.check_replaceable();
   if (averager.parameters().empty()) {
     return;
   }
@@ -26,18 +26,19 @@ InFlightUpdates::InFlightUpdates(GradAverager& averager, OptimizerCalls optimize
                                                    averager.parameters().front().device(),
                                                    std::move(optimizer), deadline);
   updates_ = updates.get();
-  std::unique_ptr<BucketCompletion> completion = std::move(updates);
-  if (deadline == UpdateDeadline::next_read) {
-    completion = std::make_unique<PriorityOrder>(std::move(completion), averager.buckets(),
-                                                 averager.communicator(), averager.launch_order());
+  GradAverager::MakeGradSync make_sync;  // the mode's
+  if (deadline == UpdateDeadline::next_read && options.mode != SyncMode::flat) {
+    make_sync = [chunk_bytes](const SyncContext& context) {
+      return std::make_unique<PriorityReducer>(context, chunk_bytes);
+    };
   }
-  averager.replace_completion(std::move(completion));
+  averager.replace(std::move(updates), std::move(make_sync));
 }
 
 InFlightUpdates::~InFlightUpdates() {
   if (updates_ != nullptr) {
     updates_->finish();
-    averager_.replace_completion(std::make_unique<WaitForBuckets>(averager_.communicator()));
+    averager_.replace(nullptr, nullptr);
   }
 }
 

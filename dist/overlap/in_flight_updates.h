@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "dist/ddp/grad_averager.h"
@@ -7,20 +9,22 @@
 
 namespace brigade::dist {
 
-/// While it lives, `optimizer` updates each bucket as soon as its gradients are there, and there is
-/// no optimizer.step(): every backward that synchronises is a step. With UpdateDeadline::next_read
-/// communication and updates go on under the next forward, and chunks leave in the order in which
-/// that needs them (priority_order.h). Bit-identical to stepping after backward.
+/// While it lives, `optimizer` updates each bucket as soon as it is reduced, and nobody calls
+/// optimizer.step(): every backward that synchronises is a step. With UpdateDeadline::next_read
+/// communication and updates go on under the next forward, and a PriorityReducer launches the
+/// chunks in the order in which that reads them. Bit-identical to stepping after backward.
 ///
 /// The averager and the optimizer must outlive it. All ranks begin and end it at the same place,
-/// between two backwards; one at a time. Its end waits for the updates on their way. If an
-/// exception ends it, those that have not begun are dropped (BucketOptimizer::finish). After one
-/// that was dropped or has failed, backward is refused.
+/// between two backwards; one at a time. Its end waits for the updates in flight. If an exception
+/// ends it, updates that have not begun are dropped (BucketOptimizer::finish), and every later
+/// backward is refused.
 class [[nodiscard]] InFlightUpdates {
  public:
-  /// Errors: naive mode, which has no buckets; find_unused_parameters, because which ones are
-  /// unused is known only when backward is over; another one lives.
-  InFlightUpdates(GradAverager& averager, OptimizerCalls optimizer, UpdateDeadline deadline);
+  /// `chunk_bytes` is PriorityReducer's. Errors: naive mode, which has no buckets;
+  /// find_unused_parameters, because which ones are unused is known only when backward is over;
+  /// another InFlightUpdates lives.
+  InFlightUpdates(GradAverager& averager, OptimizerCalls optimizer, UpdateDeadline deadline,
+                  std::optional<std::size_t> chunk_bytes = {});
   ~InFlightUpdates();
   InFlightUpdates(const InFlightUpdates&) = delete;
   InFlightUpdates& operator=(const InFlightUpdates&) = delete;

@@ -17,7 +17,7 @@ std::vector<LaunchItem> in_order_of_need(std::span<const BucketTimes> buckets) {
 
   using Need = std::pair<std::size_t, std::size_t>;                    // (first parameter, bucket)
   std::priority_queue<Need, std::vector<Need>, std::greater<>> ready;  // the most urgent on top
-  std::vector<std::size_t> sent(buckets.size(), 0);  // pieces of each bucket that have left
+  std::vector<std::size_t> sent(buckets.size(), 0);  // chunks of each bucket that were launched
   std::vector<LaunchItem> order;
   double now = 0.0;  // the network is free
   auto next_ready = coming.begin();
@@ -26,7 +26,7 @@ std::vector<LaunchItem> in_order_of_need(std::span<const BucketTimes> buckets) {
       now = std::max(now, buckets[*next_ready].ready_ms);
     }
     for (; next_ready != coming.end() && buckets[*next_ready].ready_ms <= now; ++next_ready) {
-      if (!buckets[*next_ready].piece_ms.empty()) {
+      if (!buckets[*next_ready].chunk_ms.empty()) {
         ready.emplace(buckets[*next_ready].first_parameter, *next_ready);
       }
     }
@@ -35,8 +35,8 @@ std::vector<LaunchItem> in_order_of_need(std::span<const BucketTimes> buckets) {
     }
     const std::size_t next = ready.top().second;
     order.push_back({next, sent[next]});
-    now += buckets[next].piece_ms[sent[next]];
-    if (++sent[next] == buckets[next].piece_ms.size()) {
+    now += buckets[next].chunk_ms[sent[next]];
+    if (++sent[next] == buckets[next].chunk_ms.size()) {
       ready.pop();
     }
   }

@@ -49,8 +49,7 @@ BENCHMARK(unseen_scope);
 
 void bucket_assignment(benchmark::State& state) {
   for ([[maybe_unused]] const auto _ : state) {
-    benchmark::DoNotOptimize(
-        plan_of(static_cast<std::size_t>(state.range(0)), dist::BucketBy::size));
+    benchmark::DoNotOptimize(plan_of(static_cast<std::size_t>(state.range(0))));
   }
   count_nodes(state);
 }

@@ -40,10 +40,6 @@ double thread_ns() {
   return 1e9 * static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec);
 }
 
-dist::DataParallelOptions in_buckets_of_400() {
-  return {.bucket_bytes = 400 * dist::kSliceAlignment, .rebuild_buckets = false};
-}
-
 }  // namespace
 
 EngineChain::EngineChain(std::size_t nodes)
@@ -80,7 +76,7 @@ void NarrowNetwork::run() {
 
 WrappedParameters::WrappedParameters(std::size_t count)
     : parameters_(small_parameters(count, {16})),
-      data_parallel_(parameters_, comm_, in_buckets_of_400()) {}
+      data_parallel_(parameters_, comm_, {.bucket_bytes = 400 * dist::kSliceAlignment}) {}
 
 void WrappedParameters::report_all() {
   data_parallel_.on_backward_begin();
@@ -90,13 +86,13 @@ void WrappedParameters::report_all() {
   data_parallel_.on_backward_end();
 }
 
-dist::BucketPlan plan_of(std::size_t count, dist::BucketBy by) {
+dist::BucketPlan plan_of(std::size_t count) {
   std::vector<dist::PlanParameter> parameters(count);
   for (std::size_t i = 0; i < count; ++i) {
-    parameters[i] = {.bytes = dist::kSliceAlignment, .layer = i / 2 * 2};
+    parameters[i] = {.name = std::to_string(i / 2) + ".p", .bytes = dist::kSliceAlignment};
   }
   return dist::assign_buckets(parameters, dist::expected_order(parameters),
-                              {.by = by, .cap_bytes = 400 * dist::kSliceAlignment});
+                              400 * dist::kSliceAlignment);
 }
 
 double ns_per_node(std::size_t nodes, const std::function<void()>& run) {

@@ -69,7 +69,7 @@ class WrappedParameters {
 
 /// Of `count` parameters, in buckets of about 400: as many buckets as a model of that many tensors
 /// has.
-dist::BucketPlan plan_of(std::size_t count, dist::BucketBy by);
+dist::BucketPlan plan_of(std::size_t count);
 
 /// Processor time of one `run` in nanoseconds, divided by `nodes`: the fastest of as many runs as
 /// fit into 30 ms, and of at least 3, because whatever else the machine does only adds.

@@ -63,12 +63,8 @@ TEST(FrameworkCost, NarrowNetworkIsLinearInItsDepth) {
 }
 
 TEST(FrameworkCost, BucketAssignmentIsLinearInTheNumberOfParameters) {
-  using dist::BucketBy;
-  for (const BucketBy by : {BucketBy::size, BucketBy::layer}) {
-    const auto growth = median_growth([&] { static_cast<void>(plan_of(kSmall, by)); },
-                                      [&] { static_cast<void>(plan_of(kLarge, by)); });
-    expect_linear("bucket assignment", growth);
-  }
+  expect_linear("bucket assignment", median_growth([] { static_cast<void>(plan_of(kSmall)); },
+                                                   [] { static_cast<void>(plan_of(kLarge)); }));
 }
 
 TEST(FrameworkCost, OrderOfNeedIsLinearInTheNumberOfBuckets) {
@@ -76,7 +72,7 @@ TEST(FrameworkCost, OrderOfNeedIsLinearInTheNumberOfBuckets) {
     std::vector<dist::BucketTimes> buckets(count);
     for (std::size_t i = 0; i < count; ++i) {
       const auto ready = static_cast<double>(i);
-      buckets[i] = {.ready_ms = ready, .first_parameter = count - i, .piece_ms = {1.5}};
+      buckets[i] = {.ready_ms = ready, .first_parameter = count - i, .chunk_ms = {1.5}};
     }
     return [buckets] { static_cast<void>(dist::in_order_of_need(buckets)); };
   };

@@ -35,7 +35,7 @@ std::vector<float> train(dist::Communicator& comm, const TrainingRun& run) {
       const Tensor target = data_rows(first, rows, kOut, 4, run.device);
       auto scope = parallel.no_sync();
       if (!run.no_sync || micro + 1 == run.accum) {
-        scope.end();
+        scope.reset();
       }
       autograd::backward(autograd::mse_loss(model->forward(autograd::Variable(x)), target),
                          {.grad_scale = 1.0 / run.accum});

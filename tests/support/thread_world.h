@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "dist/comm/thread_communicator.h"
@@ -12,5 +13,8 @@ void thread_world(int ranks, const std::function<void(dist::Communicator&)>& fn)
 
 /// The same with ranks whose data goes through TCP sockets.
 void socket_world(int ranks, const std::function<void(dist::Communicator&)>& fn);
+
+/// Collective.
+std::uint64_t sum_over_ranks(dist::Communicator& comm, std::uint64_t mine);
 
 }  // namespace brigade::test

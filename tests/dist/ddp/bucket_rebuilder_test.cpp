@@ -164,14 +164,8 @@ TEST(BucketRebuilder, OfAStackOfLayersIsTheExpectedOne) {
   }
 }
 
-TEST(BucketRebuilder, KeepsTheFirstPlanIfToldTo) {
+TEST(BucketRebuilder, KeepsAPlanThatIsGiven) {
   SingleProcessCommunicator comm(kCpu);
-  const auto model = test::make_mlp({2, 3, 2});
-  const GradAverager kept(wrong_way_round(*model), comm,
-                          {.bucket_bytes = 128, .rebuild_buckets = false});
-  test::backward_once(*model, 2, 2);
-  EXPECT_EQ(buckets_of(kept), "0.bias 0.weight | 2.bias 2.weight");
-
   const auto other = test::make_mlp({2, 3, 2});
   const GradAverager given(other->parameters(), comm, {.plan = {{0, 1}, {2, 3}}});
   test::backward_once(*other, 2, 2);
@@ -195,17 +189,15 @@ TEST(BucketRebuilder, RankZeroDecidesForAll) {
   thread_world(3, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 3, 2});
     const std::vector<autograd::Variable> parameters = model->parameters();
-    const BucketPolicy policy{.cap_bytes = 0};
-    const std::vector<PlanParameter> planned = plan_parameters(parameters);
     const std::vector<Bucket> current =
-        make_buckets(parameters, assign_buckets(planned, expected_order(planned), policy));
+        make_buckets(parameters, plan_buckets(parameters, {.bucket_bytes = 0}));
     BucketRebuilder order(true);
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       const auto shift = static_cast<std::size_t>(comm.rank());
       order.note((i + shift) % parameters.size());  // every rank has seen another order
     }
     EXPECT_TRUE(order.due());
-    EXPECT_EQ(order.decide(parameters, policy, current, comm), (BucketPlan{{0}, {1}, {2}, {3}}));
+    EXPECT_EQ(order.decide(parameters, 0, current, comm), (BucketPlan{{0}, {1}, {2}, {3}}));
     EXPECT_FALSE(order.due());
   });
 }
@@ -217,7 +209,7 @@ TEST(BucketRebuilder, PutsWhatNeverCameLast) {
   BucketRebuilder order(true);
   order.note(0);
   order.note(2);
-  EXPECT_EQ(order.decide(parameters, {.cap_bytes = 0}, {}, comm), (BucketPlan{{0}, {2}, {3}, {1}}));
+  EXPECT_EQ(order.decide(parameters, 0, {}, comm), (BucketPlan{{0}, {2}, {3}, {1}}));
 }
 
 TEST(BucketRebuilder, ForgetsABackwardThatFailed) {
@@ -230,7 +222,7 @@ TEST(BucketRebuilder, ForgetsABackwardThatFailed) {
   for (const std::size_t i : {3U, 2U, 1U, 0U}) {
     order.note(i);
   }
-  EXPECT_EQ(order.decide(parameters, {.cap_bytes = 0}, {}, comm), (BucketPlan{{3}, {2}, {1}, {0}}));
+  EXPECT_EQ(order.decide(parameters, 0, {}, comm), (BucketPlan{{3}, {2}, {1}, {0}}));
 }
 
 /// Trains with an optimizer that has made steps before DataParallel moves the parameters, which the
@@ -255,7 +247,7 @@ std::vector<float> train(Communicator& comm, typename OptimizerT::Options settin
   for (int i = 3; i < 7; ++i) {
     step(comm.size() * i + comm.rank());
   }
-  EXPECT_EQ(parallel.rebuilt(), options.rebuild_buckets);
+  EXPECT_EQ(parallel.rebuilt(), options.plan.empty());
   parallel.verify_parameters_equal();
   return autograd::values_of(parameters);
 }
@@ -265,8 +257,9 @@ TEST(Rebuild, InTheMiddleOfTrainingChangesNoBit) {
        {SyncMode::naive, SyncMode::flat, SyncMode::per_param, SyncMode::overlap}) {
     thread_world(3, [mode](Communicator& comm) {
       const DataParallelOptions with{.mode = mode, .bucket_bytes = 256};
-      const DataParallelOptions without{
-          .mode = mode, .bucket_bytes = 256, .rebuild_buckets = false};
+      const auto model = test::make_mlp({6, 16, 8, 3});
+      DataParallelOptions without = with;
+      without.plan = plan_buckets(wrong_way_round(*model), with);
       const optim::SGD::Options momentum{.lr = 0.1, .momentum = 0.9};
       EXPECT_EQ(train<optim::SGD>(comm, momentum, with), train<optim::SGD>(comm, momentum, without))
           << to_string(mode);
@@ -275,24 +268,6 @@ TEST(Rebuild, InTheMiddleOfTrainingChangesNoBit) {
           << to_string(mode);
     });
   }
-}
-
-TEST(Policies, GiveTheSameBitsWhateverTheBuckets) {
-  thread_world(3, [](Communicator& comm) {
-    const optim::SGD::Options momentum{.lr = 0.1, .momentum = 0.9};
-    const std::vector<float> expected =
-        train<optim::SGD>(comm, momentum, {.mode = SyncMode::naive, .bucket_bytes = 256});
-    for (const DataParallelOptions& options :
-         {DataParallelOptions{.bucket_by = BucketBy::layer},
-          DataParallelOptions{.bucket_bytes = 512, .last_bucket_bytes = 64},
-          DataParallelOptions{.bucket_bytes = 64, .split_tensors = true},
-          DataParallelOptions{.mode = SyncMode::flat, .bucket_bytes = 64, .split_tensors = true},
-          DataParallelOptions{
-              .mode = SyncMode::per_param, .bucket_bytes = 64, .split_tensors = true}}) {
-      EXPECT_EQ(train<optim::SGD>(comm, momentum, options), expected)
-          << to_string(bucket_policy(options)) << ", split " << options.split_tensors;
-    }
-  });
 }
 
 }  // namespace

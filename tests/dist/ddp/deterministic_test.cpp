@@ -28,8 +28,6 @@ std::vector<Packing> packings() {
       all.push_back({message_of(to_string(mode), ", buckets of ", bucket / 1024, " KiB"),
                      {.mode = mode, .bucket_bytes = bucket}});
     }
-    all.push_back({message_of(to_string(mode), ", tensors split at 256 KiB"),
-                   {.mode = mode, .bucket_bytes = kMib / 4, .split_tensors = true}});
   }
   return all;
 }

@@ -169,13 +169,8 @@ TEST(GradAverager, RefusesRanksWithDifferentPolicies) {
                   ThrowsMessage<VerificationError>(HasSubstr(text)));
     });
   };
-  complaint({.bucket_by = BucketBy::layer}, {},
-            "rank 0 has 'buckets by layer', rank 1 has 'buckets by size, at most 26214400 bytes'");
-  complaint({}, {.last_bucket_bytes = 64}, "bytes, last 64'");
-  complaint({}, {.first_bucket_bytes = 64}, "bytes, first 64'");
-  complaint({}, {.split_tensors = true, .piece_bytes = 64}, "ones split, pieces of 64 bytes'");
-  complaint({}, {.rebuild_buckets = false},
-            "rank 0 has 'buckets rebuilt once', rank 1 has 'buckets never rebuilt'");
+  complaint({.bucket_bytes = 64}, {},
+            "buckets of 64 bytes, 2 parameters', rank 1 has 'mode overlap");
   complaint({}, {.plan = {{0, 1}}}, "rank 1 has 'buckets never rebuilt'");
 }
 

@@ -60,7 +60,7 @@ TEST(NoSync, IsDecidedWhenBackwardStartsNotInForward) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(1);
     GradAverager parallel(p, comm, {});
-    std::optional<GradAverager::NoSyncScope> scope(parallel.no_sync());
+    GradAverager::NoSyncScope scope = parallel.no_sync();
     const autograd::Variable inside = autograd::mul(p[0], comm.rank() == 0 ? 1 : 5);
     scope.reset();
     autograd::backward(inside);
@@ -68,7 +68,7 @@ TEST(NoSync, IsDecidedWhenBackwardStartsNotInForward) {
 
     p[0].zero_grad();
     const autograd::Variable outside = autograd::mul(p[0], comm.rank() == 0 ? 1 : 5);
-    scope.emplace(parallel.no_sync());
+    scope = parallel.no_sync();
     autograd::backward(outside);
     EXPECT_EQ(gradient_of(p[0]), comm.rank() == 0 ? 0.5 : 2.5) << "the other way round: not";
   });

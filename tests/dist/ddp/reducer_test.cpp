@@ -35,8 +35,7 @@ class ReducerTest : public testing::Test {
   FakeCommunicator comm{4};
   PlainAllReduce hook;
   WaitForBuckets completion{comm};
-  std::vector<LaunchItem> order = in_bucket_order(std::vector<std::size_t>{1, 1, 1});
-  Reducer reducer{{parameters, buckets, comm, hook, completion, order}};
+  Reducer reducer{{parameters, buckets, comm, hook, completion}};
 
   std::size_t launched() const { return comm.collectives(); }
 };
@@ -126,104 +125,6 @@ TEST_F(ReducerTest, ForgetsAnAbandonedBackward) {
   EXPECT_EQ(launched(), 1U);
 }
 
-TEST(SplitBuckets, LeavePieceByPieceAndAreWaitedForAsAWhole) {
-  const auto model = test::make_mlp({16, 16});
-  const std::vector<autograd::Variable> parameters = model->parameters();
-  const std::vector<Bucket> buckets = make_buckets(parameters, {{0}, {1}}, /*piece_bytes=*/512);
-  ASSERT_EQ(buckets[0].pieces.size(), 2U);
-  FakeCommunicator comm(2);
-  PlainAllReduce hook;
-  WaitForBuckets completion(comm);
-  const std::vector<LaunchItem> order = in_bucket_order(std::vector<std::size_t>{2, 1});
-  Reducer reducer({parameters, buckets, comm, hook, completion, order});
-  for (const Bucket& bucket : buckets) {
-    Tensor grads = bucket.grads;
-    ops::fill(1.0, grads);
-  }
-  reducer.on_grad_ready(1);
-  EXPECT_EQ(comm.collectives(), 0U);
-  reducer.on_grad_ready(0);
-  EXPECT_EQ(comm.collectives(), 3U);
-  EXPECT_TRUE(comm.reduced.empty());
-  reducer.on_backward_end();
-  EXPECT_THAT(comm.reduced,
-              ElementsAre(buckets[0].pieces[0].grads.bytes(), buckets[0].pieces[1].grads.bytes(),
-                          buckets[1].grads.bytes()));
-  EXPECT_THAT(buckets[0].grads.to_vector<float>(), testing::Each(2.0F)) << "all of it, once";
-}
-
-TEST(SplitBuckets, HavePiecesAsLargeAsDataParallelIsTold) {
-  SingleProcessCommunicator comm(kCpu);
-  const auto model = test::make_mlp({16, 16});  // 1024 bytes of weight
-  const auto pieces = [&](const DataParallelOptions& options) {
-    return GradAverager(model->parameters(), comm, options).buckets().back().pieces.size();
-  };
-  const BucketPlan plan{{1}, {0}};
-  EXPECT_EQ(pieces({.bucket_bytes = 512, .plan = plan}), 1U);
-  EXPECT_EQ(pieces({.bucket_bytes = 512, .plan = plan, .split_tensors = true}), 2U);
-  EXPECT_EQ(pieces({.bucket_bytes = 512, .plan = plan, .split_tensors = true, .piece_bytes = 256}),
-            4U);
-}
-
-TEST(SplitBuckets, LeaveInTheGivenOrderAndNotBeforeTheirBucketIsFull) {
-  const auto model = test::make_mlp({16, 16});
-  const std::vector<autograd::Variable> parameters = model->parameters();
-  const std::vector<Bucket> buckets = make_buckets(parameters, {{0}, {1}}, /*piece_bytes=*/512);
-  FakeCommunicator comm(2);
-  PlainAllReduce hook;
-  WaitForBuckets completion(comm);
-  const std::vector<LaunchItem> order{{0, 1}, {1, 0}, {0, 0}};
-  Reducer reducer({parameters, buckets, comm, hook, completion, order});
-  reducer.on_grad_ready(1);
-  EXPECT_EQ(comm.collectives(), 0U) << "bucket 1 is full, but a piece of bucket 0 comes before it";
-  reducer.on_grad_ready(0);
-  reducer.on_backward_end();
-  EXPECT_THAT(comm.reduced,
-              ElementsAre(buckets[0].pieces[1].grads.bytes(), buckets[1].grads.bytes(),
-                          buckets[0].pieces[0].grads.bytes()));
-}
-
-TEST(SplitBuckets, LeaveInTheGivenOrderAfterAFlatBackwardToo) {
-  const auto model = test::make_mlp({16, 16});
-  const std::vector<autograd::Variable> parameters = model->parameters();
-  const std::vector<Bucket> buckets = make_buckets(parameters, {{0}, {1}}, /*piece_bytes=*/512);
-  FakeCommunicator comm(2);
-  PlainAllReduce hook;
-  WaitForBuckets completion(comm);
-  const std::vector<LaunchItem> order{{0, 1}, {1, 0}, {0, 0}};
-  FlatSync flat({parameters, buckets, comm, hook, completion, order});
-  flat.on_grad_ready(0);
-  flat.on_grad_ready(1);
-  EXPECT_EQ(comm.collectives(), 0U);
-  flat.on_backward_end();
-  EXPECT_THAT(comm.reduced,
-              ElementsAre(buckets[0].pieces[1].grads.bytes(), buckets[1].grads.bytes(),
-                          buckets[0].pieces[0].grads.bytes()));
-}
-
-TEST(SplitBuckets, AreDoneWhenTheirLastPieceIs) {
-  test::thread_world(2, [](Communicator& plain) {
-    EmulatedLinkCommunicator comm(
-        plain.split(0, plain.rank()),
-        {.alpha_us = 10'000, .gigabytes_per_s = 10});  // a collective takes 20 ms
-    comm.set_timing(true);
-    const auto model = test::make_mlp({16, 16});
-    const std::vector<autograd::Variable> parameters = model->parameters();
-    const std::vector<Bucket> buckets = make_buckets(parameters, {{1, 0}}, /*piece_bytes=*/576);
-    PlainAllReduce hook;
-    WaitForBuckets completion(comm);
-    const std::vector<LaunchItem> order{{0, 0}, {0, 1}};
-    Reducer reducer({parameters, buckets, comm, hook, completion, order});
-    reducer.on_grad_ready(1);
-    reducer.on_grad_ready(0);
-    reducer.on_backward_end();
-    const std::vector<CollectiveRecord> collectives = comm.take_collectives();
-    ASSERT_EQ(collectives.size(), 2U);
-    EXPECT_EQ(collectives[1].label, "bucket_0[2/2]");
-    EXPECT_TRUE(collectives[1].end.done());
-  });
-}
-
 TEST(Communicator, WaitsForTheGradientBeforeItReducesIt) {
   FakeCommunicator comm(2);
   comm.all_reduce(Tensor::zeros({8}));
@@ -244,7 +145,7 @@ TEST(Communicator, CountsCollectivesAndBytes) {
   comm.all_reduce(Tensor::zeros({8}));
   comm.all_reduce(Tensor::zeros({2, 3}));
   EXPECT_EQ(comm.collectives(), 2U);
-  EXPECT_EQ(comm.bytes_reduced(), 14U * 4U);
+  EXPECT_EQ(comm.traffic().bytes_reduced, 14U * 4U);
 }
 
 }  // namespace

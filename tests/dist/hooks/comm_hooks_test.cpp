@@ -191,20 +191,6 @@ TEST(CommHook, NaiveHasNoBucketsToCompress) {
   });
 }
 
-TEST(CommHook, APieceOfABucketIsNotCompressed) {
-  thread_world(1, [](Communicator& comm) {
-    const auto model = test::make_mlp({8, 8});
-    EXPECT_ERROR_OF(
-        UsageError,
-        GradAverager(model->parameters(), comm,
-                     {.bucket_bytes = 160,
-                      .hook = std::make_shared<HalfHook>(DType::f16),
-                      .split_tensors = true}),
-        "communication hook fp16: compresses whole buckets, but 0.weight is split into 2 "
-        "pieces; leave out --split-tensors");
-  });
-}
-
 TEST(CommHook, RanksWithDifferentHooksAreRefused) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});
@@ -252,7 +238,7 @@ TEST(CommHook, AnEmulatedLinkCostsWhatIsSent) {
     TopK hook(16.0 / kNumbers);
     hook.prepare(parameters, buckets, comm);
     comm.set_timing(true);
-    comm.wait(hook.all_reduce(0, buckets[0].pieces[0], comm), kCpu);
+    comm.wait(hook.all_reduce(0, {buckets[0].grads, buckets[0].label}, comm), kCpu);
     const std::vector<CollectiveRecord> records = comm.take_collectives();
     EXPECT_EQ(comm.bytes_sent(), 16U * 8U) << "the ranks' meeting before it is not counted";
     EXPECT_LT(elapsed_ms(records.at(0).begin, records.at(0).end), 2000.0)

@@ -144,8 +144,9 @@ TEST(PowerSgd, AStepWithoutGradientDoesNotEndTheIteration) {
 TEST(PowerSgd, SendsThinMatricesInsteadOfAThickOne) {
   thread_world(4, [](Communicator& comm) {
     bench(comm, 2, {{20, 30}, {20}}).reduce(std::vector<float>(620, 1.0F));
-    // P [20, 2] and 20 exact numbers in one sum, Q [30, 2] in another; 2 (N-1)/N of each.
-    EXPECT_EQ(comm.bytes_sent(), (2 * 20 + 20 + 2 * 30) * 4 * 3 / 2);
+    // P [20, 2] and 20 exact numbers in one sum, Q [30, 2] in another; all ranks together send
+    // 2 (N-1) times that.
+    EXPECT_EQ(test::sum_over_ranks(comm, comm.bytes_sent()), (2 * 20 + 20 + 2 * 30) * 4 * 6);
     EXPECT_EQ(comm.collectives(), 1U);
   });
 }

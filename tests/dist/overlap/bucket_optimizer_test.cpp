@@ -53,17 +53,18 @@ std::vector<float> trained(const Training& how) {
         plain.split(0, plain.rank()),
         {.alpha_us = 200, .gigabytes_per_s = 0.01});  // slow enough to reach into the next step
     const auto model = test::make_mlp({8, 24, 24, 4});
-    GradAverager data_parallel(model->parameters(), comm,
-                               {.mode = how.mode,
-                                .bucket_bytes = 1024,
-                                .split_tensors = true,
-                                .rebuild_buckets = how.rebuild});
+    DataParallelOptions options{.mode = how.mode, .bucket_bytes = 1024};
+    if (!how.rebuild) {
+      options.plan = plan_buckets(model->parameters(), options);
+    }
+    GradAverager data_parallel(model->parameters(), comm, options);
     const auto optimizer = make_optimizer(how.adam, data_parallel.parameters());
     std::optional<InFlightUpdates> in_flight;
     if (how.stepping != Stepping::after_backward) {
       in_flight.emplace(data_parallel, calls_of(*optimizer),
                         how.stepping == Stepping::cross_step ? UpdateDeadline::next_read
-                                                             : UpdateDeadline::end_of_backward);
+                                                             : UpdateDeadline::end_of_backward,
+                        /*chunk_bytes=*/1024);
     }
     std::vector<float> losses;
     for (int step = 0; step < how.steps; ++step) {
@@ -75,8 +76,7 @@ std::vector<float> trained(const Training& how) {
               static_cast<float>((i * 7 + step * 3 + micro + comm.rank()) % 11) / 11;
         }
         const Tensor target = Tensor::zeros({6, 4});
-        const auto scope = micro + 1 < how.accum ? std::optional(data_parallel.no_sync())
-                                                 : std::optional<GradAverager::NoSyncScope>();
+        const auto scope = micro + 1 < how.accum ? data_parallel.no_sync() : nullptr;
         const autograd::Variable value =
             nn::mse_loss(model->forward(autograd::Variable(x)), target);
         autograd::backward(value);
@@ -117,7 +117,7 @@ class HeldBack : public testing::Test {
  protected:
   HeldBack() {
     network->run([this] { arrival.acquire(); });
-    updates.launched(0, bucket, Work(network->record()));
+    updates.launched(bucket, Work(network->record()));
   }
   ~HeldBack() override { arrival.release(); }
 
@@ -126,7 +126,7 @@ class HeldBack : public testing::Test {
   autograd::Variable weight{Tensor::zeros({2}), true, "weight"};
   std::vector<autograd::Variable> parameters{weight};
   Bucket bucket = std::move(make_buckets(parameters, {{0}}).front());
-  ThreadCommunicator comm{std::make_shared<ThreadGroup>(1), 0};
+  ThreadCommunicator comm{std::make_shared<Mailbox>(), 0, 1};
   std::atomic<bool> updated = false;
   OptimizerCalls optimizer{.begin_step = [] {},
                            .update =

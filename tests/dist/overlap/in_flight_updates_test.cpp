@@ -30,7 +30,7 @@ class SlowUpdates {
       : link_(comm.split(0, comm.rank()),
               {.alpha_us = 10'000, .gigabytes_per_s = 1}),  // a collective takes 20 ms
         data_parallel(model_->parameters(), link_,
-                      {.bucket_bytes = 600, .rebuild_buckets = false}) {}
+                      {.plan = plan_buckets(model_->parameters(), {.bucket_bytes = 600})}) {}
 
   InFlightUpdates in_flight() {
     return InFlightUpdates(
@@ -101,23 +101,6 @@ TEST(InFlightScope, HasNoStepAndNoClippingBesideIt) {
     test::backward_once(*model, 6, 4);
     optim::clip_grad_norm(optimizer, 1.0);
     EXPECT_NO_THROW(optimizer.step());
-  });
-}
-
-TEST(InFlightScope, LeavesNoTimingBehindThatItsOrderNeeded) {
-  test::thread_world(2, [](Communicator& comm) {
-    SlowUpdates training(comm);
-    {
-      const auto scope = training.in_flight();
-      for (int step = 0; step < 4; ++step) {
-        training.backward();
-      }
-      EXPECT_TRUE(training.data_parallel.communicator().event_times())
-          << "the order of need is being watched";
-    }
-    EXPECT_FALSE(training.data_parallel.communicator().event_times());
-    training.backward();
-    EXPECT_TRUE(training.data_parallel.communicator().take_collectives().empty());
   });
 }
 
