@@ -15,29 +15,12 @@ namespace {
 /// Sleep between two tests of a request, so that the core can compute.
 constexpr useconds_t kPoliteSleepUs = 100;
 
-int rank_in(MPI_Comm comm) {
-  int rank = 0;
-  MPI_CHECK(MPI_Comm_rank(comm, &rank));
-  return rank;
-}
-
-int size_of_group(MPI_Comm comm) {
-  int size = 0;
-  MPI_CHECK(MPI_Comm_size(comm, &size));
-  return size;
-}
-
-MPI_Comm duplicate(MPI_Comm comm) {
-  MPI_Comm copy = MPI_COMM_NULL;
-  MPI_CHECK(MPI_Comm_dup(comm, &copy));
-  return copy;
-}
-
-MPI_Comm split_of(MPI_Comm comm, int color, int key) {
-  BRIGADE_CHECK(color >= 0, "mpi: expected a color from 0 up, got ", color);
-  MPI_Comm part = MPI_COMM_NULL;
-  MPI_CHECK(MPI_Comm_split(comm, color, key, &part));
-  return part;
+/// Calls an MPI function whose last argument is its result.
+template <class Result, class Function, class... Arguments>
+Result result_of(Function function, Arguments... arguments) {
+  Result result{};
+  MPI_CHECK(function(arguments..., &result));
+  return result;
 }
 
 int to_count(std::size_t count) {
@@ -50,7 +33,8 @@ int to_count(std::size_t count) {
 
 struct MpiCommunicator::Handles {
   /// Takes over `group`.
-  explicit Handles(MPI_Comm group) : data(group), control(duplicate(group)) {
+  explicit Handles(MPI_Comm group)
+      : data(group), control(result_of<MPI_Comm>(MPI_Comm_dup, group)) {
     MPI_CHECK(MPI_Comm_set_errhandler(data, MPI_ERRORS_RETURN));
     MPI_CHECK(MPI_Comm_set_errhandler(control, MPI_ERRORS_RETURN));
   }
@@ -70,16 +54,18 @@ struct MpiCommunicator::Handles {
 };
 
 MpiCommunicator::MpiCommunicator(std::unique_ptr<Handles> handles, std::shared_ptr<Thread> thread)
-    : Communicator(rank_in(handles->data), size_of_group(handles->data)),
+    : Communicator(result_of<int>(MPI_Comm_rank, handles->data),
+                   result_of<int>(MPI_Comm_size, handles->data)),
       handles_(std::move(handles)),
       thread_(std::move(thread)) {}
 
 MpiCommunicator::MpiCommunicator()
-    : MpiCommunicator(std::make_unique<Handles>(duplicate(MPI_COMM_WORLD)),
+    : MpiCommunicator(std::make_unique<Handles>(result_of<MPI_Comm>(MPI_Comm_dup, MPI_COMM_WORLD)),
                       std::make_shared<Thread>()) {}
 
 MpiCommunicator::MpiCommunicator(const MpiCommunicator& parent, int color, int key)
-    : MpiCommunicator(std::make_unique<Handles>(split_of(parent.handles_->control, color, key)),
+    : MpiCommunicator(std::make_unique<Handles>(result_of<MPI_Comm>(
+                          MPI_Comm_split, parent.handles_->control, color, key)),
                       parent.thread_) {}
 
 MpiCommunicator::~MpiCommunicator() {
@@ -114,8 +100,8 @@ std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key) {
 }
 
 std::vector<int> MpiCommunicator::host_of_ranks() {
-  MPI_Comm host = MPI_COMM_NULL;
-  MPI_CHECK(MPI_Comm_split_type(handles_->control, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host));
+  auto host = result_of<MPI_Comm>(MPI_Comm_split_type, handles_->control, MPI_COMM_TYPE_SHARED, 0,
+                                  MPI_INFO_NULL);
   int lowest = rank();  // of this host: a name for it that is different from all others
   MPI_CHECK(MPI_Bcast(&lowest, 1, MPI_INT, 0, host));
   MPI_CHECK(MPI_Comm_free(&host));

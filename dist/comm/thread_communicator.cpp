@@ -72,9 +72,9 @@ std::unique_ptr<Communicator> ThreadCommunicator::split(int color, int key) {
   std::erase_if(members, [color](const Member& member) { return member.color != color; });
   std::ranges::stable_sort(members, {}, &Member::key);
   const auto me = std::ranges::find(members, rank(), &Member::rank);
-  return std::make_unique<ThreadCommunicator>(
-      mailbox_, static_cast<int>(me - members.begin()), static_cast<int>(members.size()),
-      message_of(group_, '/', splits_++, ':', color));
+  return std::make_unique<ThreadCommunicator>(mailbox_, static_cast<int>(me - members.begin()),
+                                              static_cast<int>(members.size()),
+                                              message_of(group_, '/', splits_++, ':', color));
 }
 
 void ThreadCommunicator::do_sum(const Tensor& tensor) {

@@ -1,6 +1,7 @@
 #include "dist/ddp/grad_averager.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -10,15 +11,6 @@
 #include "dist/ddp/replica_check.h"
 
 namespace brigade::dist {
-namespace {
-
-MakeBuffer memory_of(Communicator& comm) {
-  return [&comm](const Shape& shape, DType dtype, Device device) {
-    return comm.make_buffer(shape, dtype, device);
-  };
-}
-
-}  // namespace
 
 GradAverager::GradAverager(std::vector<autograd::Variable> parameters, Communicator& comm,
                            const DataParallelOptions& options)
@@ -26,8 +18,8 @@ GradAverager::GradAverager(std::vector<autograd::Variable> parameters, Communica
       comm_(comm),
       options_(options),
       rebuilder_(options.plan.empty()) {
-  std::copy_if(parameters.begin(), parameters.end(), std::back_inserter(frozen_),
-               [](const autograd::Variable& parameter) { return !parameter.requires_grad(); });
+  std::ranges::copy_if(parameters, std::back_inserter(frozen_),
+                       std::not_fn(&autograd::Variable::requires_grad));
   for (const autograd::Variable& parameter : parameters_) {
     BRIGADE_CHECK(parameter.is_leaf(), "data parallel: '", parameter.name(),
                   "' is not a leaf but was computed; pass the parameters it comes from");
@@ -37,8 +29,7 @@ GradAverager::GradAverager(std::vector<autograd::Variable> parameters, Communica
   const BucketPlan plan = plan_buckets(parameters_, options);
   check_same_layout(parameters_, frozen_, options, plan, comm_);
   if (options.init_sync == InitSync::broadcast) {
-    broadcast_parameters(parameters_, comm_);
-    broadcast_parameters(frozen_, comm_);
+    broadcast_parameters(parameters, comm_);
   } else {
     check_same_values(parameters, comm_, Replicas::initial);
   }
@@ -62,12 +53,10 @@ GradAverager::~GradAverager() {
 }
 
 void GradAverager::lay_out(const BucketPlan& plan) {
-  refusal_ =
-      "moving the parameters into new buckets has failed, and where they are now the ranks cannot "
-      "know";
+  refusal_ = "moving the parameters into new buckets has failed, so their places are unknown";
   options_.hook->prepare(parameters_, {}, comm_);  // it lets go of the old gradients
   buckets_.clear();                                // each ends with the last parameter that leaves
-  buckets_ = make_buckets(parameters_, plan, memory_of(comm_));
+  buckets_ = make_buckets(parameters_, plan, std::bind_front(&Communicator::make_buffer, &comm_));
   options_.hook->prepare(parameters_, buckets_, comm_);
   connect();
   refusal_ = nullptr;
@@ -98,15 +87,11 @@ void GradAverager::verify_parameters_equal() const {
   check_same_values(frozen_, comm_, Replicas::trained);
 }
 
-void GradAverager::on_backward_begin() {
-  begin();
-}
-
 void GradAverager::check_not_refused() const {
   BRIGADE_CHECK(refusal_ == nullptr, "data parallel: ", refusal_, "; end the job");
 }
 
-void GradAverager::begin() {
+void GradAverager::on_backward_begin() {
   if (refusal_ == nullptr) {
     refusal_ = completion_->failure();
   }
@@ -156,19 +141,19 @@ void GradAverager::check_all_reached() {
   }
 }
 
-/// The slots were dealt at construction: a parameter frozen since would leave its bucket waiting,
+/// Buckets were assigned at construction: a parameter frozen since would leave its bucket waiting,
 /// and one that trains since would train on each rank by itself.
 void GradAverager::check_frozen() const {
-  for (const autograd::Variable& parameter : parameters_) {
-    BRIGADE_CHECK(parameter.requires_grad(), "data parallel: parameter '", parameter.name(),
-                  "' was frozen after DataParallel was made; freeze it before, or make a new "
-                  "DataParallel");
-  }
-  for (const autograd::Variable& parameter : frozen_) {
-    BRIGADE_CHECK(!parameter.requires_grad(), "data parallel: parameter '", parameter.name(),
-                  "' was frozen when DataParallel was made and trains now; make a new "
-                  "DataParallel");
-  }
+  const auto check = [](const std::vector<autograd::Variable>& parameters, bool trains,
+                        const char* change) {
+    for (const autograd::Variable& parameter : parameters) {
+      BRIGADE_CHECK(parameter.requires_grad() == trains, "data parallel: parameter '",
+                    parameter.name(), "' ", change,
+                    " after DataParallel was made; do it before, or make a new DataParallel");
+    }
+  };
+  check(parameters_, true, "was frozen");
+  check(frozen_, false, "was unfrozen");
 }
 
 void GradAverager::on_grad_ready(std::size_t index) {
@@ -255,8 +240,8 @@ void GradAverager::shadow_backward() {
     return;
   }
   try {
-    begin();
-    if (!unused_) {  // else all have reported in begin()
+    on_backward_begin();
+    if (!unused_) {  // else all have reported in on_backward_begin()
       for (const Bucket& bucket : buckets_) {
         for (const std::size_t index : bucket.members) {
           contribute_without_backward(parameters_[index]);

@@ -86,7 +86,6 @@ class GradAverager final : public autograd::GradListener {
   void on_backward_abort() noexcept override;
 
  private:
-  void begin();
   void check_not_refused() const;
   void check_frozen() const;
   void check_all_reached();

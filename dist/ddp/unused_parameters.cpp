@@ -1,9 +1,7 @@
 #include "dist/ddp/unused_parameters.h"
 
-#include <algorithm>
-#include <string>
+#include <cstdint>
 
-#include "core/error.h"
 #include "core/ops.h"
 
 namespace brigade::dist {
@@ -19,10 +17,6 @@ void contribute_without_backward(const autograd::Variable& parameter) {
   }
 }
 
-UnusedParameters::UnusedParameters(const std::vector<autograd::Variable>& parameters,
-                                   Communicator& comm)
-    : parameters_(parameters), comm_(comm) {}
-
 bool UnusedParameters::used(std::size_t index) const {
   const autograd::GradState& state = *parameters_[index].grad_state();
   // A gradient that is not synchronised is one from inside no_sync(): zero_grad and every
@@ -31,7 +25,14 @@ bool UnusedParameters::used(std::size_t index) const {
 }
 
 std::vector<std::size_t> UnusedParameters::begin() {
-  exchange();
+  std::vector<float> numbers;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    numbers.push_back(used(i) ? 1.0F : 0.0F);
+  }
+  bitmap_ = Tensor::from(numbers, {static_cast<std::int64_t>(numbers.size())},
+                         parameters_.front().device());
+  work_ = comm_.all_reduce(bitmap_, "used parameters");
+
   std::vector<std::size_t> unreached;
   empty_.assign(parameters_.size(), false);
   before_.assign(parameters_.size(), Tensor());
@@ -51,20 +52,11 @@ std::vector<std::size_t> UnusedParameters::begin() {
   return unreached;
 }
 
-void UnusedParameters::exchange() {
-  std::vector<float> numbers;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    numbers.push_back(used(i) ? 1.0F : 0.0F);
-  }
-  bitmap_ = Tensor::from(numbers, {static_cast<std::int64_t>(numbers.size())},
-                         parameters_.front().device());
-  work_ = comm_.all_reduce(bitmap_, "used parameters");
-}
-
 void UnusedParameters::end() {
-  const std::vector<bool> used_somewhere = read_exchange();
+  comm_.wait(work_, bitmap_.device());
+  const std::vector<float> ranks_that_use = bitmap_.to_vector<float>();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (used_somewhere[i]) {
+    if (ranks_that_use[i] > 0.0F) {
       continue;
     }
     autograd::GradState& state = *parameters_[i].grad_state();
@@ -74,19 +66,6 @@ void UnusedParameters::end() {
       state.mark_unused();
     }
   }
-  before_.clear();
-}
-
-std::vector<bool> UnusedParameters::read_exchange() {
-  comm_.wait(work_, bitmap_.device());
-  std::vector<bool> used_somewhere;
-  for (const float ranks : bitmap_.to_vector<float>()) {
-    used_somewhere.push_back(ranks > 0.0F);
-  }
-  return used_somewhere;
-}
-
-void UnusedParameters::reset() noexcept {
   before_.clear();
 }
 

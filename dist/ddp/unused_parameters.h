@@ -25,7 +25,8 @@ void contribute_without_backward(const autograd::Variable& parameter);
 class UnusedParameters {
  public:
   /// The references must outlive it.
-  UnusedParameters(const std::vector<autograd::Variable>& parameters, Communicator& comm);
+  UnusedParameters(const std::vector<autograd::Variable>& parameters, Communicator& comm)
+      : parameters_(parameters), comm_(comm) {}
 
   /// A synchronised backward begins, or a rank without samples shadows one, which uses nothing.
   /// Returns the parameters it does not reach, whose contributions are in place now: to be reported
@@ -36,12 +37,10 @@ class UnusedParameters {
   void end();
 
   /// The backward was abandoned.
-  void reset() noexcept;
+  void reset() noexcept { before_.clear(); }
 
  private:
   bool used(std::size_t index) const;
-  void exchange();
-  std::vector<bool> read_exchange();
 
   const std::vector<autograd::Variable>& parameters_;
   Communicator& comm_;

@@ -96,7 +96,7 @@ TEST(FrozenParameters, FrozenAfterConstructionAreAnErrorOfTheNextBackward) {
   const GradAverager parallel(p, comm, {});
   p[1].set_requires_grad(false);
   EXPECT_ERROR(backward_of({{p[0], 1}, {p[1], 1}}),
-               "data parallel: parameter 'b' was frozen after DataParallel was made; freeze it "
+               "data parallel: parameter 'b' was frozen after DataParallel was made; do it "
                "before, or make a new DataParallel");
 }
 
@@ -107,8 +107,8 @@ TEST(FrozenParameters, ThawedAfterConstructionAreAnErrorOfTheNextBackward) {
   const GradAverager parallel(p, comm, {});
   p[1].set_requires_grad(true);
   EXPECT_ERROR(backward_of({{p[0], 1}, {p[1], 1}}),
-               "data parallel: parameter 'b' was frozen when DataParallel was made and trains now; "
-               "make a new DataParallel");
+               "data parallel: parameter 'b' was unfrozen after DataParallel was made; do "
+               "it before, or make a new DataParallel");
 }
 
 TEST(GradAverager, RefusesWhatWasComputed) {
