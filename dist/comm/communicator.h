@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -187,6 +188,22 @@ std::vector<T> all_gather_values(Communicator& comm, const T& mine) {
   std::vector<T> values(bytes.size() / sizeof(T));
   std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
+}
+
+/// all_gather of one sequence per rank, of any length: a std::string, or a std::vector of trivially
+/// copyable values.
+template <class Sequence>
+std::vector<Sequence> all_gather_sequences(Communicator& comm, Sequence mine) {
+  const std::vector<std::size_t> lengths = all_gather_values(comm, mine.size());
+  mine.resize(*std::max_element(lengths.begin(), lengths.end()));
+  const std::vector<std::byte> bytes = comm.all_gather(std::as_bytes(std::span(mine)));
+  std::vector<Sequence> all(lengths.size(), mine);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    const std::size_t size = bytes.size() / all.size();
+    std::memcpy(all[rank].data(), bytes.data() + rank * size, size);
+    all[rank].resize(lengths[rank]);
+  }
+  return all;
 }
 
 }  // namespace brigade::dist

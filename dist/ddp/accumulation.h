@@ -8,21 +8,15 @@
 namespace brigade::dist {
 
 /// One of the `count` parts of a step whose gradients are accumulated.
-class MicroBatch {
- public:
-  MicroBatch(int index, int count) : index_(index), count_(count) {}
+struct MicroBatch {
+  int index = 0;
+  int count = 1;
 
-  int index() const { return index_; }
-  bool last() const { return index_ + 1 == count_; }
+  bool last() const { return index + 1 == count; }
 
   /// Backward of loss / count: the sum over the micro-batches is then the gradient of their mean,
   /// as if they were one batch. loss.backward() instead would give the gradient of their sum.
-  void backward(const autograd::Variable& loss) const { loss.backward(1.0 / count_); }
-
- private:
-  friend class Accumulation;
-  int index_;
-  int count_;
+  void backward(const autograd::Variable& loss) const { loss.backward(1.0 / count); }
 };
 
 /// The micro-batches of one step, for a range-based for (DataParallel::accumulate). All iterations
@@ -39,11 +33,11 @@ class Accumulation {
     explicit Iterator(Accumulation& steps) : steps_(&steps) {}
     MicroBatch& operator*() const { return steps_->current_; }
     Iterator& operator++() {
-      steps_->start(steps_->current_.index_ + 1);
+      steps_->start(steps_->current_.index + 1);
       return *this;
     }
     bool operator==(std::default_sentinel_t) const {
-      return steps_->current_.index_ == steps_->current_.count_;
+      return steps_->current_.index == steps_->current_.count;
     }
 
    private:

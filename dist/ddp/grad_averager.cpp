@@ -134,10 +134,11 @@ void GradAverager::check_all_reached() {
   if (std::find(reached.begin(), reached.end(), true) == reached.end()) {
     reached.assign(parameters_.size(), true);
   }
-  const std::string missing =
-      first_complaint(missing_text(parameters_, reached, comm_.rank()), comm_);
-  if (!missing.empty()) {
-    throw Error(missing);
+  for (const std::string& text :
+       all_gather_sequences(comm_, missing_text(parameters_, reached, comm_.rank()))) {
+    if (!text.empty()) {
+      throw Error(text);
+    }
   }
 }
 

@@ -3,7 +3,6 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <iterator>
@@ -22,10 +21,10 @@ std::uint64_t hash_of(std::span<const std::byte> bytes) {
 
 /// The first rank whose value differs from rank 0's; 0 when all agree. The same answer on every
 /// rank.
-int first_different(const std::vector<std::uint64_t>& hashes) {
-  const auto found = std::find_if(hashes.begin(), hashes.end(),
-                                  [&](std::uint64_t hash) { return hash != hashes[0]; });
-  return found == hashes.end() ? 0 : static_cast<int>(found - hashes.begin());
+template <class Value>
+std::size_t first_different(const std::vector<Value>& values) {
+  const auto found = std::ranges::find_if(values, [&](const Value& v) { return v != values[0]; });
+  return found == values.end() ? 0 : static_cast<std::size_t>(found - values.begin());
 }
 
 std::string layout_of(const autograd::Variable& parameter) {
@@ -65,37 +64,20 @@ double largest_spread(const Tensor& mine, Communicator& comm) {
 
 }  // namespace
 
-std::string first_complaint(std::string_view complaint, Communicator& comm) {
-  std::array<char, 1024> text{};
-  complaint.copy(text.data(), text.size() - 1);
-  for (const auto& one : all_gather_values(comm, text)) {
-    if (one.front() != 0) {
-      return one.data();
-    }
-  }
-  return "";
-}
-
 void check_same_lines(std::string_view subject, const std::vector<std::string>& lines,
                       Communicator& comm) {
   std::string mine;
   for (const std::string& line : lines) {
     mine += line + '\n';
   }
-  std::string root = mine;  // becomes rank 0's
-  root.resize(broadcast_from_rank0(comm, std::vector{mine.size()}).front());
-  comm.broadcast(std::as_writable_bytes(std::span(root)), 0);
-  std::string complaint;
-  if (mine != root) {
-    const auto differs =
-        static_cast<std::size_t>(std::ranges::mismatch(mine, root).in1 - mine.begin());
-    complaint = message_of(subject, ": the ranks disagree: rank 0 has '", line_at(root, differs),
-                           "', rank ", comm.rank(), " has '", line_at(mine, differs),
-                           "'; start every rank with the same program and flags");
-  }
-  complaint = first_complaint(complaint, comm);
-  if (!complaint.empty()) {
-    throw VerificationError(complaint);
+  const std::vector<std::string> all = all_gather_sequences(comm, mine);
+  if (const std::size_t rank = first_different(all); rank > 0) {
+    const auto at = std::ranges::mismatch(all[rank], all[0]).in1 - all[rank].begin();
+    const auto differs = static_cast<std::size_t>(at);
+    throw VerificationError(message_of(subject, ": the ranks disagree: rank 0 has '",
+                                       line_at(all[0], differs), "', rank ", rank, " has '",
+                                       line_at(all[rank], differs),
+                                       "'; start every rank with the same program and flags"));
   }
 }
 
@@ -126,13 +108,12 @@ void check_same_layout(const std::vector<autograd::Variable>& parameters,
 
 void check_same_values(const std::vector<autograd::Variable>& parameters, Communicator& comm,
                        Replicas replicas) {
-  const int different = first_different(all_gather_values(comm, hash_parameters(parameters)));
-  if (different == 0) {
+  if (first_different(all_gather_values(comm, hash_parameters(parameters))) == 0) {
     return;
   }
   for (const autograd::Variable& parameter : parameters) {
     const Tensor mine = parameter.data().to(kCpu);
-    const int rank = first_different(all_gather_values(comm, hash_of(bytes_of(mine))));
+    const std::size_t rank = first_different(all_gather_values(comm, hash_of(bytes_of(mine))));
     if (rank == 0) {
       continue;
     }

@@ -10,10 +10,6 @@
 
 namespace brigade::dist {
 
-/// Collective. The lowest rank's `complaint` that is not empty, cut after 1023 bytes; empty if all
-/// are. All ranks can then throw the same error, and none waits for a failed one.
-std::string first_complaint(std::string_view complaint, Communicator& comm);
-
 /// Collective. Throws VerificationError unless all ranks pass the same lines; shows the first line
 /// that differs, rank 0's and the other's. `subject` begins the message.
 void check_same_lines(std::string_view subject, const std::vector<std::string>& lines,
