@@ -105,11 +105,11 @@ TEST(DataParallel, AccumulatesMicroBatchesAsIfTheyWereOne) {
       const std::uint64_t before = comm.collectives();
       std::vector<int> indices;
       for (auto& micro : ddp.accumulate(count)) {
-        indices.push_back(micro.index());
-        const int part = micro.index() * 2 + comm.rank();
+        indices.push_back(micro.index);
+        const int part = micro.index * 2 + comm.rank();
         EXPECT_EQ(comm.collectives(), before) << "none before the last micro-batch";
         micro.backward(loss_of(ddp, part, 2 * count));
-        EXPECT_EQ(micro.last(), micro.index() + 1 == count);
+        EXPECT_EQ(micro.last(), micro.index + 1 == count);
       }
       EXPECT_EQ(std::ssize(indices), count);
       EXPECT_EQ(comm.collectives(), before + ddp.buckets().size());
