@@ -46,7 +46,7 @@ class Declaration {
                  "all-reduce as slowly as over this link");
     flags_.group("Output");
     trace();
-    trace_range();
+    trace_steps();
     flags_.text("--out", "DIR", o_.out, "for the files of --trace (runs/<n>)");
   }
 
@@ -66,7 +66,8 @@ class Declaration {
                     "naive | flat | per_param | overlap | no_sync (overlap)");
     }
     flags_.number("--accum", o_.accum, std::int64_t{1}, kLargeBatch, "micro-batches per step (1)");
-    flags_.number("--bucket-mb", o_.bucket_mb, 0.0, kNoLimit, "bucket capacity in MiB (25)");
+    flags_.number("--bucket-mb", o_.bucket_mb, 0.0, kNoLimit,
+                  "bucket capacity in MiB (25; --cross-step: 1)");
     const auto hook = [](const std::string& flag, const std::string& text) {
       make_comm_hook(flag, text);
       return text;
@@ -83,17 +84,6 @@ class Declaration {
     flags_.group("More synchronisation");
     flags_.choice("--reduce", o_.reduce, {"fast", "deterministic"},
                   "fast | deterministic: the same bits in every mode but no_sync (fast)");
-    flags_.choice("--bucket-by", o_.bucket_by, {"size", "layer"}, "size | layer (size)");
-    const auto mib = [](const std::string& flag, const std::string& text) {
-      return parse_number(flag, text, 0.0, kNoLimit);
-    };
-    flags_.value("--first-bucket-mb", "X", o_.first_bucket_mb, mib, "the first one's capacity");
-    flags_.value("--last-bucket-mb", "X", o_.last_bucket_mb, mib,
-                 "the last one's: nothing hides it");
-    flags_.toggle("--split-tensors", o_.split_tensors,
-                  "send larger buckets in pieces of --bucket-mb (--cross-step: of 1 MiB)");
-    flags_.toggle("--no-rebuild", o_.rebuild_buckets,
-                  "keep the buckets when gradients arrive in another order", false);
     flags_.toggle("--find-unused", o_.find_unused, "leave alone parameters no loss depends on");
     if (train_) {
       flags_.toggle("--optimizer-overlap", o_.optimizer_overlap,
@@ -193,7 +183,7 @@ class Declaration {
     flags_.text("--out", "DIR", o_.out, "for the files of the run (runs/<n>)");
     flags_.toggle("--json", o_.json, "stdout is the summary alone");
     flags_.group("More output");
-    trace_range();
+    trace_steps();
     if (train_) {
       flags_.count("--log-every", o_.log_every, 1,
                    "steps between progress lines (some 20 lines; --no-all-reduce: 1)");
@@ -211,11 +201,8 @@ class Declaration {
                            : "write trace.json.gz (Perfetto) and timeline.html");
   }
 
-  void trace_range() {
-    flags_.count("--trace-steps", o_.trace_steps, 1, "steps to record (3)");
-    if (!compare_) {
-      flags_.count("--trace-skip", o_.trace_skip, 1, "steps before them, the last as warm-up (5)");
-    }
+  void trace_steps() {
+    flags_.count("--trace-steps", o_.trace_steps, 1, "steps to record, after the first five (3)");
   }
 
   FlagTable flags_;

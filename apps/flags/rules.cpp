@@ -13,21 +13,8 @@ struct Rule {
   std::string message;
 };
 
-std::vector<std::string> modes_of(const Options& o) {
-  return o.modes.empty() ? std::vector{o.mode} : o.modes;
-}
-
 bool runs_naive(const Options& o) {
-  const std::vector<std::string> modes = modes_of(o);
-  return std::count(modes.begin(), modes.end(), "naive") > 0;
-}
-
-/// Whether no mode that will run fills buckets up.
-bool without_buckets(const Options& o) {
-  const std::vector<std::string> modes = modes_of(o);
-  return std::all_of(modes.begin(), modes.end(), [](const std::string& mode) {
-    return mode == "naive" || mode == "per_param";
-  });
+  return o.mode == "naive" || std::count(o.modes.begin(), o.modes.end(), "naive") > 0;
 }
 
 std::vector<Rule> refused(const Options& o) {
@@ -76,8 +63,6 @@ void check_combinations(const Options& options) {
 }
 
 std::vector<std::string> idle_flags(const Options& o) {
-  const bool capped = o.first_bucket_mb || o.last_bucket_mb;
-  const bool grouped = o.bucket_by != "size";
   const Rule rules[]{
       {o.momentum > 0.0 && o.optimizer != "sgd",
        message_of("--momentum: --optimizer ", o.optimizer, " has its own")},
@@ -87,12 +72,6 @@ std::vector<std::string> idle_flags(const Options& o) {
                            o.reduce != "fast" || o.find_unused || o.check_finite),
        "with --no-all-reduce no gradient leaves its rank: --emulate-link, --comm-hook, --reduce, "
        "--find-unused, --check-finite"},
-      {capped && grouped,
-       "--first-bucket-mb, --last-bucket-mb: with --bucket-by layer a bucket is a layer"},
-      {(capped || grouped) && without_buckets(o),
-       message_of("--bucket-by, --first-bucket-mb, --last-bucket-mb: in mode ", o.mode,
-                  " every parameter travels by itself")},
-      {o.split_tensors && o.mode == "naive", "--split-tensors: naive sends every parameter whole"},
       {o.inject && o.inject->kind == FaultKind::other_seed && !o.init.empty(),
        "--inject other_seed: the weights are those of --init"},
       {o.tf32 && o.dtype == "bf16", "--tf32: --dtype bf16 rounds further"}};

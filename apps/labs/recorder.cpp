@@ -44,10 +44,10 @@ struct Recorder::Recording {
 
 namespace {
 
-/// Records at least one step, even if the lab has fewer than --trace-skip.
+/// Records at least one step, even if the lab has no more than kTraceSkip.
 apps::TraceSchedule schedule_of(const apps::Options& options, std::int64_t total_steps) {
   const std::int64_t steps = std::min(options.trace_steps, total_steps);
-  return {.skip = std::min(options.trace_skip, total_steps - steps), .steps = steps};
+  return {.skip = std::min(apps::kTraceSkip, total_steps - steps), .steps = steps};
 }
 
 /// Names the phases of a step by the marks of its clock. (In train_mlp the trainer opens a

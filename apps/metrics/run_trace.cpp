@@ -49,7 +49,9 @@ double begin_on(const RankTrace& rank, std::size_t step, const std::string& labe
 }  // namespace
 
 const std::string& contents_of(const RunTrace& trace, const std::string& label) {
-  const auto found = trace.contents.find(label.substr(0, label.rfind(kGoesOn)));
+  // A chunk "bucket_2[1/4]" and what goes on after the step have the bucket's parameters.
+  const std::size_t end = std::min(label.find('['), label.rfind(kGoesOn));
+  const auto found = trace.contents.find(label.substr(0, end));
   return found == trace.contents.end() ? label : found->second;
 }
 

@@ -40,8 +40,9 @@ double clock_error_ms(const RunTrace& trace);
 
 /// Which steps are recorded: `skip` pass unseen, of which the last runs with recording on but is
 /// thrown away, because the first recorded step pays for memory that the later ones reuse.
+inline constexpr std::int64_t kTraceSkip = 5;  ///< of a run that is long enough
 struct TraceSchedule {
-  std::int64_t skip = 5;
+  std::int64_t skip = kTraceSkip;
   std::int64_t steps = 3;
 
   bool records(std::int64_t step) const { return step + 1 >= skip && step < skip + steps; }

@@ -65,11 +65,10 @@ std::string parameter_range(const std::vector<std::string>& names) {
 
 void print_buckets(const Console& console, const std::vector<BucketInfo>& buckets,
                    const std::string& order) {
-  TextGrid grid{{"buckets", "MiB", "pieces"}};
+  TextGrid grid{{"buckets", "MiB"}};
   std::vector<std::string> contents{order};
   for (std::size_t i = 0; i < std::min(buckets.size(), kShownBuckets); ++i) {
-    grid.push_back({fmt::format("{:>7}", i), fmt::format("{:.3f}", mib(buckets[i].bytes)),
-                    std::to_string(buckets[i].pieces.size())});
+    grid.push_back({fmt::format("{:>7}", i), fmt::format("{:.3f}", mib(buckets[i].bytes))});
     contents.push_back(parameter_range(buckets[i].parameters));
   }
   const std::vector<std::string> lines = text_table(grid);
@@ -186,8 +185,7 @@ void print_first_screen(const Console& console, const RunInfo& info) {
 
 void print_rebuilt_buckets(const Console& console, const std::vector<BucketInfo>& buckets) {
   console.line(
-      "buckets rebuilt after step 1, from the order in which its gradients really became ready "
-      "(--no-rebuild keeps the first ones)");
+      "buckets rebuilt after step 1, from the order in which its gradients really became ready");
   print_buckets(console, buckets, "parameters, in the order their gradients were ready on rank 0");
 }
 

@@ -46,13 +46,8 @@ Json config_json(const Options& o) {
                   {"batch", o.batch},
                   {"accum", o.accum},
                   {"bucket_mb", o.bucket_mb},
-                  {"bucket_by", o.bucket_by},
-                  {"first_bucket_mb", o.first_bucket_mb.value_or(o.bucket_mb)},
-                  {"last_bucket_mb", o.last_bucket_mb.value_or(o.bucket_mb)},
-                  {"split_tensors", o.split_tensors},
                   {"optimizer_overlap", o.optimizer_overlap},
                   {"cross_step", o.cross_step},
-                  {"rebuild_buckets", o.rebuild_buckets},
                   {"comm_hook", o.comm_hook},
                   {"tf32", o.tf32},
                   {"init", o.init},
@@ -64,34 +59,24 @@ Json config_json(const Options& o) {
                   {"warmup", o.warmup}});
 }
 
-/// Sizes and members; times as well if the collectives of a step are exactly the buckets' pieces,
-/// in their order: from the first piece's begin to the last one's end.
+/// Sizes and members; times as well if the collectives of a step are exactly the buckets, in their
+/// order.
 Json buckets_json(const Options& options, const std::vector<BucketInfo>& buckets,
                   const TimingSummary& timing) {
-  std::vector<std::size_t> pieces;
-  for (const BucketInfo& bucket : buckets) {
-    pieces.insert(pieces.end(), bucket.pieces.begin(), bucket.pieces.end());
-  }
   const std::vector<CollectiveTimes>& times = timing.collectives;
   const bool in_order = options.mode != "naive" && !options.cross_step;  // by parameter, by need
-  const bool timed =
-      in_order && std::equal(times.begin(), times.end(), pieces.begin(), pieces.end(),
-                             [](const CollectiveTimes& collective, std::size_t bytes) {
-                               return collective.bytes == bytes;
-                             });
+  const bool timed = in_order && std::ranges::equal(times, buckets, {}, &CollectiveTimes::bytes,
+                                                    &BucketInfo::bytes);
   Json list = Json::array();
-  std::size_t next = 0;
   for (const BucketInfo& bucket : buckets) {
     Json entry{{"index", list.size()},
                {"mib", static_cast<double>(bucket.bytes) / 0x1p20},
-               {"pieces", bucket.pieces.size()},
                {"parameters", bucket.parameters}};
-    const std::size_t first = next;
-    next += bucket.pieces.size();
     if (timed) {
-      entry["ready_ms"] = times[first].ready;
-      entry["begin_ms"] = times[first].begin;
-      entry["end_ms"] = times[next - 1].end;
+      const CollectiveTimes& collective = times[list.size()];
+      entry["ready_ms"] = collective.ready;
+      entry["begin_ms"] = collective.begin;
+      entry["end_ms"] = collective.end;
     }
     list.push_back(std::move(entry));
   }

@@ -22,7 +22,6 @@ namespace brigade::apps {
 struct BucketInfo {
   std::size_t bytes = 0;
   std::vector<std::string> parameters;
-  std::vector<std::size_t> pieces;  ///< bytes of each collective; one unless it is split
 };
 
 /// What is known before the first step and stays so.

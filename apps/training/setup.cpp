@@ -145,12 +145,9 @@ ResidentPeak count_memory(Device device) {
 std::vector<BucketInfo> describe_buckets(const dist::GradAverager& data_parallel) {
   std::vector<BucketInfo> result;
   for (const dist::Bucket& bucket : data_parallel.buckets()) {
-    BucketInfo info{.bytes = bucket.grads.nbytes(), .parameters = {}, .pieces = {}};
+    BucketInfo info{.bytes = bucket.grads.nbytes(), .parameters = {}};
     for (const std::size_t member : bucket.members) {
       info.parameters.push_back(data_parallel.parameters()[member].name());
-    }
-    for (const dist::Chunk& piece : bucket.pieces) {
-      info.pieces.push_back(piece.grads.nbytes());
     }
     result.push_back(std::move(info));
   }
@@ -158,14 +155,11 @@ std::vector<BucketInfo> describe_buckets(const dist::GradAverager& data_parallel
 }
 
 std::map<std::string, std::string> bucket_contents(const dist::GradAverager& data_parallel) {
-  const std::vector<autograd::Variable>& parameters = data_parallel.parameters();
   std::map<std::string, std::string> contents;
   for (const dist::Bucket& bucket : data_parallel.buckets()) {
-    for (const dist::Chunk& piece : bucket.pieces) {
-      std::string& names = contents[piece.label];
-      for (const std::size_t member : dist::members_of(piece, bucket, parameters)) {
-        names += (names.empty() ? "" : ", ") + parameters[member].name();
-      }
+    std::string& names = contents[bucket.label];
+    for (const std::size_t member : bucket.members) {
+      names += (names.empty() ? "" : ", ") + data_parallel.parameters()[member].name();
     }
   }
   return contents;
@@ -173,7 +167,7 @@ std::map<std::string, std::string> bucket_contents(const dist::GradAverager& dat
 
 TraceSchedule trace_schedule(const RunInfo& info) {
   const std::int64_t steps = std::min(info.options.trace_steps, info.steps);
-  return {.skip = std::min(info.options.trace_skip, info.steps - steps), .steps = steps};
+  return {.skip = std::min(kTraceSkip, info.steps - steps), .steps = steps};
 }
 
 void set_threads(const Options& options, const dist::RankInfo& ranks) {

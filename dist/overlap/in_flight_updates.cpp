@@ -9,7 +9,7 @@
 namespace brigade::dist {
 
 InFlightUpdates::InFlightUpdates(GradAverager& averager, OptimizerCalls optimizer,
-                                 UpdateDeadline deadline, std::optional<std::size_t> chunk_bytes)
+                                 UpdateDeadline deadline, std::size_t chunk_bytes)
     : averager_(averager) {
   const DataParallelOptions& options = averager.options();
   BRIGADE_CHECK(options.mode != SyncMode::naive,

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <vector>
 
 #include "dist/ddp/grad_averager.h"
@@ -20,11 +19,11 @@ namespace brigade::dist {
 /// backward is refused.
 class [[nodiscard]] InFlightUpdates {
  public:
-  /// `chunk_bytes` is PriorityReducer's. Errors: naive mode, which has no buckets;
+  /// `chunk_bytes` is for the PriorityReducer. Errors: naive mode, which has no buckets;
   /// find_unused_parameters, because which ones are unused is known only when backward is over;
   /// another InFlightUpdates lives.
   InFlightUpdates(GradAverager& averager, OptimizerCalls optimizer, UpdateDeadline deadline,
-                  std::optional<std::size_t> chunk_bytes = {});
+                  std::size_t chunk_bytes = std::size_t{1} << 20U);
   ~InFlightUpdates();
   InFlightUpdates(const InFlightUpdates&) = delete;
   InFlightUpdates& operator=(const InFlightUpdates&) = delete;

@@ -45,12 +45,12 @@ std::vector<Chunk> split(const Bucket& bucket, std::size_t chunk_bytes) {
   return chunks;
 }
 
-PriorityReducer::PriorityReducer(SyncContext context, std::optional<std::size_t> chunk_bytes)
-    : Reducer(context) {
-  const bool whole = !chunk_bytes || context.hook.name() != PlainAllReduce().name();
+PriorityReducer::PriorityReducer(SyncContext context, std::size_t chunk_bytes) : Reducer(context) {
+  if (context.hook.name() != PlainAllReduce().name()) {
+    chunk_bytes = std::numeric_limits<std::size_t>::max();
+  }
   for (std::size_t bucket = 0; bucket < context.buckets.size(); ++bucket) {
-    chunks_.push_back(split(context.buckets[bucket],
-                            whole ? std::numeric_limits<std::size_t>::max() : *chunk_bytes));
+    chunks_.push_back(split(context.buckets[bucket], chunk_bytes));
     for (std::size_t chunk = 0; chunk < chunks_.back().size(); ++chunk) {
       order_.push_back({.bucket = bucket, .chunk = chunk});
     }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <vector>
 
 #include "dist/ddp/reducer.h"
@@ -18,9 +17,9 @@ namespace brigade::dist {
 /// there is a new PriorityReducer.
 class PriorityReducer final : public Reducer {
  public:
-  /// Splits buckets larger than `chunk_bytes`; empty: no bucket. Never splits for a communication
-  /// hook that compresses, because it takes whole buckets.
-  explicit PriorityReducer(SyncContext context, std::optional<std::size_t> chunk_bytes = {});
+  /// Splits buckets larger than `chunk_bytes`, unless a communication hook compresses: hooks take
+  /// whole buckets.
+  PriorityReducer(SyncContext context, std::size_t chunk_bytes);
 
   /// Collective, and waits for the buckets in flight, once: when the order of need is computed.
   void on_backward_end() override;

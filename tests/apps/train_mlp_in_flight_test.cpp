@@ -39,8 +39,7 @@ TEST_F(TrainMlpInFlight, EndsWithTheBitsOfPlainSteps) {
     const std::string flags = work + "--reduce deterministic ";
     const nlohmann::json plain = summary(flags + "--save plain.safetensors", 3);
     for (const std::string in_flight :
-         {"--optimizer-overlap ", "--cross-step ",
-          "--cross-step --comm ring --split-tensors --bucket-mb 0.01 "}) {
+         {"--optimizer-overlap ", "--cross-step ", "--cross-step --comm ring --bucket-mb 0.01 "}) {
       const nlohmann::json other = summary(flags + in_flight + "--save other.safetensors", 3);
       EXPECT_EQ(other["params_hash"], plain["params_hash"]) << flags << in_flight;
       EXPECT_EQ(other["loss_last"], plain["loss_last"]) << flags << in_flight;
@@ -79,9 +78,8 @@ TEST(TrainMlpDeterministic, EndsWithTheSameBitsInEveryModeAndBucketSize) {
   const TemporaryDirectory directory;
   std::string expected;
   // Three ranks, and MPI's own sum: there the order of additions depends on the bucket.
-  for (const std::string how :
-       {"--mode naive", "--mode flat", "--mode per_param", "--mode overlap --bucket-mb 0.02",
-        "--mode overlap --bucket-mb 0.05 --split-tensors", "--mode overlap --comm ring"}) {
+  for (const std::string how : {"--mode naive", "--mode flat", "--mode per_param",
+                                "--mode overlap --bucket-mb 0.02", "--mode overlap --comm ring"}) {
     const Outcome outcome = test::run_program(
         BRIGADE_TRAIN_MLP,
         "--hidden 64,48 --batch 16 --steps 9 --threads 1 --json --reduce deterministic " +

@@ -102,33 +102,16 @@ class ConfigFile : public testing::Test {
 };
 
 TEST_F(ConfigFile, HoldsEveryFlagThatWasGiven) {
-  const Options first = parsed({"--cross-step",
-                                "--depth",
-                                "3",
-                                "--width",
-                                "16",
-                                "--lr",
-                                "0.123456789012345",
-                                "--no-shuffle",
-                                "--emulate-link",
-                                "50,1.5",
-                                "--inject",
-                                "slow:rank=0",
-                                "--comm-hook",
-                                "fp16",
-                                "--first-bucket-mb",
-                                "0.5",
-                                "--out",
-                                "runs/x",
-                                "--json",
-                                "--global-batch",
-                                "8"});
+  const Options first =
+      parsed({"--cross-step", "--depth", "3", "--width", "16", "--lr", "0.123456789012345",
+              "--no-shuffle", "--emulate-link", "50,1.5", "--inject", "slow:rank=0", "--comm-hook",
+              "fp16", "--out", "runs/x", "--json", "--global-batch", "8"});
   const std::string lines = fmt::format("{}\n", fmt::join(first.config, "\n"));
   const Options again = with(lines);
   EXPECT_EQ(again.config, first.config);
   EXPECT_EQ(again.lr, first.lr) << "every digit";
   EXPECT_EQ(again.hidden, first.hidden);
-  EXPECT_EQ(again.bucket_by, first.bucket_by);
+  EXPECT_EQ(again.bucket_mb, first.bucket_mb);
   EXPECT_FALSE(again.shuffle);
   EXPECT_EQ(again.inject->text, "slow:rank=0");
   EXPECT_EQ(again.out, "") << "a repeated run overwrites nothing";
@@ -245,17 +228,9 @@ TEST(Options, UpdatesInFlightAreRefusedWhereTheyCannotWork) {
   }
 }
 
-TEST(Options, CrossStepCutsLayersIntoPiecesUnlessAHookNeedsThemWhole) {
-  const Options o = parsed({"--cross-step"});
-  EXPECT_EQ(o.bucket_by, "layer");
-  EXPECT_EQ(o.data_parallel().piece_bytes, 1U << 20U);
-  EXPECT_TRUE(o.split_tensors);
-  EXPECT_FALSE(parsed({"--cross-step", "--split-tensors"}).data_parallel().piece_bytes)
-      << "pieces of the bucket cap, as the user asks";
-  EXPECT_FALSE(parsed({"--cross-step", "--comm-hook", "bf16"}).split_tensors);
-  EXPECT_EQ(parsed({"--cross-step", "--bucket-mb", "4"}).bucket_by, "size");
-  EXPECT_EQ(parsed({"--cross-step", "--first-bucket-mb", "1"}).bucket_by, "size");
-  EXPECT_EQ(parsed({"--cross-step", "--last-bucket-mb", "1"}).bucket_by, "size");
+TEST(Options, CrossStepHasSmallBucketsUnlessToldOtherwise) {
+  EXPECT_EQ(parsed({"--cross-step"}).bucket_mb, 1.0);
+  EXPECT_EQ(parsed({"--cross-step", "--bucket-mb", "4"}).bucket_mb, 4.0);
 }
 
 TEST(Options, NoSyncNeedsMicroBatches) {

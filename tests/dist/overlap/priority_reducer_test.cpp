@@ -72,7 +72,7 @@ class Watched {
   WaitForBuckets completion_{comm_};
 
  public:
-  PriorityReducer reducer{{parameters_, buckets_, comm_, hook_, completion_}};
+  PriorityReducer reducer{{parameters_, buckets_, comm_, hook_, completion_}, 1U << 20U};
 };
 
 class ThreeLayers : public Watched {
