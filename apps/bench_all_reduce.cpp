@@ -5,7 +5,7 @@
 #include "apps/report/console.h"
 #include "apps/training/program.h"
 #include "core/error.h"
-#include "dist/ddp/replica_check.h"
+#include "dist/launch/agreement.h"
 #include "dist/launch/launch.h"
 
 namespace brigade::apps {

@@ -9,7 +9,7 @@
 #include "core/runtime/context.h"
 #include "dist/algorithms/ordered_all_reduce.h"
 #include "dist/comm/emulated_link_communicator.h"
-#include "dist/ddp/replica_check.h"
+#include "dist/launch/agreement.h"
 #include "nn/data/fashion_mnist.h"
 #include "nn/data/synthetic.h"
 #include "optim/adam.h"

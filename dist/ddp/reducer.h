@@ -16,9 +16,9 @@ class Reducer : public GradSync {
   /// of this backward.
   ///
   /// This only counts: the gradient already lies in its slice of the bucket. When a bucket is full,
-  /// it and any full ones right behind it are launched, in bucket order and not in order of arrival.
-  /// Collectives are matched by call order alone; were two ranks to finish layers in different
-  /// orders, launching on arrival would sum unrelated gradients, or hang.
+  /// it and any full ones right behind it are launched, in bucket order and not in order of
+  /// arrival. Collectives are matched by call order alone; were two ranks to finish layers in
+  /// different orders, launching on arrival would sum unrelated gradients, or hang.
   ///
   /// Runs on the thread of backward() and returns at once: the all-reduce is queued behind an event
   /// recorded here, so it cannot read a gradient that is still being written. Inside no_sync() it

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "core/error.h"
+#include "dist/launch/agreement.h"
 
 namespace brigade::dist {
 namespace {
@@ -19,23 +20,8 @@ std::uint64_t hash_of(std::span<const std::byte> bytes) {
   return XXH3_64bits(bytes.data(), bytes.size());
 }
 
-/// The first rank whose value differs from rank 0's; 0 when all agree. The same answer on every
-/// rank.
-template <class Value>
-std::size_t first_different(const std::vector<Value>& values) {
-  const auto found = std::ranges::find_if(values, [&](const Value& v) { return v != values[0]; });
-  return found == values.end() ? 0 : static_cast<std::size_t>(found - values.begin());
-}
-
 std::string layout_of(const autograd::Variable& parameter) {
   return message_of(parameter.name(), ' ', parameter.data().dtype(), ' ', parameter.shape());
-}
-
-/// The line of `text` that contains position `at`, without its '\n'.
-std::string line_at(const std::string& text, std::size_t at) {
-  const std::size_t before = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
-  const std::size_t begin = before == std::string::npos ? 0 : before + 1;
-  return text.substr(begin, text.find('\n', at) - begin);
 }
 
 /// The largest (maximum − minimum) over the ranks of one element; ∞ if one is not finite.
@@ -63,23 +49,6 @@ double largest_spread(const Tensor& mine, Communicator& comm) {
 }
 
 }  // namespace
-
-void check_same_lines(std::string_view subject, const std::vector<std::string>& lines,
-                      Communicator& comm) {
-  std::string mine;
-  for (const std::string& line : lines) {
-    mine += line + '\n';
-  }
-  const std::vector<std::string> all = all_gather_sequences(comm, mine);
-  if (const std::size_t rank = first_different(all); rank > 0) {
-    const auto at = std::ranges::mismatch(all[rank], all[0]).in1 - all[rank].begin();
-    const auto differs = static_cast<std::size_t>(at);
-    throw VerificationError(message_of(subject, ": the ranks disagree: rank 0 has '",
-                                       line_at(all[0], differs), "', rank ", rank, " has '",
-                                       line_at(all[rank], differs),
-                                       "'; start every rank with the same program and flags"));
-  }
-}
 
 void check_same_layout(const std::vector<autograd::Variable>& parameters,
                        const std::vector<autograd::Variable>& frozen,

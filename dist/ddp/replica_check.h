@@ -10,11 +10,6 @@
 
 namespace brigade::dist {
 
-/// Collective. Throws VerificationError unless all ranks pass the same lines; shows the first line
-/// that differs, rank 0's and the other's. `subject` begins the message.
-void check_same_lines(std::string_view subject, const std::vector<std::string>& lines,
-                      Communicator& comm);
-
 /// Collective. Throws VerificationError unless all ranks agree on names, shapes and dtypes (of the
 /// `frozen` parameters as well), mode, bucket capacity, what to do about unused parameters, the
 /// hook, and the members of each bucket. Mismatched collectives are undefined behaviour in MPI:
