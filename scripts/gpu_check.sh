@@ -170,7 +170,7 @@ check_sanitizer() {
 
 # bench NAME BATCH DEPTH WIDTH [flags of both]: alternately ours and PyTorch's, in ROUNDS (2) rounds, so that both see the
 # same clocks. torch.compile has one turn by itself and one as a CUDA graph, where COMPILE is yes: it compiles for longer
-# than all else takes. One more run of ours measures what the GPU's memory can do.
+# than all else takes.
 bench() {
   local name=$1 batch=$2 depth=$3 width=$4 widths round
   shift 4
@@ -179,7 +179,6 @@ bench() {
     --width "$width" --batch "$batch" --lr 0.01 --steps 50 --warmup 10 --eval-every 0 --json "$@")
   local theirs=(python3 "$root/scripts/torch_baseline.py" --widths "$widths" --batch "$batch" --steps 40
     --warmup 10 "$@")
-  part "bench-$name-limits" 60 "${ours[@]}" --profile --out "$work/bench-$name-limits"
   for round in $(seq "${ROUNDS:-2}"); do
     part "bench-$name-brigade-$round" 60 "${ours[@]}" --out "$work/bench-$name-$round"
     if [ "$has_torch" = yes ]; then
@@ -266,23 +265,13 @@ def steps(bench, who):
     return [step for step in found if step]
 
 
-def memory_floor(bench):
-    """What plain SGD cannot avoid to move, in ms: forward and dx read each weight, dW writes its gradient, the update
-    reads both and writes the weight. At the rate measured on this GPU, weights alone."""
-    profile = (parts.get(f"bench-{bench}-limits", {}).get("result") or {}).get("profile")
-    depth, width = (int(n) for n in bench.split("-")[0].split("x")[:2])
-    return 6 * 4 * depth * width**2 / (1e6 * profile["memory_gigabytes_per_s"]) if profile else None
-
-
 speed = {}
 for bench in sorted({part.split("-brigade")[0].removeprefix("bench-") for part in parts if "-brigade" in part}):
     who = ("brigade", "torch", "torch-graph", "torch-compile", "torch-compile-graph")
     every = {one: steps(bench, one) for one in who}
     speed[bench] = {f"{one}_step_ms": statistics.median(every[one]) if every[one] else None for one in who}
     speed[bench]["spread_ms"] = {one: [min(some), max(some)] for one, some in every.items() if some}
-    floor = memory_floor(bench)
     ours = speed[bench]["brigade_step_ms"]
-    speed[bench].update({"memory_floor_ms": floor, "of_memory_floor": ours / floor if ours and floor else None})
     for peer in ("torch", "torch-graph", "torch-compile", "torch-compile-graph"):
         theirs = speed[bench][f"{peer}_step_ms"]
         speed[bench][f"brigade_over_{peer}"] = ours / theirs if ours and theirs else None

@@ -189,8 +189,6 @@ class Declaration {
                    "steps between progress lines (some 20 lines; --no-all-reduce: 1)");
       flags_.count("--eval-every", o_.eval_every, 0, "epochs between tests (1); 0: at the end");
       flags_.count("--warmup", o_.warmup, 0, "first steps left out of the medians (5, <= 1/4)");
-      flags_.toggle("--profile", o_.profile,
-                    "each operation's time, GFLOP/s, GB/s and multiple of its floor");
     }
     flags_.choice("--color", o_.color, {"auto", "always", "never"}, "auto | always | never (auto)");
   }

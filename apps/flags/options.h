@@ -65,7 +65,6 @@ struct Options {
 
   std::string device = "auto";
   std::string comm = "auto";
-  bool profile = false;
   bool tf32 = false;
   std::int64_t threads = 0;  // 0: the cores of this rank's binding
   std::optional<dist::LinkModel> emulated_link;

@@ -87,23 +87,9 @@ std::string test_text(const Evaluation& test) {
              : fmt::format("loss {:.5f}", test.loss);
 }
 
-/// The longest operations of rank 0, or with --profile all of them beside the machine's limits.
+/// The longest operations of rank 0.
 void print_operations(const Console& console, const RunInfo& info, const RunResult& result) {
   constexpr std::size_t kShown = 5;
-  const std::string where =
-      fmt::format("of rank 0 in {}{}",
-                  plural(static_cast<std::int64_t>(result.recorded_steps), "recorded step"),
-                  emulated_text(info.options));
-  std::vector<FigureRow> rows =
-      profile_rows(result.operations, info.step_shape(), info.limits.value_or(MachineLimits()));
-  if (info.limits) {
-    console.line(fmt::format("profile {}; limits of this machine: {:.1f} GFLOP/s, {:.1f} GB/s",
-                             where, info.limits->gflops, info.limits->gigabytes_per_s));
-    for (const std::string& line : text_table(grid_of("operation", rows))) {
-      console.line("  " + line);
-    }
-    return;
-  }
   std::vector<std::string> top;
   for (const OperationTime& operation : result.operations) {
     if (top.size() < kShown) {
@@ -111,7 +97,10 @@ void print_operations(const Console& console, const RunInfo& info, const RunResu
     }
   }
   if (!top.empty()) {
-    console.line(fmt::format("top operations {}: {}", where, fmt::join(top, ", ")));
+    console.line(
+        fmt::format("top operations of rank 0 in {}{}: {}",
+                    plural(static_cast<std::int64_t>(result.recorded_steps), "recorded step"),
+                    emulated_text(info.options), fmt::join(top, ", ")));
   }
 }
 

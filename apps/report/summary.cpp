@@ -83,18 +83,13 @@ Json buckets_json(const Options& options, const std::vector<BucketInfo>& buckets
   return list;
 }
 
-/// Null without --profile.
-Json profile_json(const RunInfo& info, const RunResult& result) {
-  if (!info.limits) {
-    return nullptr;
+/// Time per step of each kind of operation, the longest first.
+Json operations_json(const std::vector<OperationTime>& operations) {
+  Json list = Json::array();
+  for (const OperationTime& operation : operations) {
+    list.push_back({{"name", operation.name}, {"calls", operation.calls}, {"ms", operation.ms}});
   }
-  Json operations = Json::array();
-  for (const FigureRow& row : profile_rows(result.operations, info.step_shape(), *info.limits)) {
-    operations.push_back(json_of(row.figures));
-  }
-  return {{"gemm_gflops", info.limits->gflops},
-          {"memory_gigabytes_per_s", info.limits->gigabytes_per_s},
-          {"operations", operations}};
+  return list;
 }
 
 Json utilisation(const RunInfo& info, double step_ms) {
@@ -222,7 +217,7 @@ Figures figures_of(const RunInfo& info, const RunResult& result) {
 
 std::string summary_json(const RunInfo& info, const RunResult& result) {
   Json json = json_of(figures_of(info, result));
-  json["profile"] = profile_json(info, result);
+  json["operations"] = operations_json(result.operations);
   json["kernel_choices"] = result.choices;
   json["buckets_rebuilt"] = result.buckets_rebuilt;
   json["buckets"] = buckets_json(info.options, result.buckets, result.timing);

@@ -7,7 +7,7 @@
 
 #include "apps/flags/options.h"
 #include "apps/metrics/memory_use.h"
-#include "apps/metrics/profile.h"
+#include "apps/metrics/model_flop.h"
 #include "apps/metrics/step_recorder.h"
 #include "apps/metrics/timing_summary.h"
 #include "apps/training/evaluate.h"
@@ -44,17 +44,11 @@ struct RunInfo {
   std::int64_t steps = 0;
   std::int64_t steps_per_epoch = 0;
   std::int64_t log_every = 1;
-  std::vector<BucketInfo> buckets;      ///< of the first step
-  double gemm_gflops = 0.0;             ///< of one rank, measured while all ranks compute
-  std::optional<MachineLimits> limits;  ///< with --profile
+  std::vector<BucketInfo> buckets;  ///< of the first step
+  double gemm_gflops = 0.0;         ///< of one rank, measured while all ranks compute
 
   StepShape step_shape() const {
-    return {.network = shape,
-            .batch = micro_batch,
-            .accum = geometry.accum,
-            .optimizer_state = options.optimizer != "sgd" ? 2
-                               : options.momentum > 0.0   ? 1
-                                                          : 0};
+    return {.network = shape, .batch = micro_batch, .accum = geometry.accum};
   }
 };
 

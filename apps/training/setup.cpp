@@ -49,14 +49,10 @@ Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const 
   return place;
 }
 
-void measure_rates(const Options& options, Runtime& place) {
+void measure_rate(const Options& options, Runtime& place) {
   place.comm->barrier();
-  const DType factors = options.dtype == "bf16" ? DType::bf16 : DType::f32;
-  if (options.profile) {
-    place.limits = measure_limits(place.device, factors);
-  }
   place.gemm_gflops =
-      place.limits ? place.limits->gflops : measure_gemm_gflops(place.device, factors);
+      measure_gemm_gflops(place.device, options.dtype == "bf16" ? DType::bf16 : DType::f32);
 }
 
 std::string libraries_of(const Options& options, Device device) {
@@ -208,7 +204,6 @@ RunInfo describe_run(const Options& options, const dist::RankInfo& ranks,
   constexpr std::int64_t kProgressLines = 20;
   constexpr std::int64_t kLongestSilence = 200;  // steps
   RunInfo info = describe_setting(options, ranks, data, place);
-  info.limits = place.limits;
   info.gemm_gflops = place.gemm_gflops;
   info.prefetches = prefetches(options, place.device, info.threads, ranks.threads);
   info.parameters = count_elements(data_parallel.parameters());

@@ -4,7 +4,6 @@
 #include <optional>
 #include <vector>
 
-#include "apps/metrics/profile.h"
 #include "apps/report/console.h"
 #include "apps/training/run_info.h"
 #include "dist/ddp/grad_averager.h"
@@ -20,8 +19,7 @@ namespace brigade::apps {
 struct Runtime {
   Device device;
   std::unique_ptr<dist::Communicator> comm;
-  double gemm_gflops = 0.0;                  ///< after measure_rates()
-  std::optional<MachineLimits> limits = {};  ///< likewise, with --profile
+  double gemm_gflops = 0.0;  ///< after measure_rate()
 };
 
 /// Compares the ranks' flags, chooses the device and connects the ranks; says once if a GPU was
@@ -29,7 +27,7 @@ struct Runtime {
 Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const Console& console);
 
 /// Fills in what the device reaches. All ranks at the same time, as they compute at the same time.
-void measure_rates(const Options& options, Runtime& place);
+void measure_rate(const Options& options, Runtime& place);
 
 /// What computes on `device`, for people: "CUDA 12.8, TF32".
 std::string libraries_of(const Options& options, Device device);

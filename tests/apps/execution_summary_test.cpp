@@ -52,32 +52,25 @@ TEST(ExecutionSummary, HasTheNumbersOfTheSummaryFile) {
   EXPECT_THAT(operations, HasSubstr("backward linear"));
 }
 
-TEST(ExecutionSummary, ProfilesTheOperationsAgainstTheLimitsOfTheMachine) {
+TEST(ExecutionSummary, TimesEveryOperationAndTheirShareOfThePeak) {
   const TemporaryDirectory dir;
   const test::Outcome outcome = test::run_program(
-      BRIGADE_TRAIN_MLP,
-      "--hidden 256,256 --batch 128 --steps 12 --threads 1 --accum 2 --profile --out run", 2,
-      dir.path());
+      BRIGADE_TRAIN_MLP, "--hidden 256,256 --batch 128 --steps 12 --threads 1 --accum 2 --out run",
+      2, dir.path());
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, testing::ContainsRegex("samples/s  MFU [0-9]+ %"));
-  EXPECT_THAT(outcome.out,
-              HasSubstr("profile of rank 0 in 3 recorded steps; limits of this machine"));
   const auto summary = nlohmann::json::parse(test::read(dir.path() / "run" / "summary.json"));
   EXPECT_GT(summary["model_flop_utilisation"], 0.0);
-  EXPECT_EQ(summary["gemm_gflops"], summary["profile"]["gemm_gflops"]);
-  const auto profile = summary["profile"];
-  EXPECT_GT(profile["gemm_gflops"], 0.0);
+  EXPECT_GT(summary["gemm_gflops"], 0.0);
   std::map<std::string, double> calls;
-  for (const auto& operation : profile["operations"]) {
-    if (!operation["flop"].is_null()) {
-      calls[operation["name"]] = operation["calls"];
-      EXPECT_GT(operation["ms"].get<double>(), 0.0) << operation;
-      EXPECT_GT(operation["floor_ms"].get<double>(), 0.0) << operation;
-    }
+  for (const auto& operation : summary["operations"]) {
+    calls[operation["name"]] = operation["calls"];
+    EXPECT_GT(operation["ms"].get<double>(), 0.0) << operation;
   }
-  const std::map<std::string, double> expected{
-      {"backward linear", 2}, {"backward linear_relu", 4}, {"forward Linear", 6}, {"optimizer", 1}};
-  EXPECT_EQ(calls, expected) << "what the work is counted for is what really ran";
+  EXPECT_EQ(calls["backward linear"], 2);
+  EXPECT_EQ(calls["backward linear_relu"], 4);
+  EXPECT_EQ(calls["forward Linear"], 6);
+  EXPECT_EQ(calls["optimizer"], 1);
 }
 
 TEST(ExecutionSummary, CountsTheProductsOfTheSamplesThereAre) {
@@ -113,27 +106,25 @@ TEST(ExecutionSummary, OneRankEmulatesNoLink) {
           .is_null());
 }
 
-TEST(ExecutionSummary, ProfilesUpdatesInFlightAsOneOptimizer) {
+TEST(ExecutionSummary, TimesUpdatesInFlightAsOneOptimizer) {
   for (const std::string flags :
        {"--optimizer-overlap --bucket-mb 0.005", "--cross-step --bucket-mb 0.005",
         "--cross-step --mode per_param"}) {
     const TemporaryDirectory dir;
     const test::Outcome outcome = test::run_program(
-        BRIGADE_TRAIN_MLP, "--hidden 64,64 --steps 12 --threads 1 --profile --out run " + flags, 2,
+        BRIGADE_TRAIN_MLP, "--hidden 64,64 --steps 12 --threads 1 --out run " + flags, 2,
         dir.path());
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-    const auto profile =
-        nlohmann::json::parse(test::read(dir.path() / "run" / "summary.json"))["profile"];
     int rows = 0;
-    for (const auto& operation : profile["operations"]) {
+    for (const auto& operation :
+         nlohmann::json::parse(test::read(dir.path() / "run" / "summary.json"))["operations"]) {
       if (operation["name"].get<std::string>().starts_with("optimizer")) {
         ++rows;
         EXPECT_GT(operation["calls"], 1.0) << "one per bucket";
         EXPECT_GT(operation["ms"].get<double>(), 0.0);
-        EXPECT_GT(operation["bytes"], 0.0) << operation;
       }
     }
-    EXPECT_EQ(rows, 1) << flags << profile;
+    EXPECT_EQ(rows, 1) << flags;
   }
 }
 

@@ -1,7 +1,7 @@
 // span_cost [DEPTH WIDTH BATCH ROUNDS]: what does it cost to record what a step does?
 //
 // A network trains (forward, backward, SGD, one thread), every other step with the spans recorded
-// that --profile and --trace are made from (StepClock::set_recording). The clock itself runs in
+// that --trace is made from (StepClock::set_recording). The clock itself runs in
 // every step, as in train_mlp. Prints the medians of both kinds and of the rounds' ratios recorded
 // / plain, with the quartiles of the latter (turns.h).
 #include <cstdio>

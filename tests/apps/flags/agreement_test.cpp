@@ -77,7 +77,6 @@ const std::vector<Row> kAlike{{"--mode", "flat"},
                               {"--log-every", "7"},
                               {"--eval-every", "2"},
                               {"--warmup", "2"},
-                              {"--profile"},
                               {"--trace"},
                               {"--trace-steps", "2"}};
 
