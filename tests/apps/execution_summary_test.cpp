@@ -115,9 +115,9 @@ TEST(ExecutionSummary, TimesUpdatesInFlightAsOneOptimizer) {
         BRIGADE_TRAIN_MLP, "--hidden 64,64 --steps 12 --threads 1 --out run " + flags, 2,
         dir.path());
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    const auto summary = nlohmann::json::parse(test::read(dir.path() / "run" / "summary.json"));
     int rows = 0;
-    for (const auto& operation :
-         nlohmann::json::parse(test::read(dir.path() / "run" / "summary.json"))["operations"]) {
+    for (const auto& operation : summary["operations"]) {
       if (operation["name"].get<std::string>().starts_with("optimizer")) {
         ++rows;
         EXPECT_GT(operation["calls"], 1.0) << "one per bucket";
