@@ -1,8 +1,7 @@
 #pragma once
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
-#include <cstdint>
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -10,31 +9,26 @@
 #include <utility>
 #include <vector>
 
-#include "apps/labs/quiz.h"
+#include "apps/brigade.h"
 #include "apps/labs/recorder.h"
-#include "autograd/variable.h"
+#include "autograd/hooks.h"
 #include "dist/comm/communicator.h"
-#include "nn/module.h"
 
-/// What the labs share: the network, the data and the final check. What a lab teaches is in its own
-/// file.
+/// What the labs share: the network, the data, the training loop and the final check. What a lab
+/// teaches is in its own file.
 namespace brigade::labs {
-
-using autograd::Variable;
 
 inline constexpr int kSteps = 10;
 inline constexpr double kLearningRate = 0.2;
 /// Samples per piece of data. Large enough that communication can overlap with backward.
 inline constexpr std::int64_t kRows = 4096;
-inline constexpr std::int64_t kIn = 8;
-inline constexpr std::int64_t kOut = 4;
 
 /// An MLP 8-128-128-4 with ReLU. Its six parameters are 0.weight, 0.bias, 2.weight, 2.bias,
 /// 4.weight and 4.bias. The initial weights depend on the seed alone: all ranks start alike.
 std::unique_ptr<nn::Module> make_model(std::uint64_t seed = 1);
 
 /// One piece of a step's global batch: the shard of a rank, or one micro-batch of it. No two pieces
-/// share a sample.   x: [rows, kIn]   target: [rows, kOut]
+/// share a sample.   x: [rows, 8]   target: [rows, 4]
 struct Batch {
   Variable x;
   Tensor target;
@@ -44,10 +38,16 @@ Batch make_batch(int step, int piece, std::int64_t rows = kRows);
 /// The mean squared error of the model on `batch`.
 Variable loss_of(nn::Module& model, const Batch& batch);
 
-/// The average of the ranks' losses. Collective.
-double mean_over_ranks(const Variable& loss, dist::Communicator& comm);
+/// The training loop of lab 1: kSteps steps, in which rank r takes piece r of `rows` samples.
+/// `backward` is what a rank does between forward and the optimizer.
+void train(nn::Module& model, dist::Communicator& comm, Recorder& trace,
+           const std::function<void(const Variable& loss)>& backward, std::int64_t rows = kRows);
 
-/// The largest difference between two ranks in any weight; 0 if all are equal. Collective.
+/// Prints the mean loss and the largest weight difference of all ranks after a step. Collective.
+void say_step(int step, const Variable& loss, const std::vector<Variable>& parameters,
+              dist::Communicator& comm);
+
+/// The largest difference of any rank from rank 0 in any weight; 0 if all are equal. Collective.
 double difference_between_ranks(const std::vector<Variable>& parameters, dist::Communicator& comm);
 
 /// Checks that the weights are bit-equal on all ranks, and equal up to rounding to those that one
@@ -55,12 +55,9 @@ double difference_between_ranks(const std::vector<Variable>& parameters, dist::C
 /// batch, made of pieces with `rows_of_pieces` samples. Prints two lines, or throws
 /// VerificationError on every rank. Collective.
 void check_weights(const std::vector<Variable>& parameters, dist::Communicator& comm,
-                   nn::Module& fresh, const std::vector<std::int64_t>& rows_of_pieces);
-/// The same for make_model() and `pieces` pieces of kRows samples.
+                   const std::vector<std::int64_t>& rows_of_pieces, nn::Module& fresh);
+/// The same for `pieces` pieces of kRows samples.
 void check_weights(const std::vector<Variable>& parameters, dist::Communicator& comm, int pieces);
-
-/// True if `holds` is true on every rank. Collective.
-bool on_all_ranks(bool holds, dist::Communicator& comm);
 
 /// Throws VerificationError{message} unless `holds`, which must be the same on all ranks.
 void expect(bool holds, const std::string& message);
@@ -76,34 +73,35 @@ void say(const dist::Communicator& comm, fmt::format_string<Parts...> format, Pa
 }
 
 /// say() for the first step only: later steps would print the same lines again.
-class Narrator {
- public:
-  explicit Narrator(const dist::Communicator& comm) : comm_(comm) {}
-  void fall_silent() { silent_ = true; }
-  bool silent() const { return silent_; }
+struct Narrator {
+  const dist::Communicator& comm;
+  bool silent = false;
 
   template <class... Parts>
   void operator()(fmt::format_string<Parts...> format, Parts&&... parts) const {
-    if (!silent_) {
-      say(comm_, format, std::forward<Parts>(parts)...);
+    if (!silent) {
+      say(comm, format, std::forward<Parts>(parts)...);
     }
   }
-
- private:
-  const dist::Communicator& comm_;
-  bool silent_ = false;
 };
 
-/// The main() of a lab. Parses the flags, starts MPI, runs `body`, writes the files of --trace and
-/// returns the exit code; with --quiz it runs the `quiz` instead. The line of a check that fails
-/// begins with `name`.
-int run_lab(const std::string& name, const char* quiz, int argc, char** argv,
-            const std::function<void(dist::Communicator&, Recorder&)>& body);
+/// The part of lab 3's listener that later labs reuse. It attaches itself to the parameters, and
+/// waits for all all-reduces in flight when backward ends. A subclass launches them.
+class AllReduceListener : public autograd::GradListener {
+ public:
+  AllReduceListener(std::vector<Variable> parameters, dist::Communicator& comm);
+  void on_backward_end() override;
 
-/// The main() of an exercise or its solution. The only flag is --help; at least two ranks are
-/// needed. The line of a check that fails ends in `still_to_do`.
-int run_exercise(const std::string& name, int argc, char** argv,
-                 const std::function<void(dist::Communicator&)>& body,
-                 const std::string& still_to_do);
+ protected:
+  std::vector<Variable> parameters_;
+  dist::Communicator& comm_;
+  std::vector<dist::Work> works_;  // in flight, in order of launch
+
+ private:
+  std::vector<autograd::HookHandle> handles_;
+};
+
+/// Each lab and each exercise defines this function. main.cpp calls it on every rank.
+void run(dist::Communicator& comm, Recorder& trace);
 
 }  // namespace brigade::labs

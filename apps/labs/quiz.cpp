@@ -5,9 +5,7 @@
 #include <regex>
 #include <sstream>
 
-#include "apps/training/program.h"
 #include "core/error.h"
-#include "dist/launch/launch.h"
 
 namespace brigade::labs {
 namespace {
@@ -76,32 +74,6 @@ int take_quiz(const std::vector<Question>& quiz, std::istream& in, std::ostream&
   }
   out << right << " of " << quiz.size() << " right\n";
   return right == quiz.size() ? 0 : kWrongAnswer;
-}
-
-std::optional<int> run_quiz(const std::string& lab, int argc, char** argv, const char* text) {
-  std::string line;
-  for (int i = 1; i < argc; ++i) {
-    line += message_of(" ", argv[i]);
-  }
-  if (line.find(" --quiz") == std::string::npos) {
-    return {};
-  }
-  std::smatch answers;
-  if (!std::regex_match(line, answers, std::regex(" --quiz([ =]([abc]),([abc]),([abc]))?"))) {
-    return apps::leave_early(
-        message_of(lab, ": expected --quiz or --quiz with three letters, as in ",
-                   "--quiz b,a,c, and no other flag, got", line, "\n"),
-        2);
-  }
-  if (dist::launcher_rank() != 0) {
-    return 0;
-  }
-  std::istringstream given(message_of(answers.str(2), "\n", answers.str(3), "\n", answers.str(4)));
-  try {
-    return take_quiz(parse_quiz(text), answers[1].matched ? given : std::cin, std::cout);
-  } catch (const UsageError& error) {
-    return apps::leave_early(message_of(lab, ": ", error.what(), "\n"), 2);
-  }
 }
 
 }  // namespace brigade::labs

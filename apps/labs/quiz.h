@@ -1,14 +1,15 @@
 #pragma once
 
 #include <iosfwd>
-#include <optional>
 #include <string>
 #include <vector>
 
 /// The quiz of a lab: three multiple-choice questions about what the lab shows.
 namespace brigade::labs {
 
-/// The quiz.txt of the lab that is linked in (CMakeLists.txt).
+/// The name ("lab 3", "exercise 3") of this program, and the quiz.txt of its lab. CMake writes the
+/// source that defines them.
+extern const char* const kName;
 extern const char* const kQuiz;
 
 struct Question {
@@ -27,9 +28,5 @@ std::vector<Question> parse_quiz(const std::string& text);
 /// Asks again after anything but a letter. Returns the exit code: 0 if all answers are right, else
 /// 3. Throws UsageError if `in` ends early.
 int take_quiz(const std::vector<Question>& quiz, std::istream& in, std::ostream& out);
-
-/// The exit code of `lab --quiz` (answers from stdin) or `lab --quiz b,a,c`; nothing if the command
-/// line has no --quiz. Rank 0 takes the quiz, other ranks return at once: MPI is not started.
-std::optional<int> run_quiz(const std::string& lab, int argc, char** argv, const char* text);
 
 }  // namespace brigade::labs

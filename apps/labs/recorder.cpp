@@ -1,15 +1,13 @@
 #include "apps/labs/recorder.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <utility>
 #include <vector>
 
-#include "apps/metrics/step_recorder.h"
 #include "apps/report/chrome_trace.h"
 #include "apps/report/timeline.h"
 #include "apps/training/program.h"
@@ -17,132 +15,73 @@
 
 namespace brigade::labs {
 
-using apps::Interval;
-using apps::StepSpans;
-using Clock = std::chrono::steady_clock;
-
-struct Recorder::Recording {
-  /// A transfer() of the current step.
-  struct Transfer {
-    std::string label;
-    std::size_t bytes;
-    Clock::time_point begin;
-    Clock::time_point end;
-  };
-
-  Recording(const apps::Options& flags, dist::Communicator& communicator,
-            apps::TraceSchedule schedule)
-      : options(flags), comm(communicator), recorder(schedule, clock, communicator) {}
-
-  const apps::Options& options;
-  dist::Communicator& comm;
-  apps::StepClock clock{kCpu, comm};
-  apps::StepRecorder recorder;
-  std::vector<Transfer> transfers;
-  std::int64_t step = 0;
-};
-
-namespace {
-
-/// Records at least one step, even if the lab has no more than kTraceSkip.
-apps::TraceSchedule schedule_of(const apps::Options& options, std::int64_t total_steps) {
-  const std::int64_t steps = std::min(options.trace_steps, total_steps);
-  return {.skip = std::min(apps::kTraceSkip, total_steps - steps), .steps = steps};
-}
-
-/// Names the phases of a step by the marks of its clock. (In train_mlp the trainer opens a
-/// TraceScope per phase; a lab has none, to show the library's calls alone.)
-void name_phases(StepSpans& spans) {
-  const auto name = [&spans](const char* phase, Lane lane, const Interval& time) {
-    spans.scopes.push_back({phase, lane, 0, time.begin, time.end});
-  };
-  for (const Interval& forward : spans.forwards) {
-    name("forward", Lane::compute, forward);
-  }
-  for (const Interval& backward : spans.backwards) {
-    name("backward", Lane::compute, backward);
-  }
-  name("optimizer", Lane::optimizer, spans.optimizer);
-}
-
-}  // namespace
-
-Recorder::Recorder(const apps::Options& options, dist::Communicator& comm, int total_steps) {
+Recorder::Recorder(const apps::Options& options, dist::Communicator& comm, std::int64_t total_steps)
+    : options_(options), comm_(comm) {
   if (options.trace) {
-    recording_ = std::make_unique<Recording>(options, comm, schedule_of(options, total_steps));
+    // Records at least one step, even if the lab has fewer than kTraceSkip.
+    const std::int64_t steps = std::min(options.trace_steps, total_steps);
+    const std::int64_t skip = std::min(apps::kTraceSkip, total_steps - steps);
+    clock_.emplace(kCpu, comm);
+    recorder_.emplace(apps::TraceSchedule{.skip = skip, .steps = steps}, *clock_, comm);
   }
 }
-
-Recorder::~Recorder() = default;
 
 void Recorder::start() {
-  if (recording_) {
-    recording_->recorder.before_step(recording_->step);
-    recording_->comm.barrier();
-    recording_->clock.start();
+  if (recorder_) {
+    recorder_->before_step(step_);
+    comm_.barrier();
+    clock_->start();
   }
 }
 
 void Recorder::forward_done() {
-  if (recording_) {
-    recording_->clock.forward_done();
+  if (clock_) {
+    clock_->forward_done();
   }
 }
 
 void Recorder::backward_done() {
-  if (recording_) {
-    recording_->clock.backward_done();
-  }
-}
-
-void Recorder::transfer(const std::string& label, std::size_t bytes,
-                        const std::function<void()>& move) {
-  const Clock::time_point begin = Clock::now();
-  move();
-  if (recording_) {
-    recording_->transfers.push_back({label, bytes, begin, Clock::now()});
+  if (clock_) {
+    clock_->backward_done();
   }
 }
 
 void Recorder::finish() {
-  if (!recording_) {
+  if (!recorder_) {
     return;
   }
-  StepSpans spans = recording_->clock.finish();
-  const auto ms = [&](Clock::time_point when) {
-    const auto since_epoch = when - recording_->clock.epoch();
-    return std::chrono::duration<double, std::milli>(since_epoch).count() - spans.start;
+  apps::StepSpans spans = clock_->finish();
+  // The marks of the clock name the phases. (In train_mlp the trainer opens a TraceScope per phase;
+  // a lab has none, to show the library's calls alone.)
+  const auto name = [&](const char* phase, Lane lane, const std::vector<apps::Interval>& times) {
+    for (const apps::Interval& time : times) {
+      spans.scopes.push_back({phase, lane, 0, time.begin, time.end});
+    }
   };
-  for (const Recording::Transfer& one : recording_->transfers) {
-    const Interval time{ms(one.begin), ms(one.end)};
-    spans.collectives.push_back({time.begin, time.begin, time.end, one.bytes});
-    spans.labels.push_back(one.label);
-    spans.waits.push_back(time);
-  }
-  recording_->transfers.clear();
-  name_phases(spans);
-  recording_->recorder.after_step(recording_->step++, std::move(spans));
+  name("forward", Lane::compute, spans.forwards);
+  name("backward", Lane::compute, spans.backwards);
+  name("optimizer", Lane::optimizer, {spans.optimizer});
+  recorder_->after_step(step_++, std::move(spans));
 }
 
 void Recorder::write(const std::string& lab, const std::string& host) const {
-  if (!recording_) {
+  if (!recorder_) {
     return;
   }
-  dist::Communicator& comm = recording_->comm;
-  const apps::RunTrace trace{.title = fmt::format("{}, {} ranks", lab, comm.size()),
+  const apps::RunTrace trace{.title = fmt::format("{}, {} ranks", lab, comm_.size()),
                              .device = "cpu",
-                             .comm = comm.description(),
+                             .comm = comm_.description(),
                              .caption = "",
                              .contents = {},
-                             .ranks = recording_->recorder.gather(host)};
-  const std::filesystem::path directory = apps::agree_on_directory(recording_->options, comm);
-  if (comm.rank() == 0) {
+                             .ranks = recorder_->gather(host)};
+  const std::filesystem::path directory = apps::agree_on_directory(options_, comm_);
+  if (comm_.rank() == 0) {
     apps::write_chrome_trace(directory / "trace.json.gz", trace);
     write_file_atomically(directory / "timeline.html", apps::timeline_html(lab, {trace}));
     fmt::print("wrote trace.json.gz and timeline.html in {}; clocks are aligned to {:.0f} us\n",
                directory.string(), std::ceil(1e3 * apps::clock_error_ms(trace)));
   }
-  comm.barrier();  // no rank may end the job while rank 0 still writes
+  comm_.barrier();  // no rank may end the job while rank 0 still writes
 }
 
 }  // namespace brigade::labs

@@ -1,14 +1,11 @@
 #pragma once
 
-#include <functional>
-#include <memory>
+#include <optional>
 #include <string>
 
+#include "apps/flags/options.h"
+#include "apps/metrics/step_recorder.h"
 #include "dist/comm/communicator.h"
-
-namespace brigade::apps {
-struct Options;
-}
 
 namespace brigade::labs {
 
@@ -21,10 +18,7 @@ namespace brigade::labs {
 class Recorder {
  public:
   /// `options`: the lab's flags, for `total_steps` steps. Both must outlive this.
-  Recorder(const apps::Options& options, dist::Communicator& comm, int total_steps);
-  ~Recorder();
-  Recorder(const Recorder&) = delete;
-  Recorder& operator=(const Recorder&) = delete;
+  Recorder(const apps::Options& options, dist::Communicator& comm, std::int64_t total_steps);
 
   /// Waits for all ranks, then starts the clock of a step.
   void start();
@@ -32,16 +26,15 @@ class Recorder {
   void backward_done();
   void finish();
 
-  /// Runs `move` and records it as exposed communication of `bytes`: for messages that do not go
-  /// through the Communicator.
-  void transfer(const std::string& label, std::size_t bytes, const std::function<void()>& move);
-
   /// Writes trace.json.gz and timeline.html and prints where. `lab` is the title of the page.
   void write(const std::string& lab, const std::string& host) const;
 
  private:
-  struct Recording;
-  std::unique_ptr<Recording> recording_;  // null without --trace
+  const apps::Options& options_;
+  dist::Communicator& comm_;
+  std::optional<apps::StepClock> clock_;  // like recorder_, empty without --trace
+  std::optional<apps::StepRecorder> recorder_;
+  std::int64_t step_ = 0;
 };
 
 }  // namespace brigade::labs

@@ -23,18 +23,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kPatience{60};
 
-// From this version on NCCL has an official switch for several ranks on one GPU.
-constexpr int kMultiRankVersion = 23000;
-
-int version_code() {
-  int code = 0;
-  NCCL_CHECK(nullptr, ncclGetVersion(&code));  // reads no environment: may come before share_gpu()
-  return code;
-}
-
 /// "2.28.9"
 std::string nccl_version() {
-  const int code = version_code();
+  int code = 0;
+  NCCL_CHECK(nullptr, ncclGetVersion(&code));
   return message_of(code / 10000, ".", code / 100 % 100, ".", code % 100);
 }
 
@@ -45,33 +37,30 @@ bool on_one_host(Communicator& control) {
   return std::ranges::all_of(names, [&](const auto& other) { return other == names.front(); });
 }
 
-/// Prepares NCCL for ranks that share a GPU. It takes two ranks for duplicates when they agree in
-/// host and GPU, so each gets a host identity of its own. What NCCL would try between real hosts
-/// (InfiniBand, NVLink multicast) is switched off unless the user has said otherwise. Only works
-/// before the first NCCL call that reads the environment.
+/// Configures NCCL, through its environment variables, for ranks that share a GPU. Must run before
+/// the first NCCL call that reads them. Values that the user has set stay, except NCCL_HOSTID.
+///
+/// NCCL rejects two ranks with the same host and GPU, so each rank gets a host identity of its own.
+/// NCCL 2.30 and later read NCCL_MULTI_RANK_GPU_ENABLE as well.
 void share_gpu(Communicator& control) {
-  if (version_code() >= kMultiRankVersion) {
-    setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);
-    setenv("NCCL_P2P_DISABLE", "1", 0);  // as between the hosts that older versions take them for
-    setenv("NCCL_SHM_DISABLE", "1", 0);
-  } else {
-    setenv("NCCL_HOSTID", message_of("brigade-rank-", control.rank()).c_str(), 1);
+  setenv("NCCL_HOSTID", message_of("brigade-rank-", control.rank()).c_str(), 1);
+  for (const char* enabled :
+       {"NCCL_MULTI_RANK_GPU_ENABLE", "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE"}) {
+    setenv(enabled, "1", 0);
+  }
+  for (const char* disabled : {"NCCL_MNNVL_ENABLE", "NCCL_RAS_ENABLE", "NCCL_NVLS_ENABLE"}) {
+    setenv(disabled, "0", 0);
   }
   setenv("NCCL_NET", "Socket", 0);
-  setenv("NCCL_IB_DISABLE", "1", 0);
-  setenv("NCCL_MNNVL_ENABLE", "0", 0);
-  setenv("NCCL_RAS_ENABLE", "0", 0);
-  setenv("NCCL_NVLS_ENABLE", "0", 0);
-  // The ranks' collectives must all be on the GPU at once to meet each other: none may take it
-  // whole.
+  // The kernels of all ranks must run at the same time, so none may occupy the whole GPU.
   setenv("NCCL_MAX_CTAS", "2", 0);
   if (on_one_host(control)) {
     setenv("NCCL_SOCKET_IFNAME", "lo", 0);
   }
 }
 
-/// The first use of the GPU, which may fail on one rank alone. All hear of it: a rank that went on
-/// would wait in NcclCommunicator::connect() for one that never comes. Collective.
+/// The first use of the GPU, which may fail on one rank alone. Throws on all ranks then: the others
+/// would wait in NcclCommunicator::connect() for the rank that failed. Collective.
 std::unique_ptr<Stream> open_stream(Communicator& control, Device device) {
   std::unique_ptr<Stream> stream;
   const std::string complaints =
@@ -101,15 +90,14 @@ class NcclCommunicator final : public Communicator {
   }
 
   ~NcclCommunicator() override {
-    // With an exception on its way out, other ranks may never take part in what is in flight: do
-    // not wait for it.
+    // If this rank fails, other ranks may never join the collectives in flight: do not wait.
     if (failed_ || std::uncaught_exceptions() > exceptions_at_start_) {
       static_cast<void>(ncclCommAbort(comm_));
       return;
     }
     try {
       stream_->synchronize();
-      settle(ncclCommFinalize(comm_), "ncclCommFinalize");
+      complete(ncclCommFinalize(comm_), "ncclCommFinalize");
       static_cast<void>(ncclCommDestroy(comm_));
     } catch (const std::exception& error) {
       std::fprintf(stderr, "[rank %d] %s\n", rank(), error.what());
@@ -144,13 +132,13 @@ class NcclCommunicator final : public Communicator {
     if (tensor.numel() == 0) {
       return;
     }
-    settle(ncclAllReduce(tensor.bytes(), tensor.bytes(), static_cast<std::size_t>(tensor.numel()),
-                         nccl_type(tensor.dtype()), ncclSum, comm_, cuda::stream_of(*stream_)),
-           "ncclAllReduce");
+    complete(ncclAllReduce(tensor.bytes(), tensor.bytes(), static_cast<std::size_t>(tensor.numel()),
+                           nccl_type(tensor.dtype()), ncclSum, comm_, cuda::stream_of(*stream_)),
+             "ncclAllReduce");
   }
 
-  /// Between ncclGroupStart and ncclGroupEnd sends and receives start together, so ranks that send
-  /// to each other do not wait for each other.
+  /// Sends and receives between ncclGroupStart and ncclGroupEnd start together, so two ranks can
+  /// send to each other.
   void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming) override {
     cudaStream_t stream = cuda::stream_of(*stream_);
     NCCL_CHECK(comm_, ncclGroupStart());
@@ -164,12 +152,12 @@ class NcclCommunicator final : public Communicator {
       static_cast<void>(
           ncclRecv(tensor.bytes(), tensor.nbytes(), ncclUint8, message.peer, comm_, stream));
     }
-    settle(ncclGroupEnd(), "ncclSend and ncclRecv");
+    complete(ncclGroupEnd(), "ncclSend and ncclRecv");
   }
 
  private:
   void connect() {
-    // Rank 0's failure travels with the id, or the others would wait for it here.
+    // Rank 0 also broadcasts its result: if it throws, the others throw too instead of waiting.
     struct Invitation {
       ncclUniqueId id;
       ncclResult_t result;
@@ -182,13 +170,10 @@ class NcclCommunicator final : public Communicator {
 
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;  // calls return at once: a missing rank becomes an error, not a hang
-    if (shared_gpu_) {
-      config.maxCTAs = 2;
-    }
-    static_cast<void>(cuda::stream_of(*stream_));  // NCCL takes the GPU that is current
+    static_cast<void>(cuda::stream_of(*stream_));  // makes its GPU current, which NCCL uses
     try {
-      settle(ncclCommInitRankConfig(&comm_, size(), invitation.id, rank(), &config),
-             "ncclCommInitRankConfig");
+      complete(ncclCommInitRankConfig(&comm_, size(), invitation.id, rank(), &config),
+               "ncclCommInitRankConfig");
     } catch (...) {
       if (comm_ != nullptr) {
         static_cast<void>(ncclCommAbort(comm_));
@@ -197,10 +182,9 @@ class NcclCommunicator final : public Communicator {
     }
   }
 
-  /// Waits until a call of the non-blocking communicator has really been carried out. Before that
-  /// neither the stream nor an event on it may be touched: the collective might not be enqueued
-  /// yet.
-  void settle(ncclResult_t result, const char* call) {
+  /// Waits until a non-blocking NCCL call has completed. Only then is its collective enqueued on
+  /// the stream, so an event recorded earlier would not wait for it.
+  void complete(ncclResult_t result, const char* call) {
     const Clock::time_point deadline = Clock::now() + kPatience;
     while (result == ncclInProgress && Clock::now() < deadline) {
       std::this_thread::yield();

@@ -7,17 +7,14 @@
 
 namespace brigade::dist {
 
-/// Ranks that exchange GPU tensors through NCCL. Collective over `control`, the MPI communicator of
-/// the same ranks: it introduces them to each other and serves barrier, all_gather and broadcast
-/// from then on.
+/// Makes a communicator that exchanges GPU tensors through NCCL. `control`, the MPI communicator of
+/// the same ranks, distributes NCCL's id and serves barrier, all_gather and broadcast. Collective.
 ///
-/// `shared_gpu`: at least two ranks use one GPU, which NCCL refuses unless told otherwise: before
-/// 2.30 each rank then pretends to be a host of its own and gradients travel through sockets. Right
-/// results, slow, good for tests and teaching. Must be the same on all ranks, and known before this
-/// process makes its first NCCL call.
+/// `shared_gpu`: at least two ranks use one GPU. NCCL rejects this by default, so each rank poses
+/// as a separate host and gradients pass through sockets: correct and slow, for tests and teaching.
+/// Must be equal on all ranks, and set before this process makes its first NCCL call.
 ///
-/// Errors: no NCCL in this build (UsageError); NCCL's own, or no answer of the other ranks within
-/// 60 s.
+/// Errors: no NCCL in this build (UsageError); NCCL's own; no answer of other ranks within 60 s.
 std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicator> control,
                                                      Device device, bool shared_gpu);
 

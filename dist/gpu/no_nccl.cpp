@@ -1,4 +1,4 @@
-// Stands in for nccl_communicator.cpp in builds without NCCL.
+// Replaces nccl_communicator.cpp in builds without NCCL.
 #include "core/error.h"
 #include "dist/gpu/nccl_communicator.h"
 

@@ -14,17 +14,17 @@
 namespace brigade::dist {
 namespace {
 
-/// What the host functions in the stream work with.
+/// The data of the host functions in the stream.
 struct HostSide {
   std::unique_ptr<Communicator> comm;
   Tensor staging;  // pinned
   std::mutex mutex;
-  std::deque<std::function<void()>> queue;  // what the host functions will do, in stream order
+  std::deque<std::function<void()>> queue;  // one entry per host function, in stream order
   std::exception_ptr failure;               // the first error of a host function
 };
 
-/// On a thread of the CUDA runtime, in stream order. An exception must not leave it: it is kept for
-/// the next call of the communicator, and what is still queued is skipped.
+/// Runs on a thread of the CUDA runtime, in stream order. It must not throw: the next call of the
+/// communicator rethrows the exception, and the rest of the queue is skipped.
 void CUDART_CB work_on_host(void* argument) {
   auto& host = *static_cast<HostSide*>(argument);
   std::unique_lock lock(host.mutex);
@@ -33,7 +33,7 @@ void CUDART_CB work_on_host(void* argument) {
   if (host.failure) {
     return;
   }
-  lock.unlock();  // the rank's own thread enqueues the next bucket meanwhile
+  lock.unlock();  // so that the rank's own thread can enqueue the next bucket
   try {
     work();
   } catch (...) {
@@ -43,8 +43,8 @@ void CUDART_CB work_on_host(void* argument) {
 }
 
 /// The host's part of an all-reduce is a host function in the CUDA stream, between the two copies.
-/// To everyone else this is therefore a GPU communicator like NCCL's: its events are CUDA events,
-/// and neither the compute stream nor the host waits for a bucket before it must.
+/// So callers see a GPU communicator like NCCL's: its events are CUDA events, and the compute
+/// stream and the host wait for a bucket only when they need it.
 class StagedCommunicator final : public Communicator {
  public:
   StagedCommunicator(std::unique_ptr<Communicator> host, Device device)
@@ -57,8 +57,7 @@ class StagedCommunicator final : public Communicator {
 
   ~StagedCommunicator() override {
     if (std::uncaught_exceptions() > exceptions_at_start_) {
-      // A host function may be waiting for a rank that is gone, so it is not waited for, and what
-      // it uses must stay.
+      // A host function may wait for a rank that is gone: do not wait for it, and keep its data.
       static_cast<void>(host_.release());
       return;
     }
@@ -87,38 +86,36 @@ class StagedCommunicator final : public Communicator {
   }
 
   void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming) override {
+    std::vector<Message> messages(outgoing.begin(), outgoing.end());
+    messages.insert(messages.end(), incoming.begin(), incoming.end());
     std::int64_t bytes = 0;
-    for (const std::span<const Message> messages : {outgoing, incoming}) {
-      for (const Message& message : messages) {
-        bytes += static_cast<std::int64_t>(message.tensor.nbytes());
-      }
+    for (const Message& message : messages) {
+      bytes += static_cast<std::int64_t>(message.tensor.nbytes());
     }
     const Tensor staging = reserve(bytes, DType::u8);
+    std::vector<Message> staged;  // as `messages`, in host memory
     std::int64_t used = 0;
-    const auto stage = [&](std::span<const Message> messages) {
-      std::vector<Message> staged;
-      for (const Message& message : messages) {
-        const auto length = static_cast<std::int64_t>(message.tensor.nbytes());
-        staged.push_back({message.peer, staging.flat_view(used, {length})});
-        used += length;
-      }
-      return staged;
-    };
-    const std::vector<Message> sent = stage(outgoing);
-    const std::vector<Message> received = stage(incoming);
-    for (std::size_t i = 0; i < sent.size(); ++i) {
-      copy(sent[i].tensor, outgoing[i].tensor);
+    for (const Message& message : messages) {
+      const auto length = static_cast<std::int64_t>(message.tensor.nbytes());
+      staged.push_back({message.peer, staging.flat_view(used, {length})});
+      used += length;
     }
-    on_host([sent, received](Collectives& ranks) { ranks.exchange(sent, received); });
-    for (std::size_t i = 0; i < received.size(); ++i) {
-      copy(incoming[i].tensor, received[i].tensor);
+    const std::size_t sent = outgoing.size();
+    for (std::size_t i = 0; i < sent; ++i) {
+      copy(staged[i].tensor, messages[i].tensor);
+    }
+    on_host([staged, sent](Collectives& ranks) {
+      ranks.exchange(std::span(staged).first(sent), std::span(staged).subspan(sent));
+    });
+    for (std::size_t i = sent; i < messages.size(); ++i) {
+      copy(messages[i].tensor, staged[i].tensor);
     }
   }
 
  private:
-  /// Host memory. One buffer serves all tensors, for the stream takes them one after the other;
-  /// only to replace it must the stream be idle: by a larger one in the first step, and where
-  /// buckets and bitmaps take turns (--find-unused) by one of another dtype.
+  /// Pinned host memory. All tensors share one buffer, because the stream processes one after the
+  /// other. It is replaced for a larger tensor or another dtype (the bitmaps of --find-unused);
+  /// then this waits until the stream is idle.
   Tensor reserve(std::int64_t count, DType dtype) {
     rethrow_failure();
     Tensor& staging = host_->staging;

@@ -7,9 +7,9 @@
 
 namespace brigade::dist {
 
-/// Ranks that exchange GPU tensors through the host's memory, where there is no NCCL: on the
-/// communication stream each tensor is copied to the host, summed there, and copied back. Only in
-/// builds with CUDA.
+/// Makes a communicator that exchanges GPU tensors through host memory, for systems without NCCL.
+/// On the communication stream it copies each tensor to the host, sums it there, and copies it
+/// back. Only in builds with CUDA.
 ///
 /// `host` serves barrier, all_gather and broadcast. Its host_collectives() sum and exchange: they
 /// block a thread of the CUDA runtime, one call at a time, and must not call CUDA.

@@ -2,8 +2,10 @@
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "autograd/variable.h"
 #include "core/error.h"
@@ -57,6 +59,31 @@ class HookUse {
 
  private:
   CommHook& hook_;
+};
+
+/// A hook that runs one function per bucket on the communication stream. The function keeps the
+/// state of its bucket alive.
+class BucketHook : public CommHook {
+ public:
+  using Reduction = std::function<void(Collectives&)>;
+
+  void prepare(std::span<const autograd::Variable> parameters, std::span<const Bucket> buckets,
+               Communicator& comm) final {
+    reductions_.clear();
+    for (const Bucket& bucket : buckets) {
+      reductions_.push_back(make_reduction(parameters, bucket, comm));
+    }
+  }
+  Work all_reduce(std::size_t index, const Chunk& piece, Communicator& comm) final {
+    return comm.enqueue(piece.grads, piece.label, reductions_.at(index));
+  }
+
+ protected:
+  virtual Reduction make_reduction(std::span<const autograd::Variable> parameters,
+                                   const Bucket& bucket, const Communicator& comm) = 0;
+
+ private:
+  std::vector<Reduction> reductions_;  // by bucket
 };
 
 /// No compression.

@@ -16,46 +16,28 @@ bool is_finite(const Tensor& values) {
   return std::isfinite(squares.item());
 }
 
-Error not_finite(std::int64_t step, const std::string& bucket,
-                 const autograd::Variable& parameter) {
-  return Error(message_of("finite check: expected finite gradients, got NaN or inf in step ", step,
-                          ", bucket '", bucket, "', parameter '", parameter.name(),
-                          "': look at this rank's data; if the losses before grew, training has "
-                          "diverged: lower --lr"));
-}
-
 }  // namespace
 
-/// The parameters of mode naive, each a bucket of its own.
-class FiniteCheck::Watch final : public autograd::GradListener {
- public:
-  Watch(const FiniteCheck& check, const std::vector<autograd::Variable>& parameters)
-      : check_(check), parameters_(parameters) {
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      handles_.push_back(parameters[i].attach_listener(*this, i));
-    }
+void FiniteCheck::check(std::size_t parameter, const std::string& bucket) const {
+  const autograd::Variable& variable = parameters_[parameter];
+  if (!is_finite(variable.grad())) {
+    throw Error(message_of("finite check: expected finite gradients, got NaN or inf in step ",
+                           step_, ", bucket '", bucket, "', parameter '", variable.name(),
+                           "': look at this rank's data; if the losses before grew, training has "
+                           "diverged: lower --lr"));
   }
-
-  void on_grad_ready(std::size_t index) override {
-    const autograd::Variable& parameter = parameters_[index];
-    if (!is_finite(parameter.grad())) {
-      throw not_finite(check_.step_, parameter.name(), parameter);
-    }
-  }
-
- private:
-  const FiniteCheck& check_;
-  const std::vector<autograd::Variable>& parameters_;
-  std::vector<autograd::HookHandle> handles_;
-};
-
-FiniteCheck::FiniteCheck(std::shared_ptr<CommHook> inner)
-    : inner_(std::move(inner)), use_(*inner_) {}
-
-FiniteCheck::~FiniteCheck() = default;
+}
 
 void FiniteCheck::watch_naive(const std::vector<autograd::Variable>& parameters) {
-  watch_ = std::make_unique<Watch>(*this, parameters);
+  parameters_ = parameters;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    handles_.push_back(parameters_[i].attach_listener(*this, i));
+  }
+}
+
+/// In mode naive each parameter is a bucket of its own.
+void FiniteCheck::on_grad_ready(std::size_t index) {
+  check(index, parameters_[index].name());
 }
 
 void FiniteCheck::prepare(std::span<const autograd::Variable> parameters,
@@ -71,9 +53,7 @@ void FiniteCheck::prepare(std::span<const autograd::Variable> parameters,
 Work FiniteCheck::all_reduce(std::size_t index, const Chunk& piece, Communicator& comm) {
   if (!is_finite(piece.grads)) {
     for (const std::size_t member : members_[index]) {
-      if (!is_finite(parameters_[member].grad())) {
-        throw not_finite(step_, piece.label, parameters_[member]);
-      }
+      check(member, piece.label);
     }
   }
   return inner_->all_reduce(index, piece, comm);

@@ -1,15 +1,19 @@
 #include "dist/hooks/half_hook.h"
 
+#include <memory>
+
 #include "core/error.h"
 #include "core/ops.h"
 #include "dist/algorithms/segments.h"
 
 namespace brigade::dist {
 
-/// The memory of one bucket on its way, and who gets which part of it.
-struct HalfHook::Chunks {
-  Chunks(const Tensor& grads, DType wire, const Communicator& comm)
-      : grads_of_bucket(grads), narrow(Tensor::empty(grads.shape(), wire, grads.device())) {
+namespace {
+
+/// The 16-bit memory of one bucket, and the messages of its two exchanges.
+struct State {
+  State(const Tensor& bucket_grads, DType wire, const Communicator& comm)
+      : grads(bucket_grads), narrow(Tensor::empty(grads.shape(), wire, grads.device())) {
     sum = chunk_of(grads, comm.size(), comm.rank());
     narrow_sum = chunk_of(narrow, comm.size(), comm.rank());
     for (int rank = 0; rank < comm.size(); ++rank) {
@@ -27,23 +31,25 @@ struct HalfHook::Chunks {
 
   /// On the communication stream.
   void run(Collectives& ranks) {
-    ops::narrow(grads_of_bucket, narrow);
+    ops::narrow(grads, narrow);
     ranks.exchange(scatter_out, scatter_in);
     for (std::size_t rank = 0; rank < versions.size(); ++rank) {
       ops::widen(versions[rank], {.alpha = 1.0, .beta = rank == 0 ? 0.0 : 1.0}, sum);
     }
     ops::narrow(sum, narrow_sum);
     ranks.exchange(gather_out, gather_in);
-    ops::widen(narrow, {}, grads_of_bucket);
+    ops::widen(narrow, {}, grads);
   }
 
-  Tensor grads_of_bucket;
-  Tensor narrow;                 // the whole bucket in 16 bits
-  Tensor sum;                    // my chunk of the gradients
-  Tensor narrow_sum;             // my chunk of `narrow`
-  std::vector<Tensor> versions;  // my chunk as each rank has it, in rank order
+  Tensor grads;                  // the bucket
+  Tensor narrow;                 // the bucket in 16 bits
+  Tensor sum;                    // this rank's chunk of `grads`
+  Tensor narrow_sum;             // this rank's chunk of `narrow`
+  std::vector<Tensor> versions;  // this rank's chunk as each rank has it, in rank order
   std::vector<Message> scatter_out, scatter_in, gather_out, gather_in;
 };
+
+}  // namespace
 
 HalfHook::HalfHook(DType wire) : wire_(wire) {
   BRIGADE_CHECK(wire == DType::f16 || wire == DType::bf16, "half hook: expected f16 or bf16, got ",
@@ -54,19 +60,13 @@ std::string HalfHook::name() const {
   return wire_ == DType::f16 ? "fp16" : "bf16";
 }
 
-void HalfHook::prepare(std::span<const autograd::Variable> /*parameters*/,
-                       std::span<const Bucket> buckets, Communicator& comm) {
-  chunks_.clear();
-  for (const Bucket& bucket : buckets) {
-    BRIGADE_CHECK(bucket.grads.dtype() == DType::f32, name(), " hook: expected gradients in f32, ",
-                  "got ", bucket.grads.dtype(), "; use --comm-hook none");
-    chunks_.push_back(std::make_shared<Chunks>(bucket.grads, wire_, comm));
-  }
-}
-
-Work HalfHook::all_reduce(std::size_t index, const Chunk& piece, Communicator& comm) {
-  return comm.enqueue(piece.grads, piece.label,
-                      [chunks = chunks_.at(index)](Collectives& ranks) { chunks->run(ranks); });
+BucketHook::Reduction HalfHook::make_reduction(std::span<const autograd::Variable> /*parameters*/,
+                                               const Bucket& bucket, const Communicator& comm) {
+  BRIGADE_CHECK(bucket.grads.dtype() == DType::f32, name(), " hook: expected gradients in f32, ",
+                "got ", bucket.grads.dtype(), "; use --comm-hook none");
+  return [state = std::make_shared<State>(bucket.grads, wire_, comm)](Collectives& ranks) {
+    state->run(ranks);
+  };
 }
 
 }  // namespace brigade::dist

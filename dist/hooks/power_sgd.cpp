@@ -1,7 +1,9 @@
 #include "dist/hooks/power_sgd.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "core/ops.h"
@@ -11,20 +13,20 @@ namespace {
 
 using ops::Trans;
 
-/// Of the first Q's random numbers, the same on all ranks. The parameter's number is the sequence,
-/// so that Q does not depend on the buckets.
+/// Seed of the first Q, the same on all ranks. The index of the parameter selects the random
+/// sequence, so Q does not depend on the buckets.
 constexpr std::uint64_t kSeed = 0x1905'1372'7000'0001;
 
-/// A parameter that is compressed. P and Q are kept transposed: their vectors are rows here, so
-/// each vector is one stretch of memory.
+/// A compressed parameter. P and Q are stored transposed, so that each of their vectors is
+/// contiguous.
 struct Matrix {
   Tensor grad;   ///< M, in the bucket       [n, m]
-  Tensor error;  ///< E; from M + E to M - P Qᵀ within a step   [n, m]
+  Tensor error;  ///< E, and within a step M + E   [n, m]
   Tensor p;      ///< in State::first        [R, n]
   Tensor q;      ///< in State::second       [R, m]
 };
 
-/// A parameter that is not.
+/// A parameter that is summed without compression.
 struct Exact {
   Tensor grad;  ///< in the bucket
   Tensor sum;   ///< in State::first
@@ -35,7 +37,7 @@ Shape as_matrix(const Shape& shape) {
   return {shape[0], shape[0] > 0 ? shape.numel() / shape[0] : 0};
 }
 
-/// The rank to approximate a parameter of this shape with; 0 if that would not save anything.
+/// The rank of the approximation for a parameter of this shape; 0 if it would not save bytes.
 std::int64_t rank_for(const Shape& shape, std::int64_t wanted) {
   if (shape.rank() < 2) {
     return 0;
@@ -46,8 +48,8 @@ std::int64_t rank_for(const Shape& shape, std::int64_t wanted) {
   return (n + m) * rank < n * m ? rank : 0;
 }
 
-/// Memory that is handed out slice by slice.
-struct Supply {
+/// Divides `memory` into consecutive slices.
+struct Slicer {
   Tensor memory;
   std::int64_t used = 0;
 
@@ -56,9 +58,7 @@ struct Supply {
   }
 };
 
-}  // namespace
-
-struct PowerSgd::State {
+struct State {
   State(std::span<const autograd::Variable> parameters, const Bucket& bucket, std::int64_t wanted) {
     std::int64_t first_size = 0;
     std::int64_t second_size = 0;
@@ -74,8 +74,8 @@ struct PowerSgd::State {
     first = zeros({first_size});
     second = zeros({second_size});
 
-    Supply firsts{first};
-    Supply seconds{second};
+    Slicer firsts{first};
+    Slicer seconds{second};
     std::int64_t offset = 0;
     for (const std::size_t member : bucket.members) {
       const Tensor& parameter = parameters[member].data();
@@ -99,11 +99,11 @@ struct PowerSgd::State {
     }
   }
 
-  /// On the communication stream. The letters are those of power_sgd.h.
+  /// On the communication stream. m, e, p and q are M, E, P and Q of power_sgd.h.
   void run(Collectives& ranks) {
     for (Matrix& matrix : matrices) {
       auto& [m, e, p, q] = matrix;
-      ops::axpby(m, {.alpha = 1.0, .beta = 1.0}, e);  // from here to E := M - P Qᵀ, e is M + E
+      ops::axpby(m, {.alpha = 1.0, .beta = 1.0}, e);  // e is M + E until E := M - P Qᵀ
       ops::gemm(q, Trans::no, e, Trans::yes, {}, p);
     }
     for (const Exact& parameter : exact) {
@@ -128,11 +128,13 @@ struct PowerSgd::State {
     }
   }
 
-  Tensor first;   ///< what is summed first: every P, and the parameters that are not compressed
-  Tensor second;  ///< what is summed then: every Q
+  Tensor first;   ///< the first sum: every P, and the parameters that are not compressed
+  Tensor second;  ///< the second sum: every Q
   std::vector<Matrix> matrices;
   std::vector<Exact> exact;
 };
+
+}  // namespace
 
 PowerSgd::PowerSgd(std::int64_t rank) : rank_(rank) {
   BRIGADE_CHECK(rank > 0, "powersgd: expected a rank of at least 1, got ", rank);
@@ -142,17 +144,11 @@ std::string PowerSgd::name() const {
   return message_of("powersgd:rank=", rank_);
 }
 
-void PowerSgd::prepare(std::span<const autograd::Variable> parameters,
-                       std::span<const Bucket> buckets, Communicator& /*comm*/) {
-  states_.clear();
-  for (const Bucket& bucket : buckets) {
-    states_.push_back(std::make_shared<State>(parameters, bucket, rank_));
-  }
-}
-
-Work PowerSgd::all_reduce(std::size_t index, const Chunk& piece, Communicator& comm) {
-  return comm.enqueue(piece.grads, piece.label,
-                      [state = states_.at(index)](Collectives& ranks) { state->run(ranks); });
+BucketHook::Reduction PowerSgd::make_reduction(std::span<const autograd::Variable> parameters,
+                                               const Bucket& bucket, const Communicator& /*comm*/) {
+  return [state = std::make_shared<State>(parameters, bucket, rank_)](Collectives& ranks) {
+    state->run(ranks);
+  };
 }
 
 }  // namespace brigade::dist

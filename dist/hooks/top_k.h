@@ -1,8 +1,5 @@
 #pragma once
 
-#include <memory>
-#include <vector>
-
 #include "dist/hooks/comm_hook.h"
 
 namespace brigade::dist {
@@ -23,21 +20,18 @@ namespace brigade::dist {
 ///
 /// The selection needs the host, so CPU only; gradients in f32. NaN counts as larger than all
 /// numbers: it is sent at once and shows in the loss.
-class TopK final : public CommHook {
+class TopK final : public BucketHook {
  public:
   /// 0 < ratio <= 1
   explicit TopK(double ratio);
-
   std::string name() const override;
-  void prepare(std::span<const autograd::Variable> parameters, std::span<const Bucket> buckets,
-               Communicator& comm) override;
-  Work all_reduce(std::size_t index, const Chunk& piece, Communicator& comm) override;
+
+ protected:
+  Reduction make_reduction(std::span<const autograd::Variable> parameters, const Bucket& bucket,
+                           const Communicator& comm) override;
 
  private:
-  struct State;
-
   double ratio_;
-  std::vector<std::shared_ptr<State>> states_;  // one per bucket
 };
 
 }  // namespace brigade::dist

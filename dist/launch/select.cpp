@@ -23,22 +23,16 @@
 namespace brigade::dist {
 namespace {
 
-/// Number of different texts among the ranks'. Collective.
-std::size_t count_different(const std::string& mine, Communicator& control) {
-  std::array<char, 256> text{};
-  std::copy_n(mine.begin(), std::min(mine.size(), text.size()), text.begin());
-  const auto all = all_gather_values(control, text);
-  return std::set<std::array<char, 256>>(all.begin(), all.end()).size();
-}
-
-/// Whether two ranks of the group compute on one GPU. Collective. By its UUID, because
-/// CUDA_VISIBLE_DEVICES may give one number to different GPUs.
+/// True if two ranks of the group compute on one GPU. Compares UUIDs, because CUDA_VISIBLE_DEVICES
+/// may give one number to different GPUs. Collective.
 bool gpu_is_shared(Device device, Communicator& control) {
-  const std::size_t gpus = count_different(gpu_identity(device.index).uuid, control);
-  return gpus < static_cast<std::size_t>(control.size());
+  std::array<char, 256> uuid{};
+  gpu_identity(device.index).uuid.copy(uuid.data(), uuid.size());
+  const auto all = all_gather_values(control, uuid);
+  return std::set(all.begin(), all.end()).size() < all.size();
 }
 
-/// Null for requests that are not for one of our own algorithms.
+/// `request`: "ring", "halving" or "tree".
 std::unique_ptr<AllReduce> own_algorithm(const std::string& request) {
   if (request == "ring") {
     return std::make_unique<RingAllReduce>();
@@ -46,10 +40,7 @@ std::unique_ptr<AllReduce> own_algorithm(const std::string& request) {
   if (request == "halving") {
     return std::make_unique<HalvingDoublingAllReduce>();
   }
-  if (request == "tree") {
-    return std::make_unique<TreeAllReduce>();
-  }
-  return nullptr;
+  return std::make_unique<TreeAllReduce>();
 }
 
 std::unique_ptr<Communicator> make_gpu_communicator(const std::string& request, Device device,
@@ -98,46 +89,41 @@ std::unique_ptr<Communicator> make_hierarchical_communicator(
   return world;
 }
 
-std::unique_ptr<Communicator> make_shared_communicator(const MpiCommunicator& world) {
-  return std::make_unique<SharedMemoryCommunicator>(world, 0, world.rank());
-}
-
-std::unique_ptr<Communicator> make_socket_communicator(std::unique_ptr<MpiCommunicator> world,
-                                                       std::unique_ptr<AllReduce> algorithm) {
-  auto sockets = std::make_unique<SocketCommunicator>(std::move(world));
-  sockets->use(std::move(algorithm));
-  return sockets;
-}
-
-/// Measured with bench_all_reduce: within a host nothing is as fast as reading each other's memory,
-/// and on a network the ring over sockets hides most of itself behind the computation and costs
-/// least (socket_mesh.h).
-std::unique_ptr<Communicator> make_best_cpu_communicator(std::unique_ptr<MpiCommunicator> mpi) {
-  if (placement_of(mpi->rank(), mpi->host_of_ranks()).hosts > 1) {
-    return make_socket_communicator(std::move(mpi), std::make_unique<RingAllReduce>());
+/// The request that "auto" stands for. Measured with bench_all_reduce: within a host shared memory
+/// is the fastest. On a network the ring over sockets overlaps best with the computation and uses
+/// the least CPU time (socket_communicator.h). Collective.
+std::string best_on_cpu(MpiCommunicator& mpi) {
+  if (placement_of(mpi.rank(), mpi.host_of_ranks()).hosts > 1) {
+    return "ring";
   }
   try {
-    const SharedWindow trial(*mpi, 1);
+    const SharedWindow trial(mpi, 1);
+    return "shared";
   } catch (const Error&) {
-    return mpi;  // a container may forbid it; all ranks have agreed on that (shared_window.h)
+    return "mpi";  // a container may forbid shared memory; all ranks get the same Error
   }
-  return make_shared_communicator(*mpi);
 }
 
 // The analyzer loses track of a unique_ptr that becomes one to its base class on return.
 // NOLINTBEGIN(clang-analyzer-cplusplus.NewDeleteLeaks)
 std::unique_ptr<Communicator> make_cpu_communicator(const std::string& request,
                                                     std::unique_ptr<MpiCommunicator> mpi) {
-  if (std::unique_ptr<AllReduce> algorithm = own_algorithm(request)) {
-    return make_socket_communicator(std::move(mpi), std::move(algorithm));
+  if (request == "auto") {
+    const std::string best = best_on_cpu(*mpi);
+    return make_cpu_communicator(best, std::move(mpi));
+  }
+  if (request == "mpi") {
+    return mpi;
+  }
+  if (request == "shared") {
+    return std::make_unique<SharedMemoryCommunicator>(*mpi, 0, mpi->rank());
   }
   if (request == "hierarchical") {
     return make_hierarchical_communicator(std::move(mpi));
   }
-  if (request == "shared") {
-    return make_shared_communicator(*mpi);
-  }
-  return request == "mpi" ? std::move(mpi) : make_best_cpu_communicator(std::move(mpi));
+  auto sockets = std::make_unique<SocketCommunicator>(std::move(mpi));
+  sockets->use(own_algorithm(request));
+  return sockets;
 }
 // NOLINTEND(clang-analyzer-cplusplus.NewDeleteLeaks)
 

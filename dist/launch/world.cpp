@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -14,21 +15,13 @@ World::World(const RankInfo& ranks, Device device, std::shared_ptr<Communicator>
     : ranks_(ranks), device_(device), communicator_(std::move(communicator)) {}
 
 int World::get(std::string_view name) const {
-  if (name == "rank" || name == "grank") {
-    return rank();
-  }
-  if (name == "ws") {
-    return size();
-  }
-  if (name == "lrank") {
-    return local_rank();
-  }
-  if (name == "node") {
-    return node();
-  }
-  BRIGADE_CHECK(name == "pg", "World: expected rank, grank, ws, lrank, node or pg, got '", name,
-                "'");
-  return 0;
+  const std::map<std::string_view, int> numbers{{"rank", rank()}, {"grank", rank()},
+                                                {"ws", size()},   {"lrank", local_rank()},
+                                                {"node", node()}, {"pg", 0}};
+  const auto number = numbers.find(name);
+  BRIGADE_CHECK(number != numbers.end(),
+                "World: expected rank, grank, ws, lrank, node or pg, got '", name, "'");
+  return number->second;
 }
 
 World open_world(const MpiSession& session) {

@@ -24,7 +24,7 @@ void futex(Word& word, int operation, std::uint32_t value, const timespec* timeo
 
 }  // namespace
 
-void SharedBarrier::arrive(int ranks, const Patience& patience) {
+void SharedBarrier::arrive(int ranks, const WaitPolicy& policy) {
   // Cannot be stale: this rank has seen the last round end, and the next one cannot without it.
   const std::uint32_t round = round_.load(std::memory_order_acquire);
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<std::uint32_t>(ranks)) {
@@ -33,25 +33,21 @@ void SharedBarrier::arrive(int ranks, const Patience& patience) {
     futex(round_, FUTEX_WAKE, INT_MAX, nullptr);
     return;
   }
-  // Peers that run on cores of their own come within microseconds of each other, less than it takes
-  // to be woken up. Where they share a core, yielding lets them come.
-  constexpr std::chrono::microseconds kWatch{50};
-  const auto end = std::chrono::steady_clock::now() + kWatch;
-  while (patience.in_a_hurry() && round_.load(std::memory_order_acquire) == round &&
+  // Peers that run on cores of their own arrive within microseconds, less than a wake-up takes. If
+  // they share a core, yielding lets them run.
+  constexpr std::chrono::microseconds kSpin{50};
+  const auto end = std::chrono::steady_clock::now() + kSpin;
+  while (policy.spin_first() && round_.load(std::memory_order_acquire) == round &&
          std::chrono::steady_clock::now() < end) {
     std::this_thread::yield();
   }
+  // Sleeps until the round changes, for at most a tenth of a second. If the round has changed
+  // already, the kernel returns at once: no wake-up can be missed.
+  constexpr timespec kInterval{.tv_sec = 0, .tv_nsec = 100'000'000};
   while (round_.load(std::memory_order_acquire) == round) {
-    patience.check();
-    sleep_while(round);
+    policy.check();
+    futex(round_, FUTEX_WAIT, round, &kInterval);
   }
-}
-
-/// Until the round changes, a tenth of a second has passed, or a signal comes. A round that has
-/// changed already makes the kernel return at once: no wake-up can be missed in between.
-void SharedBarrier::sleep_while(std::uint32_t round) {
-  constexpr timespec kNap{.tv_sec = 0, .tv_nsec = 100'000'000};
-  futex(round_, FUTEX_WAIT, round, &kNap);
 }
 
 }  // namespace brigade::dist

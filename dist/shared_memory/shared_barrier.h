@@ -7,10 +7,10 @@
 namespace brigade::dist {
 
 /// How a rank waits for its peers.
-struct Patience {
+struct WaitPolicy {
   /// True if the rank's own thread is blocked on the result: then spin shortly before sleeping.
   /// Otherwise sleep at once and leave the core to the computation.
-  std::function<bool()> in_a_hurry = [] { return false; };
+  std::function<bool()> spin_first = [] { return false; };
   /// Called several times per second while waiting; throws to stop waiting.
   std::function<void()> check = [] {};
 };
@@ -21,13 +21,11 @@ struct Patience {
 class SharedBarrier {
  public:
   /// Blocks until all `ranks` have called it.
-  void arrive(int ranks, const Patience& patience);
+  void arrive(int ranks, const WaitPolicy& policy);
 
  private:
-  void sleep_while(std::uint32_t round);
-
   std::atomic<std::uint32_t> arrived_ = 0;  // in this round
-  std::atomic<std::uint32_t> round_ = 0;    // sleepers wait for it to change
+  std::atomic<std::uint32_t> round_ = 0;    // waiting ranks sleep until it changes
 };
 
 }  // namespace brigade::dist

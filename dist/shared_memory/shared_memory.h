@@ -28,7 +28,7 @@ namespace brigade::dist {
 class SharedMemory {
  public:
   /// Collective, over `ranks`' host-side calls; `ranks` must outlive this.
-  SharedMemory(Communicator& ranks, Patience patience);
+  SharedMemory(Communicator& ranks, WaitPolicy policy);
 
   /// Allocates zeroed memory that all ranks can read and write, 64-byte aligned. Its tensors own it
   /// and may outlive this object. Small buffers share a window, which is freed with the last of
@@ -46,22 +46,22 @@ class SharedMemory {
   enum class Operation : std::uint64_t { none, sum, reduce_scatter, all_gather };
 
   /// The arguments of a rank's collective; must be equal on all ranks.
-  struct Ticket {
+  struct Arguments {
     Operation operation = Operation::none;
     std::uint64_t window = 0;  ///< number of the window; equal on all ranks, unlike addresses
     std::uint64_t offset = 0;  ///< of the first byte in it
     std::uint64_t bytes = 0;
-    friend bool operator==(const Ticket&, const Ticket&) = default;
+    friend bool operator==(const Arguments&, const Arguments&) = default;
   };
 
   /// At the start of each rank's part of the staging window. All ranks use rank 0's barrier.
   struct Header {
     SharedBarrier barrier;
-    Ticket ticket;
+    Arguments arguments;
   };
 
   /// The position of a tensor. It keeps the window mapped.
-  struct Place {
+  struct Location {
     std::shared_ptr<const SharedWindow> window;
     std::uint64_t number = 0;
     std::size_t offset = 0;
@@ -74,18 +74,22 @@ class SharedMemory {
   };
 
   std::shared_ptr<const SharedWindow> make_window(std::size_t bytes);
-  std::optional<Place> find(const Tensor& tensor);
-  void sum_in(const Place& place, std::int64_t numel, DType dtype);
-  void meet(Operation operation, const Place& place, std::size_t bytes);
-  void part();
+  std::optional<Location> find(const Tensor& tensor);
+  /// Runs compute(parts), in which parts[r] is the start of rank r's tensor. A barrier before waits
+  /// until all ranks have called this with equal arguments; Error on all ranks if they differ. A
+  /// barrier after waits until no rank reads or writes the memory of others any more.
+  template <class Compute>
+  void run_collective(Operation operation, const Location& location, std::int64_t numel,
+                      DType dtype, const Compute& compute);
+  void sum_at(const Location& location, std::int64_t numel, DType dtype);
   Header& header(int rank) const;
 
   Communicator& ranks_;
-  Patience patience_;
-  Place staging_;
+  WaitPolicy policy_;
+  Location staging_;
   std::mutex mutex_;                            // the rank's thread adds, the stream's looks up
   std::map<const std::byte*, Entry> windows_;   // by the start of this rank's part
-  std::uint64_t made_ = 0;                      // windows so far
+  std::uint64_t window_count_ = 0;              // windows made so far
   std::shared_ptr<const SharedWindow> common_;  // of small buffers, which never give it back
   std::size_t common_used_ = 0;
 };

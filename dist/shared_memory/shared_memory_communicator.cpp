@@ -20,8 +20,8 @@ std::unique_ptr<SharedMemory> SharedMemoryCommunicator::make_memory() {
                                 hosts, "; use --comm hierarchical or mpi"));
   }
   return std::make_unique<SharedMemory>(*this,
-                                        Patience{.in_a_hurry = [this] { return someone_waits(); },
-                                                 .check = [this] { check_not_abandoned(); }});
+                                        WaitPolicy{.spin_first = [this] { return someone_waits(); },
+                                                   .check = [this] { check_not_abandoned(); }});
 }
 
 std::string SharedMemoryCommunicator::transport() const {

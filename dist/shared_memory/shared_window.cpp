@@ -9,58 +9,42 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "dist/comm/file_descriptor.h"
 
 namespace brigade::dist {
 namespace {
 
-/// A file descriptor, closed at the end.
-class File {
- public:
-  explicit File(int descriptor) : descriptor_(descriptor) {}
-  ~File() {
-    if (descriptor_ >= 0) {
-      close(descriptor_);
-    }
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  int descriptor() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
-
-/// How the others find a rank's file, and tell that it is the right one.
-struct Offer {
+/// How other ranks find a rank's file and check that it is the right one.
+struct FileIdentity {
   pid_t process = 0;
   int descriptor = 0;
   dev_t device = 0;
   ino_t inode = 0;
 };
 
-Offer describe(const File& file) {
+FileIdentity identify(const FileDescriptor& file) {
   struct stat status {};
-  fstat(file.descriptor(), &status);
-  return {getpid(), file.descriptor(), status.st_dev, status.st_ino};
+  fstat(file.get(), &status);
+  return {getpid(), file.get(), status.st_dev, status.st_ino};
 }
 
-/// Null with errno when the file cannot be had.
-std::byte* map(const Offer& offer, std::size_t bytes) {
-  const std::string path = message_of("/proc/", offer.process, "/fd/", offer.descriptor);
-  const File file(open(path.c_str(), O_RDWR | O_CLOEXEC));
+/// Maps another rank's file. Null with errno if that fails.
+SharedWindow::Mapping map(const FileIdentity& owner, std::size_t bytes) {
+  const std::string path = message_of("/proc/", owner.process, "/fd/", owner.descriptor);
+  const FileDescriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
   const int why = errno;
-  const Offer found = describe(file);
-  // In containers that do not see each other's processes, that number may be somebody else's.
-  if (file.descriptor() < 0 || found.device != offer.device || found.inode != offer.inode) {
-    errno = file.descriptor() < 0 ? why : ESRCH;
-    return nullptr;
+  const FileIdentity found = identify(file);
+  // Containers may not see each other's processes: then this is the file of another process.
+  if (!file.valid() || found.device != owner.device || found.inode != owner.inode) {
+    errno = file.valid() ? ESRCH : why;
+    return {};
   }
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.descriptor(), 0);
-  return memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  return {memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory), {bytes}};
 }
 
-/// Every rank learns every rank's outcome, so that all throw or none does: a rank that left alone
-/// would be waited for. `mine` is errno, 0 if all is well. Collective.
+/// Throws on all ranks if a rank failed; if one rank threw alone, the others would wait for it.
+/// `mine`: errno of this rank, 0 if it succeeded. Collective.
 void check_all(Communicator& ranks, int mine, const char* what) {
   const std::vector<int> outcomes = all_gather_values(ranks, mine);
   for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
@@ -71,41 +55,26 @@ void check_all(Communicator& ranks, int mine, const char* what) {
 
 }  // namespace
 
+void SharedWindow::Unmap::operator()(std::byte* start) const {
+  munmap(start, bytes);
+}
+
 SharedWindow::SharedWindow(Communicator& ranks, std::size_t bytes)
-    : bytes_(bytes), parts_(static_cast<std::size_t>(ranks.size())) {
+    : parts_(static_cast<std::size_t>(ranks.size())) {
   if (bytes == 0) {
     return;
   }
-  const File file(memfd_create("brigade-window", MFD_CLOEXEC));
-  // Pages come with the first access, by the rank that computes there: on its own NUMA node.
-  const bool made =
-      file.descriptor() >= 0 && ftruncate(file.descriptor(), static_cast<off_t>(bytes)) == 0;
+  const FileDescriptor file(memfd_create("brigade-window", MFD_CLOEXEC));
+  // The first access allocates a page, by the rank that computes there: on its own NUMA node.
+  const bool made = file.valid() && ftruncate(file.get(), static_cast<off_t>(bytes)) == 0;
   check_all(ranks, made ? 0 : errno, "allocate its part");
-  const std::vector<Offer> offers = all_gather_values(ranks, describe(file));
+  const std::vector<FileIdentity> files = all_gather_values(ranks, identify(file));
   int failure = 0;
-  for (std::size_t rank = 0; rank < offers.size() && failure == 0; ++rank) {
-    parts_[rank] = map(offers[rank], bytes);
-    failure = parts_[rank] == nullptr ? errno : 0;
+  for (std::size_t rank = 0; rank < files.size() && failure == 0; ++rank) {
+    parts_[rank] = map(files[rank], bytes);
+    failure = parts_[rank] ? 0 : errno;
   }
-  try {
-    check_all(ranks, failure, "map the others' memory");  // from here on `file` may go
-  } catch (...) {
-    release();
-    throw;
-  }
-}
-
-SharedWindow::~SharedWindow() {
-  release();
-}
-
-void SharedWindow::release() noexcept {
-  for (std::byte*& part : parts_) {
-    if (part != nullptr) {
-      munmap(part, bytes_);
-      part = nullptr;
-    }
-  }
+  check_all(ranks, failure, "map the others' memory");  // after this, `file` may be closed
 }
 
 }  // namespace brigade::dist

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "dist/comm/communicator.h"
@@ -18,20 +19,20 @@ namespace brigade::dist {
 /// exception. Its files are in /dev/shm, which has only 64 MiB in a default container.
 class SharedWindow {
  public:
+  struct Unmap {
+    std::size_t bytes = 0;
+    void operator()(std::byte* start) const;
+  };
+  using Mapping = std::unique_ptr<std::byte, Unmap>;
+
   /// Collective. Throws the same Error on all ranks, with the first rank that failed.
   SharedWindow(Communicator& ranks, std::size_t bytes);
-  ~SharedWindow();
-  SharedWindow(const SharedWindow&) = delete;
-  SharedWindow& operator=(const SharedWindow&) = delete;
 
   /// Address of a rank's part in this process. Null if `bytes` is 0.
-  std::byte* of(int rank) const { return parts_[static_cast<std::size_t>(rank)]; }
+  std::byte* of(int rank) const { return parts_[static_cast<std::size_t>(rank)].get(); }
 
  private:
-  void release() noexcept;
-
-  std::size_t bytes_;
-  std::vector<std::byte*> parts_;  // per rank
+  std::vector<Mapping> parts_;  // by rank
 };
 
 }  // namespace brigade::dist

@@ -57,18 +57,6 @@ std::vector<Interface> find_interfaces() {
   return found;
 }
 
-bool has(const Endpoint& endpoint, const Interface& wanted) {
-  const auto known = endpoint.known();
-  return std::find(known.begin(), known.end(), wanted) != known.end();
-}
-
-bool in_a_subnet_of(const Endpoint& endpoint, const Interface& theirs) {
-  const auto known = endpoint.known();
-  return std::any_of(known.begin(), known.end(), [&](const Interface& our) {
-    return our.mask == theirs.mask && (our.address & our.mask) == (theirs.address & our.mask);
-  });
-}
-
 }  // namespace
 
 Endpoint make_endpoint(std::uint16_t port) {
@@ -91,11 +79,15 @@ std::vector<std::uint32_t> candidates(const Endpoint& mine, const Endpoint& peer
   std::vector<std::uint32_t> near;
   std::vector<std::uint32_t> far;
   for (const Interface& theirs : peer.known()) {
-    const bool claimed_twice = std::any_of(all.begin(), all.end(), [&](const Endpoint& other) {
-      return other.machine != peer.machine && has(other, theirs);
+    const bool claimed_twice = std::ranges::any_of(all, [&](const Endpoint& other) {
+      return other.machine != peer.machine &&
+             std::ranges::find(other.known(), theirs) != other.known().end();
+    });
+    const bool in_my_subnet = std::ranges::any_of(mine.known(), [&](const Interface& our) {
+      return our.mask == theirs.mask && (our.address & our.mask) == (theirs.address & our.mask);
     });
     if (!claimed_twice) {
-      (in_a_subnet_of(mine, theirs) ? near : far).push_back(theirs.address);
+      (in_my_subnet ? near : far).push_back(theirs.address);
     }
   }
   near.insert(near.end(), far.begin(), far.end());

@@ -1,18 +1,30 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "dist/algorithms/ring_all_reduce.h"
 #include "dist/comm/communicator.h"
-#include "dist/sockets/socket_mesh.h"
+#include "dist/comm/file_descriptor.h"
+
+struct pollfd;
 
 namespace brigade::dist {
 
-/// Exchanges CPU tensors through TCP sockets (socket_mesh.h). Sums with the ring.
+/// Exchanges CPU tensors over one TCP connection per pair of ranks. Sums with the ring.
+///
+/// The communication thread sleeps in poll(2) until data can move, which leaves the core to the
+/// computation. Measured on two hosts with one core each and a 1 Gbit/s link: a blocking
+/// MPI_Allreduce in a thread spins on the core and hides nothing of the transfer; a thread that
+/// tests an MPI request every 100 µs (mpi_communicator.h) hides it and uses 13 % of the core; this
+/// class uses 6 % and reaches the link's 119.5 MB/s.
 ///
 /// `control`, a communicator of the same ranks, distributes the addresses and serves barrier,
 /// all_gather and broadcast. Construction is collective and throws the errors of connect_all()
-/// (socket_connect.h).
+/// (socket_connect.h). A collective throws Error, naming the rank, if a peer is gone.
 class SocketCommunicator final : public Communicator {
  public:
   explicit SocketCommunicator(std::unique_ptr<Communicator> control);
@@ -33,13 +45,22 @@ class SocketCommunicator final : public Communicator {
   std::string transport() const override;
   Stream& comm_stream() override { return *stream_; }
   void do_sum(const Tensor& tensor) override { ring_.run(*this, tensor); }
-  void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming) override;
+  void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming) override {
+    do_reporting_exchange(outgoing, incoming, [](std::size_t) {});
+  }
   void do_reporting_exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
                              const OnArrival& on_arrival) override;
 
  private:
+  struct Lane;
+  void append(std::span<const Message> messages, bool sending, std::vector<Lane>& lanes) const;
+  static bool sleep_until_ready(const std::vector<Lane>& lanes, std::vector<pollfd>& entries);
+  bool move(Lane& lane) const;
+  [[noreturn]] void fail(int peer, int code) const;
+
   std::unique_ptr<Communicator> control_;
-  SocketMesh mesh_;
+  std::vector<FileDescriptor> sockets_;  // by rank
+  std::atomic<bool> abandoned_ = false;
   RingAllReduce ring_;
   int exceptions_at_start_;
   std::unique_ptr<Stream> stream_;  // last: its thread uses the others and ends first

@@ -3,12 +3,12 @@
 #include <vector>
 
 #include "dist/comm/communicator.h"
-#include "dist/sockets/socket.h"
+#include "dist/comm/file_descriptor.h"
 
 namespace brigade::dist {
 
 /// Connects every rank of `control` with every other by TCP over IPv4: element r leads to rank r,
-/// the own one is empty. Nagle's delay is off and calls do not block. Collective.
+/// the own one is empty. Nagle's delay is off. Collective.
 ///
 /// Ranks on one host talk over loopback. Otherwise a rank is reached at the address of an interface
 /// in a subnet that both have, else at any of its addresses, one after the other. An address that
@@ -17,6 +17,6 @@ namespace brigade::dist {
 ///
 /// Errors, each naming ranks and addresses: no such interface (UsageError), a rank that cannot be
 /// reached, one that has not called within 30 s.
-std::vector<Socket> connect_all(Communicator& control);
+std::vector<FileDescriptor> connect_all(Communicator& control);
 
 }  // namespace brigade::dist

@@ -4,13 +4,11 @@
 // communication. All copies start equal. After the first step they are N different networks, and
 // none of them has learned from all samples.
 #include "apps/labs/common.h"
-#include "autograd/engine.h"
-#include "optim/sgd.h"
 
 namespace brigade::labs {
-namespace {
+namespace {}  // namespace
 
-void train(dist::Communicator& comm, Recorder& trace) {
+void run(dist::Communicator& comm, Recorder& trace) {
   const auto model = make_model();
   const std::vector<Variable> parameters = model->parameters();
   optim::SGD optimizer(parameters, {.lr = kLearningRate});
@@ -24,13 +22,12 @@ void train(dist::Communicator& comm, Recorder& trace) {
     optimizer.zero_grad();
     const Variable loss = loss_of(*model, batch);
     trace.forward_done();
-    autograd::backward(loss);
+    loss.backward();
     trace.backward_done();
     // Each rank applies the gradient of its own samples.
     optimizer.step();
     trace.finish();
-    say(comm, "step {}: loss {:.4f}, largest weight difference between ranks {:.6f}", step,
-        mean_over_ranks(loss, comm), difference_between_ranks(parameters, comm));
+    say_step(step, loss, parameters, comm);
   }
 
   const double difference = difference_between_ranks(parameters, comm);
@@ -45,9 +42,4 @@ void train(dist::Communicator& comm, Recorder& trace) {
       comm.size(), comm.size());
 }
 
-}  // namespace
 }  // namespace brigade::labs
-
-int main(int argc, char** argv) {
-  return brigade::labs::run_lab("lab 1", brigade::labs::kQuiz, argc, argv, brigade::labs::train);
-}

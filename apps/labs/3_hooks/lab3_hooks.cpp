@@ -4,9 +4,6 @@
 // gradient is final. An asynchronous all-reduce can then send it while backward computes the next
 // one.
 #include "apps/labs/common.h"
-#include "autograd/engine.h"
-#include "autograd/hooks.h"
-#include "optim/sgd.h"
 
 namespace brigade::labs {
 namespace {
@@ -14,7 +11,7 @@ namespace {
 class PerParameterSync final : public autograd::GradListener {
  public:
   PerParameterSync(std::vector<Variable> parameters, dist::Communicator& comm)
-      : parameters_(std::move(parameters)), comm_(comm), narrate_(comm) {
+      : parameters_(std::move(parameters)), comm_(comm), narrate_{comm} {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       handles_.push_back(parameters_[i].attach_listener(*this, i));
     }
@@ -39,7 +36,7 @@ class PerParameterSync final : public autograd::GradListener {
       comm_.wait(work, kCpu);
     }
     works_.clear();
-    narrate_.fall_silent();
+    narrate_.silent = true;
   }
 
   /// The number of all-reduces so far that had finished when their backward ended.
@@ -54,24 +51,16 @@ class PerParameterSync final : public autograd::GradListener {
   Narrator narrate_;
 };
 
-void train(dist::Communicator& comm, Recorder& trace) {
+}  // namespace
+
+void run(dist::Communicator& comm, Recorder& trace) {
   const auto model = make_model();
   const std::vector<Variable> parameters = model->parameters();
   const PerParameterSync sync(parameters, comm);
-  optim::SGD optimizer(parameters, {.lr = kLearningRate});
 
-  for (int step = 0; step < kSteps; ++step) {
-    const Batch batch = make_batch(step, comm.rank());
-    trace.start();
-    optimizer.zero_grad();
-    const Variable loss = loss_of(*model, batch);
-    trace.forward_done();
-    autograd::backward(loss, {.grad_scale = 1.0 / comm.size()});  // all-reduces through the hooks
-    trace.backward_done();
-    optimizer.step();
-    trace.finish();
-    say(comm, "step {}: loss {:.4f}", step, mean_over_ranks(loss, comm));
-  }
+  train(*model, comm, trace, [&](const Variable& loss) {
+    loss.backward(1.0 / comm.size());  // all-reduces through the hooks
+  });
 
   say(comm, "{} collectives per step: one for each parameter", comm.collectives() / kSteps);
   say(comm, "{} of {} had finished when their backward ended", sync.finished_early(),
@@ -81,9 +70,4 @@ void train(dist::Communicator& comm, Recorder& trace) {
   check_weights(parameters, comm, comm.size());
 }
 
-}  // namespace
 }  // namespace brigade::labs
-
-int main(int argc, char** argv) {
-  return brigade::labs::run_lab("lab 3", brigade::labs::kQuiz, argc, argv, brigade::labs::train);
-}

@@ -7,8 +7,6 @@
 #include <span>
 
 #include "apps/labs/common.h"
-#include "autograd/engine.h"
-#include "optim/sgd.h"
 
 namespace brigade::labs {
 namespace {
@@ -32,7 +30,9 @@ Tensor make_bucket(std::span<const Variable> members, const dist::Communicator& 
   return bucket;
 }
 
-void train(dist::Communicator& comm, Recorder& trace) {
+}  // namespace
+
+void run(dist::Communicator& comm, Recorder& trace) {
   const auto model = make_model();
   const std::vector<Variable> parameters = model->parameters();
   const std::span<const Variable> all(parameters);
@@ -40,23 +40,13 @@ void train(dist::Communicator& comm, Recorder& trace) {
   // The second half first, because backward computes its gradients first.
   const std::vector<Tensor> buckets{make_bucket(all.subspan(half), comm),
                                     make_bucket(all.first(half), comm)};
-  optim::SGD optimizer(parameters, {.lr = kLearningRate});
 
-  for (int step = 0; step < kSteps; ++step) {
-    const Batch batch = make_batch(step, comm.rank());
-    trace.start();
-    optimizer.zero_grad();
-    const Variable loss = loss_of(*model, batch);
-    trace.forward_done();
-    autograd::backward(loss, {.grad_scale = 1.0 / comm.size()});
+  train(*model, comm, trace, [&](const Variable& loss) {
+    loss.backward(1.0 / comm.size());
     for (const Tensor& bucket : buckets) {
       comm.blocking_all_reduce(bucket, "half");
     }
-    trace.backward_done();
-    optimizer.step();
-    trace.finish();
-    say(comm, "step {}: loss {:.4f}", step, mean_over_ranks(loss, comm));
-  }
+  });
 
   say(comm, "{} collectives per step for {} parameters", comm.collectives() / kSteps,
       parameters.size());
@@ -65,9 +55,4 @@ void train(dist::Communicator& comm, Recorder& trace) {
   check_weights(parameters, comm, comm.size());
 }
 
-}  // namespace
 }  // namespace brigade::labs
-
-int main(int argc, char** argv) {
-  return brigade::labs::run_lab("lab 4", brigade::labs::kQuiz, argc, argv, brigade::labs::train);
-}

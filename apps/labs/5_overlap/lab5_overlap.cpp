@@ -7,20 +7,17 @@
 //   - a full bucket is launched only after all buckets before it;
 //   - on_backward_end waits for all of them.
 #include "apps/labs/common.h"
-#include "autograd/engine.h"
-#include "autograd/hooks.h"
 #include "dist/ddp/grad_averager.h"
-#include "optim/sgd.h"
 
 namespace brigade::labs {
 namespace {
 
 constexpr std::size_t kCapBytes = 8192;
 
-class OverlapSync final : public autograd::GradListener {
+class OverlapSync final : public AllReduceListener {
  public:
   OverlapSync(const std::vector<Variable>& parameters, dist::Communicator& comm)
-      : parameters_(parameters), comm_(comm), bucket_of_(parameters.size()), narrate_(comm) {
+      : AllReduceListener(parameters, comm), bucket_of_(parameters.size()), narrate_{comm} {
     std::vector<std::size_t> bytes;
     for (const Variable& parameter : parameters_) {
       bytes.push_back(dist::slice_bytes(parameter.data()));
@@ -31,7 +28,6 @@ class OverlapSync final : public autograd::GradListener {
       say(comm_, "bucket {}: {} bytes", bucket, buckets_[bucket].grads.nbytes());
       for (const std::size_t index : buckets_[bucket].members) {
         bucket_of_[index] = bucket;
-        handles_.push_back(parameters_[index].attach_listener(*this, index));
       }
     }
   }
@@ -51,7 +47,8 @@ class OverlapSync final : public autograd::GradListener {
     if (missing_[mine] == 0 && works_.size() < mine) {
       narrate_("            bucket {} is full, but bucket {} has not left", mine, works_.size());
     }
-    // Not "if mine is full, launch it": ranks match collectives by call order alone, so the order
+    // works_ has one element per launched bucket, so works_.size() is the next bucket. Not "if mine
+    // is full, launch it": ranks match collectives by call order alone, so the order
     // must not depend on when a gradient happens to be ready.
     while (works_.size() < buckets_.size() && missing_[works_.size()] == 0) {
       narrate_("            bucket {} leaves", works_.size());
@@ -62,58 +59,38 @@ class OverlapSync final : public autograd::GradListener {
 
   void on_backward_end() override {
     narrate_("  backward has ended: waiting for {} buckets", works_.size());
-    for (const dist::Work& work : works_) {
-      comm_.wait(work, kCpu);
-    }
-    works_.clear();
-    narrate_.fall_silent();
+    AllReduceListener::on_backward_end();
+    narrate_.silent = true;
   }
 
  private:
-  std::vector<Variable> parameters_;
-  dist::Communicator& comm_;
   std::vector<std::size_t> bucket_of_;  // parameter -> bucket
   std::vector<dist::Bucket> buckets_;
-  std::vector<autograd::HookHandle> handles_;
   std::vector<std::size_t> missing_;  // bucket -> gradients still missing in this backward
-  std::vector<dist::Work> works_;     // one per launched bucket: works_.size() is the next
   Narrator narrate_;
 };
 
 /// Trains and returns the number of collectives per step. Backward starts from `share`.
-std::uint64_t train(nn::Module& model, dist::Communicator& comm, double share, Recorder& trace) {
-  optim::SGD optimizer(model.parameters(), {.lr = kLearningRate});
+std::uint64_t collectives_per_step(nn::Module& model, dist::Communicator& comm, Recorder& trace,
+                                   double share) {
   const std::uint64_t before = comm.collectives();
-  for (int step = 0; step < kSteps; ++step) {
-    const Batch batch = make_batch(step, comm.rank());
-    trace.start();
-    optimizer.zero_grad();
-    const Variable loss = loss_of(model, batch);
-    trace.forward_done();
-    autograd::backward(loss, {.grad_scale = share});
-    trace.backward_done();
-    optimizer.step();
-    trace.finish();
-  }
+  train(model, comm, trace, [share](const Variable& loss) { loss.backward(share); });
   return (comm.collectives() - before) / kSteps;
 }
 
-void compare(dist::Communicator& comm, Recorder& trace) {
+}  // namespace
+
+void run(dist::Communicator& comm, Recorder& trace) {
   const auto model = make_model();
   const OverlapSync sync(model->parameters(), comm);
-  const std::uint64_t ours = train(*model, comm, 1.0 / comm.size(), trace);
+  const std::uint64_t ours = collectives_per_step(*model, comm, trace, 1.0 / comm.size());
   check_weights(model->parameters(), comm, comm.size());
 
   const auto same_model = make_model();  // the library divides by N itself
   const dist::GradAverager parallel(same_model->parameters(), comm, {.bucket_bytes = kCapBytes});
-  const std::uint64_t theirs = train(*same_model, comm, 1.0, trace);
+  const std::uint64_t theirs = collectives_per_step(*same_model, comm, trace, 1.0);
   say(comm, "collectives per step: {} here, {} in dist::DataParallel", ours, theirs);
   expect(ours == theirs, "expected as many collectives as dist::DataParallel");
 }
 
-}  // namespace
 }  // namespace brigade::labs
-
-int main(int argc, char** argv) {
-  return brigade::labs::run_lab("lab 5", brigade::labs::kQuiz, argc, argv, brigade::labs::compare);
-}

@@ -4,9 +4,6 @@
 // micro-batches, then once over the ranks. The first K-1 backwards of a step run inside a NoSync
 // scope and only accumulate; the last one all-reduces the sum.
 #include "apps/labs/common.h"
-#include "autograd/engine.h"
-#include "autograd/hooks.h"
-#include "optim/sgd.h"
 
 namespace brigade::labs {
 namespace {
@@ -14,14 +11,9 @@ namespace {
 constexpr int kMicroBatches = 4;
 
 /// The listener of lab 3, with a switch.
-class SwitchedSync final : public autograd::GradListener {
+class SwitchedSync final : public AllReduceListener {
  public:
-  SwitchedSync(std::vector<Variable> parameters, dist::Communicator& comm)
-      : parameters_(std::move(parameters)), comm_(comm) {
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      handles_.push_back(parameters_[i].attach_listener(*this, i));
-    }
-  }
+  using AllReduceListener::AllReduceListener;
 
   /// Backwards that start during its lifetime do not communicate. A scope instead of a setter, so
   /// that an exception or a `continue` cannot leave it switched on.
@@ -45,29 +37,20 @@ class SwitchedSync final : public autograd::GradListener {
     }
   }
 
-  void on_backward_end() override {
-    for (const dist::Work& work : works_) {
-      comm_.wait(work, kCpu);
-    }
-    works_.clear();
-  }
-
  private:
-  std::vector<Variable> parameters_;
-  dist::Communicator& comm_;
-  std::vector<autograd::HookHandle> handles_;
-  std::vector<dist::Work> works_;
   int depth_ = 0;
   bool syncing_ = true;
 };
 
-void train(dist::Communicator& comm, Recorder& trace) {
+}  // namespace
+
+void run(dist::Communicator& comm, Recorder& trace) {
   const auto model = make_model();
   const std::vector<Variable> parameters = model->parameters();
   SwitchedSync sync(parameters, comm);
   optim::SGD optimizer(parameters, {.lr = kLearningRate});
   const int pieces = kMicroBatches * comm.size();
-  Narrator narrate(comm);
+  Narrator narrate{comm};
 
   for (int step = 0; step < kSteps; ++step) {
     trace.start();
@@ -77,7 +60,7 @@ void train(dist::Communicator& comm, Recorder& trace) {
       const int piece = micro * comm.size() + comm.rank();
       const Variable loss = loss_of(*model, make_batch(step, piece));
       trace.forward_done();
-      autograd::backward(loss, {.grad_scale = 1.0 / pieces});
+      loss.backward(1.0 / pieces);
       trace.backward_done();
       narrate("  micro-batch {} of {}: {} collectives so far", micro + 1, kMicroBatches,
               comm.collectives());
@@ -89,7 +72,7 @@ void train(dist::Communicator& comm, Recorder& trace) {
       }
     }
     backward(kMicroBatches - 1);
-    narrate.fall_silent();
+    narrate.silent = true;
     optimizer.step();
     trace.finish();
   }
@@ -101,9 +84,4 @@ void train(dist::Communicator& comm, Recorder& trace) {
   check_weights(parameters, comm, pieces);
 }
 
-}  // namespace
 }  // namespace brigade::labs
-
-int main(int argc, char** argv) {
-  return brigade::labs::run_lab("lab 6", brigade::labs::kQuiz, argc, argv, brigade::labs::train);
-}

@@ -9,78 +9,75 @@
 //                                  r - s with the finished one that arrives.
 //
 // Each rank sends 2 (N - 1) / N of the tensor, and every link is busy in every step.
-#include <mpi.h>
-
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "apps/labs/common.h"
-#include "dist/comm/mpi_check.h"
+#include "core/ops.h"
 
 namespace brigade::labs {
 namespace {
 
-constexpr std::size_t kChunk = 1000;  ///< numbers in a chunk
+constexpr std::int64_t kChunk = 1000;  ///< numbers in a chunk
 constexpr int kDigits = 15;
 
 class Ring {
  public:
   /// Rank r contributes 10^r everywhere, so the digits of a sum tell which ranks are in it. A
   /// double holds 15 digits; rank 15 uses the first one again.
-  Ring(dist::Communicator& comm, Recorder& trace, const Narrator& narrate)
-      : comm_(comm),
-        trace_(trace),
-        narrate_(narrate),
-        values_(kChunk * static_cast<std::size_t>(comm.size()),
-                std::pow(10.0, comm.rank() % kDigits)) {}
+  Ring(dist::Communicator& comm, const Narrator& narrate)
+      : comm_(comm), narrate_(narrate), values_(Tensor::zeros({kChunk * comm.size()}, DType::f64)) {
+    std::fill_n(values_.data<double>(), values_.numel(), std::pow(10.0, comm.rank() % kDigits));
+  }
 
   void run() {
     const int rank = comm_.rank();
+    const std::uint64_t before = comm_.bytes_sent();
     show("before");
     for (int s = 0; s + 1 < comm_.size(); ++s) {
-      const std::vector<double> arrived = exchange("reduce-scatter", rank - s);
-      double* mine = chunk_begin(rank - s - 1);  // += arrived
-      std::transform(arrived.begin(), arrived.end(), mine, mine, std::plus<>());
+      const Tensor arrived = Tensor::zeros({kChunk}, DType::f64);
+      exchange("reduce-scatter", chunk(rank - s), arrived);
+      Tensor mine = chunk(rank - s - 1);
+      ops::axpby(arrived, {.alpha = 1.0, .beta = 1.0}, mine);  // mine += arrived
       show(fmt::format("reduce-scatter, s = {}: rank r sent chunk r{:+}", s, -s));
     }
     for (int s = 0; s + 1 < comm_.size(); ++s) {
-      const std::vector<double> arrived = exchange("all-gather", rank + 1 - s);
-      std::copy(arrived.begin(), arrived.end(), chunk_begin(rank - s));
+      exchange("all-gather", chunk(rank + 1 - s), chunk(rank - s));
       show(fmt::format("all-gather, s = {}: rank r sent chunk r{:+}", s, 1 - s));
     }
-    narrate_("each sent {} of the tensor's {} bytes", bytes_sent_, values_.size() * sizeof(double));
+    narrate_("each sent {} of the tensor's {} bytes", comm_.bytes_sent() - before,
+             values_.nbytes());
   }
 
-  const std::vector<double>& values() const { return values_; }
+  const Tensor& values() const { return values_; }
 
  private:
-  double* chunk_begin(int chunk) {
+  Tensor chunk(int number) const {
     const int n = comm_.size();
-    return values_.data() + static_cast<std::size_t>((chunk % n + n) % n) * kChunk;
+    return values_.flat_view((number % n + n) % n * kChunk, {kChunk});
   }
 
-  /// Sends chunk number `chunk` to the right; returns the one received from the left. One call does
-  /// both: if all ranks sent first, all could wait for a receiver.
-  std::vector<double> exchange(const char* round, int chunk) {
-    const int size = comm_.size();
-    const int right = (comm_.rank() + 1) % size;
-    const int left = (comm_.rank() + size - 1) % size;
-    std::vector<double> arrived(kChunk);
-    trace_.transfer(round, kChunk * sizeof(double), [&] {
-      MPI_CHECK(MPI_Sendrecv(chunk_begin(chunk), kChunk, MPI_DOUBLE, right, 0, arrived.data(),
-                             kChunk, MPI_DOUBLE, left, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+  /// Sends `sent` to the right and receives `arriving` from the left. One call does both: if all
+  /// ranks sent first, all could wait for a receiver.
+  void exchange(const char* round, const Tensor& sent, const Tensor& arriving) {
+    const int n = comm_.size();
+    const dist::Message to_right{(comm_.rank() + 1) % n, sent};
+    const dist::Message from_left{(comm_.rank() + n - 1) % n, arriving};
+    const dist::Work work = comm_.enqueue(sent, round, [=](dist::Collectives& ranks) {
+      ranks.exchange(std::array{to_right}, std::array{from_left});
     });
-    bytes_sent_ += kChunk * sizeof(double);
-    return arrived;
+    comm_.wait(work, kCpu);
   }
 
   /// One line per rank: the first number of each of its chunks.
   void show(const std::string& what) {
     narrate_("{}", what);
-    for (std::size_t rank = 0; rank < values_.size() / kChunk && !narrate_.silent(); ++rank) {
+    for (int rank = 0; rank < comm_.size() && !narrate_.silent; ++rank) {
       std::string line;
-      for (int chunk = 0; chunk < comm_.size(); ++chunk) {
-        const double first = dist::all_gather_values(comm_, *chunk_begin(chunk))[rank];
+      for (int number = 0; number < comm_.size(); ++number) {
+        const double first = dist::all_gather_values(
+            comm_, *chunk(number).data<double>())[static_cast<std::size_t>(rank)];
         line += fmt::format(" {:0{}.0f}", first, std::min(comm_.size(), kDigits));
       }
       narrate_("  rank {} has chunks{}", rank, line);
@@ -88,33 +85,29 @@ class Ring {
   }
 
   dist::Communicator& comm_;
-  Recorder& trace_;
   const Narrator& narrate_;
-  std::vector<double> values_;
-  std::size_t bytes_sent_ = 0;
+  Tensor values_;
 };
 
+}  // namespace
+
 void run(dist::Communicator& comm, Recorder& trace) {
-  Narrator narrate(comm);
+  Narrator narrate{comm};
   for (int time = 0; time < kSteps; ++time) {  // printed once; repeated for the time line
-    Ring ring(comm, trace, narrate);
-    const Tensor sum = Tensor::from(ring.values(), {std::ssize(ring.values())});
+    Ring ring(comm, narrate);
+    const Tensor expected = ring.values().clone();
     trace.start();
     trace.forward_done();  // there is no network: the step is one "backward"
-    comm.blocking_all_reduce(sum, "Communicator");
+    comm.blocking_all_reduce(expected, "Communicator");
     ring.run();
     trace.backward_done();
     trace.finish();
-    expect(on_all_ranks(sum.to_vector<double>() == ring.values(), comm),
+    const bool equal = expected.to_vector<double>() == ring.values().to_vector<double>();
+    expect(std::ranges::min(dist::all_gather_values(comm, equal ? 1 : 0)) == 1,
            "expected the result of Communicator::all_reduce on every rank");
     narrate("equal to Communicator::all_reduce on all ranks");
-    narrate.fall_silent();
+    narrate.silent = true;
   }
 }
 
-}  // namespace
 }  // namespace brigade::labs
-
-int main(int argc, char** argv) {
-  return brigade::labs::run_lab("lab 7", brigade::labs::kQuiz, argc, argv, brigade::labs::run);
-}

@@ -28,12 +28,12 @@ TEST(SharedBarrier, NobodyLeavesBeforeAllHaveCome) {
   std::vector<std::thread> threads;
   for (std::size_t rank = 0; rank < kRanks; ++rank) {
     threads.emplace_back([&, rank] {
-      const Patience patience{.in_a_hurry = [rank] { return rank % 2 == 0; }};
+      const WaitPolicy policy{.spin_first = [rank] { return rank % 2 == 0; }};
       for (int round = 1; round <= kRounds; ++round) {
         counts[rank] = round;
-        barrier.arrive(kRanks, patience);
+        barrier.arrive(kRanks, policy);
         EXPECT_THAT(counts, Each(round));
-        barrier.arrive(kRanks, patience);
+        barrier.arrive(kRanks, policy);
       }
     });
   }
@@ -44,7 +44,7 @@ TEST(SharedBarrier, NobodyLeavesBeforeAllHaveCome) {
 
 TEST(SharedBarrier, AWaiterThatIsToldToGiveUpThrows) {
   SharedBarrier barrier;
-  const Patience none{.check = [] { throw Error("nobody will come"); }};
+  const WaitPolicy none{.check = [] { throw Error("nobody will come"); }};
   EXPECT_THROW(barrier.arrive(2, none), Error);
 }
 

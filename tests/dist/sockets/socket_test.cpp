@@ -128,12 +128,12 @@ bool answered(std::uint16_t port, std::uint64_t job) {
     std::uint64_t job;
     int rank;
   } hello{job, 1};
-  const Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   address.sin_port = port;
-  const int fd = socket.descriptor();
+  const int fd = socket.get();
   EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   EXPECT_EQ(send(fd, &hello, sizeof hello, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof hello));
   return recv(fd, &hello, sizeof hello, MSG_WAITALL) == static_cast<ssize_t>(sizeof hello);
@@ -142,7 +142,7 @@ bool answered(std::uint16_t port, std::uint64_t job) {
 TEST(ConnectAll, DoesNotTakeAnotherJobsRankForItsOwn) {
   test::thread_world(2, [](Communicator& comm) {
     if (comm.rank() == 0) {
-      EXPECT_TRUE(connect_all(comm).at(1).open());
+      EXPECT_TRUE(connect_all(comm).at(1).valid());
       return;
     }
     const std::uint16_t port = all_gather_values(comm, make_endpoint(0)).at(0).port;

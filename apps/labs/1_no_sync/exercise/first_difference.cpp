@@ -8,9 +8,6 @@
 #include <span>
 
 #include "apps/labs/common.h"
-#include "autograd/engine.h"
-#include "core/error.h"
-#include "optim/sgd.h"
 
 namespace brigade::labs {
 namespace {
@@ -28,7 +25,9 @@ std::string first_difference([[maybe_unused]] const std::vector<Variable>& param
   return losses.front() == losses.back() ? "" : "the loss";
 }
 
-void train(dist::Communicator& comm) {
+}  // namespace
+
+void run(dist::Communicator& comm, Recorder& /*trace*/) {
   const auto model = make_model();
   const std::vector<Variable> parameters = model->parameters();
   optim::SGD optimizer(parameters, {.lr = kLearningRate});
@@ -37,7 +36,7 @@ void train(dist::Communicator& comm) {
   for (int step = 0; step < kSteps && found == "nothing"; ++step) {
     optimizer.zero_grad();
     const Variable loss = loss_of(*model, make_batch(step, 0));
-    autograd::backward(loss);
+    loss.backward();
     if (step == kMistakeStep && comm.rank() + 1 == comm.size()) {
       parameters[3].grad().zero();  // 2.bias misses one update
     }
@@ -54,10 +53,4 @@ void train(dist::Communicator& comm) {
   say(comm, "the first to differ between ranks: {}", found);
 }
 
-}  // namespace
 }  // namespace brigade::labs
-
-int main(int argc, char** argv) {
-  return brigade::labs::run_exercise("exercise 1", argc, argv, brigade::labs::train,
-                                     "compare the weights of all ranks, bit by bit");
-}

@@ -3,8 +3,6 @@
 // Rank r has 4096 + 1024 r samples per step, as happens at the end of an epoch or on hosts of
 // different speed. The ranks must still learn what one process learns from all samples.
 #include "apps/labs/common.h"
-#include "autograd/engine.h"
-#include "optim/sgd.h"
 
 namespace brigade::labs {
 namespace {
@@ -21,30 +19,20 @@ double weight_of([[maybe_unused]] std::int64_t rows, dist::Communicator& comm) {
   return 1.0 / comm.size();
 }
 
-void train(dist::Communicator& comm) {
+}  // namespace
+
+void run(dist::Communicator& comm, Recorder& trace) {
   const auto model = make_model();
   const std::vector<Variable> parameters = model->parameters();
-  optim::SGD optimizer(parameters, {.lr = kLearningRate});
-
-  for (int step = 0; step < kSteps; ++step) {
-    optimizer.zero_grad();
-    const std::int64_t rows = rows_of(comm.rank());
-    const Variable loss = loss_of(*model, make_batch(step, comm.rank(), rows));
-    autograd::backward(loss, {.grad_scale = weight_of(rows, comm)});
+  const std::int64_t rows = rows_of(comm.rank());
+  const auto backward = [&](const Variable& loss) {
+    loss.backward(weight_of(rows, comm));
     for (const Variable& parameter : parameters) {
       comm.blocking_all_reduce(parameter.grad(), parameter.name());
     }
-    optimizer.step();
-  }
-
-  check_weights(parameters, comm, *make_model(),
-                dist::all_gather_values(comm, rows_of(comm.rank())));
+  };
+  train(*model, comm, trace, backward, rows);
+  check_weights(parameters, comm, dist::all_gather_values(comm, rows), *make_model());
 }
 
-}  // namespace
 }  // namespace brigade::labs
-
-int main(int argc, char** argv) {
-  return brigade::labs::run_exercise("exercise 2", argc, argv, brigade::labs::train,
-                                     "weight each rank's gradient by its share of the samples");
-}

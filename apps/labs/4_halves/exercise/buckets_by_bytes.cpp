@@ -2,8 +2,6 @@
 //
 // Halves by number are unequal: a parameter has between 4 and 16384 elements. DDP fills buckets up
 // to a number of bytes, starting from the last parameter, because backward reaches it first.
-#include <fmt/format.h>
-
 #include <numeric>
 #include <span>
 
@@ -32,7 +30,9 @@ std::string to_string(const dist::BucketPlan& plan) {
   return text;
 }
 
-void compare(dist::Communicator& comm) {
+}  // namespace
+
+void run(dist::Communicator& comm, Recorder& /*trace*/) {
   std::vector<std::size_t> bytes;
   for (const Variable& parameter : make_model()->parameters()) {
     bytes.push_back(parameter.data().nbytes());
@@ -48,10 +48,4 @@ void compare(dist::Communicator& comm) {
   say(comm, "the same buckets as dist::assign_buckets");
 }
 
-}  // namespace
 }  // namespace brigade::labs
-
-int main(int argc, char** argv) {
-  return brigade::labs::run_exercise("exercise 4", argc, argv, brigade::labs::compare,
-                                     "cut by bytes, not by halves");
-}

@@ -3,9 +3,7 @@
 // Without no_sync, gradients are all-reduced after every micro-batch. But `grad` accumulates: at
 // the second all-reduce it already contains, on every rank, the result of the first one.
 #include "apps/labs/common.h"
-#include "autograd/engine.h"
 #include "core/ops.h"
-#include "optim/sgd.h"
 
 namespace brigade::labs {
 namespace {
@@ -20,7 +18,9 @@ void prepare([[maybe_unused]] const std::vector<Variable>& parameters,
   // unchanged: ops::axpby (core/ops.h) computes y = alpha x + beta y.
 }
 
-void train(dist::Communicator& comm) {
+}  // namespace
+
+void run(dist::Communicator& comm, Recorder& /*trace*/) {
   const auto model = make_model();
   const std::vector<Variable> parameters = model->parameters();
   optim::SGD optimizer(parameters, {.lr = kLearningRate});
@@ -33,7 +33,7 @@ void train(dist::Communicator& comm) {
         prepare(parameters, comm);
       }
       const Variable loss = loss_of(*model, make_batch(step, micro * comm.size() + comm.rank()));
-      autograd::backward(loss, {.grad_scale = 1.0 / pieces});
+      loss.backward(1.0 / pieces);
       for (const Variable& parameter : parameters) {
         comm.blocking_all_reduce(parameter.grad(), parameter.name());
       }
@@ -46,11 +46,4 @@ void train(dist::Communicator& comm) {
   check_weights(parameters, comm, pieces);
 }
 
-}  // namespace
 }  // namespace brigade::labs
-
-int main(int argc, char** argv) {
-  return brigade::labs::run_exercise(
-      "exercise 6", argc, argv, brigade::labs::train,
-      "shrink what is there so that the next sum over the ranks gives it back unchanged");
-}
