@@ -37,7 +37,7 @@ Tensor Tensor::from_host(const void* values, std::size_t count, DType dtype, con
                 shape.numel(), " values for shape ", shape, ", got ", count);
   Tensor tensor = empty(shape, dtype, device);
   dispatch(device, [&]<class K>(K) {
-    K::copy_from_host(compute_stream(device), tensor.bytes(), values, tensor.nbytes());
+    K::copy(compute_stream(device), tensor.bytes(), values, tensor.nbytes());
   });
   return tensor;
 }
@@ -95,7 +95,7 @@ void Tensor::copy_from(const Tensor& source) const {
   BRIGADE_CHECK(defined() && source.defined(), "copy: undefined tensor");
   BRIGADE_CHECK(shape_ == source.shape_ && dtype_ == source.dtype_, "copy: expected ", dtype_, " ",
                 shape_, ", got ", source.dtype_, " ", source.shape_);
-  const bool from_host = !source.device().is_cuda() && device().is_cuda();
+  const bool from_host = !source.device().is_cuda();
   const bool to_host = source.device().is_cuda() && !device().is_cuda();
   BRIGADE_CHECK(from_host || to_host || device() == source.device(), "copy: from ", source.device(),
                 " to ", device(), " is not supported; go through the CPU");
@@ -103,10 +103,8 @@ void Tensor::copy_from(const Tensor& source) const {
   const Device where = to_host ? source.device() : device();
   Stream& stream = compute_stream(where);
   dispatch(where, [&]<class K>(K) {
-    if (from_host) {
-      K::copy_from_host(stream, bytes(), source.bytes(), nbytes());
-    } else if (to_host) {
-      K::send_to_host(stream, bytes(), source.bytes(), nbytes());
+    if (to_host) {
+      K::copy_to_host(stream, bytes(), source.bytes(), nbytes());
     } else {
       K::copy(stream, bytes(), source.bytes(), nbytes());
     }

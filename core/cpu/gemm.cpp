@@ -55,10 +55,10 @@ void multiply(Stream& s, const GemmArgs<T>& args) {
   }
   if (args.k == 0) {  // an empty sum; BLAS libraries disagree on whether beta still applies
     if (args.scale.beta == 0.0) {
-      CpuKernels::fill(s, args.m * args.n, T{0}, args.c);
+      CpuElementwise<T>::fill(s, args.m * args.n, T{0}, args.c);
     } else {
-      CpuKernels::axpby(s, args.m * args.n, args.c, {.alpha = args.scale.beta, .beta = 0.0},
-                        args.c);
+      CpuElementwise<T>::axpby(s, args.m * args.n, args.c, {.alpha = args.scale.beta, .beta = 0.0},
+                               args.c);
     }
     return;
   }
@@ -86,8 +86,9 @@ void multiply(Stream& s, const GemmArgs<T>& args) {
 
 }  // namespace
 
-template <class T, class F>
-void CpuKernels::gemm(Stream& s, const GemmArgs<T, F>& args) {
+template <class T>
+template <class F>
+void CpuProducts<T>::gemm(Stream& s, const GemmArgs<T, F>& args) {
   if constexpr (std::is_same_v<F, BFloat16>) {
     // No bf16 unit is asked for. The product of two bf16 numbers is exact in f32, so widening the
     // factors gives what such a unit would, up to the order and rounding of its additions.
@@ -100,8 +101,8 @@ void CpuKernels::gemm(Stream& s, const GemmArgs<T, F>& args) {
   }
 }
 
-template decltype(CpuKernels::gemm<float>) CpuKernels::gemm<float>;
-template decltype(CpuKernels::gemm<double>) CpuKernels::gemm<double>;
-template decltype(CpuKernels::gemm<float, BFloat16>) CpuKernels::gemm<float, BFloat16>;
+template decltype(CpuProducts<float>::gemm<float>) CpuProducts<float>::gemm<float>;
+template decltype(CpuProducts<float>::gemm<BFloat16>) CpuProducts<float>::gemm<BFloat16>;
+template decltype(CpuProducts<double>::gemm<double>) CpuProducts<double>::gemm<double>;
 
 }  // namespace brigade

@@ -48,7 +48,7 @@ void* CachingAllocator::allocate(std::size_t bytes) {
 
 void* CachingAllocator::obtain(std::size_t size) const {
   return dispatch(device_,
-                  [&]<class K>(K) { return K::allocate(device_.index, size, kAlignment); });
+                  [&]<class K>(K) { return K::allocate(device_.index, size); });
 }
 
 void CachingAllocator::give_back_unused() noexcept {
