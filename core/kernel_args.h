@@ -73,15 +73,15 @@ struct LinearArgs {
 
   /// y = x Wᵀ
   GemmArgs<T, F> product() const {
-    return {.transpose_a = false,
-            .transpose_b = true,
-            .m = batch,
-            .n = out,
-            .k = in,
-            .a = x,
-            .b = w,
-            .c = y,
-            .scale = {}};
+    return {/*transpose_a=*/false,
+            /*transpose_b=*/true,
+            batch,
+            out,
+            in,
+            x,
+            w,
+            y,
+            {}};
   }
 };
 

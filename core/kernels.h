@@ -78,9 +78,6 @@ struct CpuLosses {
   /// y[r, c] = [c = label[r]]
   static void one_hot(Stream& s, std::int64_t rows, std::int64_t cols, const std::int64_t* labels,
                       T* y);
-  /// correct = how many rows have their largest value (first of equals) at label[r]
-  static void count_correct(Stream& s, std::int64_t rows, std::int64_t cols, const T* x,
-                            const std::int64_t* labels, std::int64_t* correct);
 };
 
 /// Functions of matrices (gemm, linear, orthonormalize).
@@ -193,8 +190,6 @@ struct CudaLosses {
                                      Scale scale, T* dx);
   static void one_hot(Stream& s, std::int64_t rows, std::int64_t cols, const std::int64_t* labels,
                       T* y);
-  static void count_correct(Stream& s, std::int64_t rows, std::int64_t cols, const T* x,
-                            const std::int64_t* labels, std::int64_t* correct);
 };
 
 template <class T>

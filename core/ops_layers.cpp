@@ -1,7 +1,5 @@
-#include "core/ops_layers.h"
-
+#include "core/ops.h"
 #include "core/ops_private.h"
-#include "core/ops_shape.h"
 
 namespace brigade::ops {
 namespace {
@@ -92,15 +90,8 @@ void layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, doubl
   check_parameter("weight", weight, x, rows[1]);
   check_parameter("bias", bias, x, rows[1]);
   launch(x, [&]<class K, class T>(Stream& s) {
-    K::layer_norm(s, LayerNormArgs<T>{.rows = rows[0],
-                                      .cols = rows[1],
-                                      .x = x.data<T>(),
-                                      .weight = optional_data<T>(weight),
-                                      .bias = optional_data<T>(bias),
-                                      .eps = eps,
-                                      .y = y.data<T>(),
-                                      .mean = mean.data<T>(),
-                                      .rstd = rstd.data<T>()});
+    K::layer_norm(s, {rows[0], rows[1], x.data<T>(), optional_data<T>(weight),
+                      optional_data<T>(bias), eps, y.data<T>(), mean.data<T>(), rstd.data<T>()});
   });
 }
 
@@ -110,9 +101,9 @@ void layer_norm_weight_backward(const Tensor& dy, const Tensor& x, const Tensor&
   check_same("layer_norm", {{"x", x}, {"dy", dy}});
   check_alike("layer_norm", {{"x", x}, {"dw", dw, Shape{rows[1]}}});
   launch(x, [&]<class K, class T>(Stream& s) {
-    const LayerNormBackwardArgs<T> args{rows[0], rows[1],        dy.data<T>(),  x.data<T>(),
-                                        nullptr, mean.data<T>(), rstd.data<T>()};
-    K::layer_norm_weight_backward(s, args, scale, dw.data<T>());
+    K::layer_norm_weight_backward(
+        s, {rows[0], rows[1], dy.data<T>(), x.data<T>(), nullptr, mean.data<T>(), rstd.data<T>()},
+        scale, dw.data<T>());
   });
 }
 
@@ -122,10 +113,10 @@ void layer_norm_input_backward(const Tensor& dy, const Tensor& x, const Tensor& 
   check_same("layer_norm", {{"x", x}, {"dy", dy}, {"dx", dx}});
   check_parameter("weight", weight, x, rows[1]);
   launch(x, [&]<class K, class T>(Stream& s) {
-    const LayerNormBackwardArgs<T> args{
-        rows[0],        rows[1],       dy.data<T>(), x.data<T>(), optional_data<T>(weight),
-        mean.data<T>(), rstd.data<T>()};
-    K::layer_norm_input_backward(s, args, scale, dx.data<T>());
+    K::layer_norm_input_backward(s,
+                                 {rows[0], rows[1], dy.data<T>(), x.data<T>(),
+                                  optional_data<T>(weight), mean.data<T>(), rstd.data<T>()},
+                                 scale, dx.data<T>());
   });
 }
 

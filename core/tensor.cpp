@@ -6,13 +6,8 @@
 namespace brigade {
 
 Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {
-  Tensor tensor;
-  tensor.shape_ = shape;
-  tensor.numel_ = shape.numel();
-  tensor.dtype_ = dtype;
-  tensor.storage_ =
-      std::make_shared<Storage>(Context::current().allocator(device), tensor.nbytes());
-  return tensor;
+  const std::size_t bytes = static_cast<std::size_t>(shape.numel()) * size_of(dtype);
+  return {std::make_shared<Storage>(Context::current().allocator(device), bytes), shape, dtype};
 }
 
 Tensor Tensor::zeros(const Shape& shape, DType dtype, Device device) {
@@ -23,12 +18,8 @@ Tensor Tensor::zeros(const Shape& shape, DType dtype, Device device) {
 
 Tensor Tensor::over(std::shared_ptr<const void> owner, std::byte* memory, const Shape& shape,
                     DType dtype, Device device) {
-  Tensor tensor;
-  tensor.shape_ = shape;
-  tensor.numel_ = shape.numel();
-  tensor.dtype_ = dtype;
-  tensor.storage_ = std::make_shared<Storage>(std::move(owner), memory, tensor.nbytes(), device);
-  return tensor;
+  const std::size_t bytes = static_cast<std::size_t>(shape.numel()) * size_of(dtype);
+  return {std::make_shared<Storage>(std::move(owner), memory, bytes, device), shape, dtype};
 }
 
 Tensor Tensor::from_host(const void* values, std::size_t count, DType dtype, const Shape& shape,
@@ -58,10 +49,8 @@ Tensor Tensor::flat_view(std::int64_t offset, const Shape& shape) const {
   BRIGADE_CHECK(defined(), "tensor: view of an undefined tensor");
   BRIGADE_CHECK(offset >= 0 && offset + shape.numel() <= numel_, "tensor: view ", shape,
                 " at element ", offset, " asked of ", numel_, " elements");
-  Tensor view = *this;
-  view.byte_offset_ += static_cast<std::size_t>(offset) * size_of(dtype_);
-  view.shape_ = shape;
-  view.numel_ = shape.numel();
+  Tensor view(storage_, shape, dtype_);
+  view.byte_offset_ = byte_offset_ + static_cast<std::size_t>(offset) * size_of(dtype_);
   return view;
 }
 
@@ -70,9 +59,8 @@ Tensor Tensor::spanning(std::int64_t numel) const {
   const std::size_t end = byte_offset_ + static_cast<std::size_t>(numel) * size_of(dtype_);
   BRIGADE_CHECK(numel >= 0 && end <= storage_->bytes(), "tensor: spanning ", numel,
                 " elements exceeds the storage");
-  Tensor view = *this;
-  view.shape_ = {numel};
-  view.numel_ = numel;
+  Tensor view(storage_, {numel}, dtype_);
+  view.byte_offset_ = byte_offset_;
   return view;
 }
 

@@ -1,7 +1,7 @@
 #include "autograd/functions/reduce.h"
 
 #include "autograd/node.h"
-#include "core/ops_reduce.h"
+#include "core/ops.h"
 
 namespace brigade::autograd {
 namespace {

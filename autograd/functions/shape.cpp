@@ -6,7 +6,6 @@
 #include "autograd/node.h"
 #include "core/error.h"
 #include "core/ops.h"
-#include "core/ops_shape.h"
 
 namespace brigade::autograd {
 namespace {

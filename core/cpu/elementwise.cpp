@@ -30,6 +30,18 @@ void for_each_row(const StridePair& layouts, const Fn& fn) {
   }
 }
 
+/// fn(i, word i of `stream`) for i < n (core/random.h).
+template <class Fn>
+void for_each_word(std::int64_t n, RandomStream stream, const Fn& fn) {
+  for (std::int64_t first = 0; first < n; first += 4) {
+    const auto words =
+        random_block(stream.seed, stream.sequence, static_cast<std::uint64_t>(first) / 4);
+    for (std::int64_t i = first; i < std::min(first + 4, n); ++i) {
+      fn(i, words[static_cast<std::size_t>(i - first)]);
+    }
+  }
+}
+
 /// One row of a result. A stride of 0: the row has one and the same operand.
 template <BinaryOp op, class T>
 void binary_row(std::int64_t n, const T* a, bool a_is_one, const T* b, bool b_is_one, Scale scale,
@@ -63,10 +75,10 @@ void CpuElementwise<T>::uniform(Stream& /*s*/, std::int64_t n, UniformArgs args,
   // differently.
   const T low = static_cast<T>(args.low);
   const T width = static_cast<T>(args.high) - low;
-  for (std::int64_t i = 0; i < n; ++i) {
-    const std::uint32_t bits = random_bits(args.seed, args.sequence, static_cast<std::uint64_t>(i));
-    x[i] = std::fma(static_cast<T>(unit_float(bits)), width, low);
-  }
+  for_each_word(n, {.seed = args.seed, .sequence = args.sequence},
+                [=](std::int64_t i, std::uint32_t word) {
+                  x[i] = std::fma(static_cast<T>(unit_float(word)), width, low);
+                });
 }
 
 template <class T>
@@ -123,22 +135,20 @@ void CpuElementwise<T>::dropout(Stream& /*s*/, std::int64_t n, DropoutArgs args,
                                 Scale scale, T* y) {
   const std::uint32_t threshold = args.threshold();
   const Scale kept = scale.times(1.0 / (1.0 - args.p));
-  for (std::int64_t first = 0; first < n; first += 4) {
-    const std::array<std::uint32_t, 4> words =
-        random_block(args.stream.seed, args.stream.sequence, static_cast<std::uint64_t>(first) / 4);
-    const std::int64_t end = std::min(first + 4, n);
-    for (std::int64_t i = first; i < end; ++i) {
-      const bool dropped = words[static_cast<std::size_t>(i - first)] >> 8U < threshold;
-      store(dropped ? T{0} : x[i], kept, y[i]);
-    }
-  }
+  for_each_word(n, args.stream, [=](std::int64_t i, std::uint32_t word) {
+    store(word >> 8U < threshold ? T{0} : x[i], kept, y[i]);
+  });
 }
 
 template <class Narrow>
 void CpuKernels::narrow(Stream& /*s*/, std::int64_t n, const float* x, Narrow* y) {
   vectorized([=] {
     for (std::int64_t i = 0; i < n; ++i) {
-      y[i] = narrowed<Narrow>(x[i]);
+      if constexpr (std::is_same_v<Narrow, Half>) {
+        y[i] = to_half(x[i]);
+      } else {
+        y[i] = to_bfloat16(x[i]);
+      }
     }
   });
 }

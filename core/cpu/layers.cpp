@@ -46,29 +46,16 @@ void CpuLayers<T>::layer_norm(Stream& /*s*/, const LayerNormArgs<T>& args) {
   }
 }
 
-// Row by row, as a matrix lies in memory; the sums of a block of columns stay in the cache.
 template <class T>
 void CpuLayers<T>::layer_norm_weight_backward(Stream& /*s*/, const LayerNormBackwardArgs<T>& args,
                                               Scale scale, T* dw) {
-  constexpr std::int64_t kBlock = 256;
-  for (std::int64_t first = 0; first < args.cols; first += kBlock) {
-    const std::int64_t count = std::min(kBlock, args.cols - first);
-    T sums[kBlock] = {};
-    vectorized([&] {
-      for (std::int64_t row = 0; row < args.rows; ++row) {
-        const T* dy = args.dy + row * args.cols + first;
-        const T* x = args.x + row * args.cols + first;
-        const T mean = args.mean[row];
-        const T rstd = args.rstd[row];
-        for (std::int64_t i = 0; i < count; ++i) {
-          sums[i] += dy[i] * (x[i] - mean) * rstd;
-        }
-      }
-    });
-    for (std::int64_t i = 0; i < count; ++i) {
-      store(sums[i], scale, dw[first + i]);
-    }
-  }
+  const auto& [rows, cols, dy, x, weight, mean, rstd] = args;
+  sum_columns<T>(
+      rows, cols,
+      [dy = dy, x = x, mean = mean, rstd = rstd](std::int64_t row, std::int64_t i) {
+        return dy[i] * (x[i] - mean[row]) * rstd[row];
+      },
+      [=](std::int64_t column, T sum) { store(sum, scale, dw[column]); });
 }
 
 template <class T>

@@ -43,24 +43,11 @@ inline double exp_of(double x) {
   return std::exp(x);
 }
 
-/// Of n > 0 numbers, in eight maxima taken in turn as in sum_of. If one is NaN, perhaps NaN.
+/// Of n > 0 numbers. If one is NaN, perhaps NaN.
 template <class T>
 T largest_of(std::int64_t n, const T* x) {
-  constexpr std::int64_t kLanes = 8;
-  T lanes[kLanes];
-  std::fill_n(lanes, kLanes, x[0]);
-  vectorized([&] {
-    std::int64_t i = 0;
-    for (; i + kLanes <= n; i += kLanes) {
-      for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-        lanes[lane] = lanes[lane] > x[i + lane] ? lanes[lane] : x[i + lane];
-      }
-    }
-    for (; i < n; ++i) {
-      lanes[i % kLanes] = lanes[i % kLanes] > x[i] ? lanes[i % kLanes] : x[i];
-    }
-  });
-  return *std::max_element(lanes, lanes + kLanes);
+  return std::ranges::max(in_lanes(
+      n, x[0], [x](T largest, std::int64_t i) { return largest > x[i] ? largest : x[i]; }));
 }
 
 }  // namespace
@@ -138,17 +125,6 @@ void CpuLosses<T>::one_hot(Stream& s, std::int64_t rows, std::int64_t cols,
   for (std::int64_t row = 0; row < rows; ++row) {
     check_label(labels[row], cols, row);
     y[row * cols + labels[row]] = T{1};
-  }
-}
-
-// Of equal largest values the first column counts, as on the GPU.
-template <class T>
-void CpuLosses<T>::count_correct(Stream& /*s*/, std::int64_t rows, std::int64_t cols, const T* x,
-                                 const std::int64_t* labels, std::int64_t* correct) {
-  *correct = 0;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const T* values = x + row * cols;
-    *correct += std::max_element(values, values + cols) - values == labels[row] ? 1 : 0;
   }
 }
 

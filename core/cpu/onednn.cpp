@@ -76,10 +76,7 @@ class LinearKernels {
   LinearKernel make(const memory::desc& left, const memory::desc& right, const memory::desc& bias,
                     const memory::desc& result) {
     const bool biased = !bias.is_zero();
-    const dnnl::matmul::primitive_desc product(biased
-                                                   ? dnnl::matmul::desc(left, right, bias, result)
-                                                   : dnnl::matmul::desc(left, right, result),
-                                               engine_);
+    const dnnl::matmul::primitive_desc product({left, right, bias, result}, engine_);
     const auto place = [this](const memory::desc& of) { return memory(of, engine_, nullptr); };
     LinearKernel kernel = {dnnl::matmul(product),           place(left),   place(right),
                            biased ? place(bias) : memory(), place(result), {}};
@@ -161,8 +158,17 @@ void multiply_transposed(LinearKernels& kernels, const LinearShape& shape, const
   transpose_and_add_bias(shape.batch, shape.out, transposed.data(), b, y);
 }
 
-void multiply(std::int64_t batch, std::int64_t in, std::int64_t out, const float* x, const float* w,
-              const float* b, float* y) try {
+/// Whether the library generates code for that instruction set: AVX-512's bits include AVX2's.
+bool has(dnnl::cpu_isa wanted) {
+  static const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  const auto bits = static_cast<unsigned>(wanted);
+  return (isa & bits) == bits;
+}
+
+}  // namespace
+
+void linear(std::int64_t batch, std::int64_t in, std::int64_t out, const float* x, const float* w,
+            const float* b, float* y) try {
   limit_openmp_to_one_thread();
   thread_local LinearKernels kernels;
   const LinearShape shape{batch, in, out, b != nullptr};
@@ -183,15 +189,6 @@ void multiply(std::int64_t batch, std::int64_t in, std::int64_t out, const float
   throw Error(message_of("matrix product: oneDNN refuses x [", batch, ", ", in, "], w [", out, ", ",
                          in, "]: ", error.what()));
 }
-
-/// Whether the library generates code for that instruction set: AVX-512's bits include AVX2's.
-bool has(dnnl::cpu_isa wanted) {
-  static const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-  const auto bits = static_cast<unsigned>(wanted);
-  return (isa & bits) == bits;
-}
-
-}  // namespace
 
 bool available() {
   return has(dnnl::cpu_isa::avx2);
@@ -214,7 +211,7 @@ std::string description() {
 void gemm(const GemmArgs<float>& args) {
   const auto& [transpose_a, transpose_b, m, n, k, a, b, c, scale] = args;
   if (!transpose_a && transpose_b && scale.alpha == 1.0 && scale.beta == 0.0) {
-    multiply(m, k, n, a, b, nullptr, c);
+    linear(m, k, n, a, b, nullptr, c);
     return;
   }
   limit_openmp_to_one_thread();
@@ -222,11 +219,6 @@ void gemm(const GemmArgs<float>& args) {
       transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, static_cast<float>(scale.alpha), a,
       transpose_a ? m : k, b, transpose_b ? k : n, static_cast<float>(scale.beta), c, n);
   BRIGADE_CHECK(status == dnnl_success, "gemm: dnnl_sgemm failed with status ", status);
-}
-
-void linear(std::int64_t batch, std::int64_t in, std::int64_t out, const float* x, const float* w,
-            const float* b, float* y) {
-  multiply(batch, in, out, x, w, b, y);
 }
 
 }  // namespace brigade::onednn

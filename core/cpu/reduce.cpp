@@ -4,31 +4,6 @@
 #include "core/kernels.h"
 
 namespace brigade {
-namespace {
-
-/// put(c, Σ_r value(r, c)) for every column, row by row: a matrix lies in memory in rows. The sums
-/// of a block of columns stay in the first-level cache meanwhile.
-template <class T, class Value, class Put>
-void sum_columns(std::int64_t rows, std::int64_t cols, const Value& value, const Put& put) {
-  constexpr std::int64_t kBlock = 256;
-  vectorized([&] {
-    for (std::int64_t first = 0; first < cols; first += kBlock) {
-      const std::int64_t count = std::min(kBlock, cols - first);
-      T sums[kBlock] = {};
-      for (std::int64_t row = 0; row < rows; ++row) {
-        for (std::int64_t i = 0; i < count; ++i) {
-          sums[i] += value(row * cols + first + i);
-        }
-      }
-      for (std::int64_t i = 0; i < count; ++i) {
-        put(first + i, sums[i]);
-      }
-    }
-  });
-}
-
-}  // namespace
-
 template <class T>
 void CpuReductions<T>::reduce_sum(Stream& /*s*/, ReduceShape shape, const T* x, Scale scale, T* y) {
   for (std::int64_t outer = 0; outer < shape.outer; ++outer) {
@@ -36,7 +11,7 @@ void CpuReductions<T>::reduce_sum(Stream& /*s*/, ReduceShape shape, const T* x, 
     if (shape.inner != 1) {
       T* sums = y + outer * shape.inner;
       sum_columns<T>(
-          shape.n, shape.inner, [=](std::int64_t i) { return terms[i]; },
+          shape.n, shape.inner, [=](std::int64_t /*row*/, std::int64_t i) { return terms[i]; },
           [=](std::int64_t column, T sum) { store(sum, scale, sums[column]); });
       continue;
     }
@@ -92,7 +67,7 @@ void CpuReductions<T>::relu_bias_backward(Stream& s, std::int64_t rows, std::int
                                           const T* dy, const T* y, T* dz, T* db) {
   sum_columns<T>(
       rows, cols,
-      [=](std::int64_t i) {
+      [=](std::int64_t /*row*/, std::int64_t i) {
         const T gradient =
             dy[i];  // read in any case: a load under a condition would not be vectorised
         return dz[i] = y[i] > T{0} ? gradient : T{0};

@@ -6,22 +6,6 @@ namespace {
 using cuda::block_sum;
 using cuda::kBlock;
 
-/// The largest of the block's values, known to all its threads.
-template <class T>
-__device__ T block_max(T value) {
-  __shared__ T largest[kBlock];
-  __syncthreads();  // a previous call's readers are done
-  largest[threadIdx.x] = value;
-  __syncthreads();
-  for (unsigned half = kBlock / 2; half > 0; half /= 2) {
-    if (threadIdx.x < half && largest[threadIdx.x + half] > largest[threadIdx.x]) {
-      largest[threadIdx.x] = largest[threadIdx.x + half];
-    }
-    __syncthreads();
-  }
-  return largest[0];
-}
-
 /// One block per row at a time.   x, softmax: [rows, cols]   row_losses: [rows]
 ///
 /// A label outside [0, cols) makes the loss NaN instead of reading outside the row: a kernel cannot
@@ -36,7 +20,8 @@ __global__ void cross_entropy_kernel(std::int64_t rows, std::int64_t cols, const
     for (std::int64_t column = threadIdx.x; column < cols; column += kBlock) {
       largest = logits[column] > largest ? logits[column] : largest;
     }
-    largest = block_max(largest);  // subtracted, so that exp cannot overflow
+    // subtracted, so that exp cannot overflow
+    largest = cuda::block_join(largest, [](T a, T b) { return b > a ? b : a; });
     double total = 0.0;
     for (std::int64_t column = threadIdx.x; column < cols; column += kBlock) {
       probabilities[column] = exp(logits[column] - largest);
@@ -83,23 +68,6 @@ void CudaLosses<T>::one_hot(Stream& s, std::int64_t rows, std::int64_t cols,
     const std::int64_t label = labels[i / cols];
     const bool valid = label >= 0 && label < cols;
     y[i] = valid ? (i % cols == label ? T{1} : T{0}) : cuda::kNaN<T>;
-  });
-}
-
-/// One thread per row. Integer atomics: their order cannot change the sum.
-template <class T>
-void CudaLosses<T>::count_correct(Stream& s, std::int64_t rows, std::int64_t cols, const T* x,
-                                  const std::int64_t* labels, std::int64_t* correct) {
-  CUDA_CHECK(cudaMemsetAsync(correct, 0, sizeof(*correct), cuda::stream_of(s)));
-  auto* total = reinterpret_cast<unsigned long long*>(correct);
-  cuda::for_each(s, rows, [=] __device__(std::int64_t row) {
-    std::int64_t best = 0;
-    for (std::int64_t column = 1; column < cols; ++column) {
-      best = x[row * cols + column] > x[row * cols + best] ? column : best;
-    }
-    if (best == labels[row]) {
-      atomicAdd(total, 1ULL);
-    }
   });
 }
 

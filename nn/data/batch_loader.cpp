@@ -91,7 +91,7 @@ void BatchLoader::fill(Buffers& buffers, std::int64_t step, const Event& device_
   std::optional<UseStream> use;
   if (copies_) {
     use.emplace(*copies_);
-    buffers.copied.synchronize_in_background();  // the last copy out of the pinned memory
+    buffers.copied.synchronize(/*urgent=*/false);  // the last copy out of the pinned memory
     copies_->run(
         [&] { copies_->wait(device_is_free); });  // on its GPU, which is new to this thread
   }

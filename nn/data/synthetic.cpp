@@ -5,7 +5,6 @@
 
 #include "core/error.h"
 #include "core/ops.h"
-#include "core/ops_elementwise.h"
 #include "core/random.h"
 
 namespace brigade::data {

@@ -7,8 +7,6 @@
 #include "autograd/functions/linear.h"
 #include "autograd/functions/mse_loss.h"
 #include "core/ops.h"
-#include "core/ops_elementwise.h"
-#include "core/ops_reduce.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/tensors.h"
 

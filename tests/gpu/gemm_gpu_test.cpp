@@ -1,4 +1,4 @@
-#include "core/ops_reduce.h"
+#include "core/ops.h"
 #include "core/runtime/context.h"
 #include "tests/gpu/gpu_test.h"
 
