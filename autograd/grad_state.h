@@ -42,14 +42,9 @@ class GradState {
 
   bool is_leaf() const { return producer_ == nullptr; }
   const std::shared_ptr<Node>& producer() const { return producer_; }
-  const Shape& shape() const { return shape_; }
-  DType dtype() const { return dtype_; }
-  Device device() const { return device_; }
   const std::string& name() const { return name_; }
-  void set_name(std::string name) { name_ = std::move(name); }
   /// Variable::set_requires_grad(false): functions no longer record it.
   bool frozen() const { return frozen_; }
-  void set_frozen(bool frozen) { frozen_ = frozen; }
 
   /// Whether the gradient has a value: one was written since zero_grad(), so the next contribution
   /// is added instead of overwriting.
@@ -72,7 +67,6 @@ class GradState {
   void move_to(Device device);
   /// Changes whenever the values or the gradient get other memory.
   std::size_t storage_version() const { return storage_version_; }
-  void note_moved() { ++storage_version_; }
 
   /// @name How data parallelism steers a leaf; see the table above.
   /// @{

@@ -9,6 +9,7 @@
 #include "core/error.h"
 
 namespace brigade::autograd {
+
 Variable::Variable(Tensor data, bool requires_grad, std::string name)
     : state_(std::make_shared<State>()) {
   BRIGADE_CHECK(data.defined(), "variable: the tensor is undefined");
@@ -20,23 +21,18 @@ Variable::Variable(Tensor data, bool requires_grad, std::string name)
 }
 
 Variable make_output(Tensor data, std::shared_ptr<Node> producer) {
-  std::shared_ptr<GradState> grad_state;
-  if (producer) {
-    grad_state = std::make_shared<GradState>(data, std::move(producer));
-  }
   Variable output(std::move(data));
-  output.state_->grad_state = std::move(grad_state);
+  if (producer) {
+    const Tensor& values = output.state_->data;
+    output.state_->grad_state = std::make_shared<GradState>(values, std::move(producer));
+  }
   return output;
-}
-
-const std::string& Variable::name() const {
-  return state_->name;
 }
 
 void Variable::set_name(std::string name) const {
   // Twice, because engine and listeners see only the GradState, which may outlive the Variable.
   if (state_->grad_state) {
-    state_->grad_state->set_name(name);
+    state_->grad_state->name_ = name;
   }
   state_->name = std::move(name);
 }
@@ -47,10 +43,10 @@ void Variable::set_requires_grad(bool required) const {
   // The state of a frozen leaf lives on: a DataParallel that listens to it notices the change, and
   // still hears of the leaf when it trains again.
   if (state_->grad_state) {
-    state_->grad_state->set_frozen(!required);
+    state_->grad_state->frozen_ = !required;
   } else if (required) {
     state_->grad_state = std::make_shared<GradState>(state_->data, nullptr);
-    state_->grad_state->set_name(state_->name);
+    state_->grad_state->name_ = state_->name;
   }
 }
 
@@ -82,7 +78,7 @@ void Variable::move_data_to(const Tensor& place) const {
   place.copy_from(data());
   state_->data = place;
   if (grad_state()) {
-    grad_state()->note_moved();
+    ++grad_state()->storage_version_;
   }
 }
 

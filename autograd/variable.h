@@ -35,7 +35,7 @@ class Variable {
     return state_ && state_->grad_state != nullptr && !state_->grad_state->frozen();
   }
   bool is_leaf() const { return !requires_grad() || grad_state()->is_leaf(); }
-  const std::string& name() const;
+  const std::string& name() const { return state_->name; }
   void set_name(std::string name) const;
 
   /// Freezes a leaf (false) or lets it train (again). Functions called from now on record a frozen

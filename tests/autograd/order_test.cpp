@@ -8,7 +8,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/functions/linear.h"
-#include "autograd/functions/mse_loss.h"
+#include "autograd/functions/loss.h"
 #include "autograd/functions/unary.h"
 #include "autograd/node.h"
 #include "core/ops.h"

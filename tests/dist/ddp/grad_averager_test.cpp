@@ -7,7 +7,7 @@
 #include "autograd/engine.h"
 #include "autograd/functions/binary.h"
 #include "autograd/functions/linear.h"
-#include "autograd/functions/mse_loss.h"
+#include "autograd/functions/loss.h"
 #include "core/ops.h"
 #include "dist/comm/single_process.h"
 #include "optim/sgd.h"
