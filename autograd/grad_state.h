@@ -56,7 +56,7 @@ class GradState {
   const Tensor& allocate_grad();
   /// Forgets the value and keeps the memory: the next contribution overwrites. No fill.
   void zero_grad();
-  /// Copies `values` into the gradient.
+  /// Copies `values` into the gradient, as if a backward had written them.
   void set_grad(const Tensor& values);
   /// The gradient becomes zeros that count as a value: a parameter that backward does not reach
   /// contributes this to a sum over ranks.

@@ -62,12 +62,6 @@ void Variable::backward(double grad_scale) const {
   autograd::backward(*this, {.grad_scale = grad_scale});
 }
 
-void Variable::set_grad(const Tensor& values) const {
-  BRIGADE_CHECK(requires_grad(), "variable '", name(),
-                "': requires no gradient, so none can be set");
-  grad_state()->set_grad(values);
-}
-
 void Variable::zero_grad() const {
   if (grad_state()) {
     grad_state()->zero_grad();

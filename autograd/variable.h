@@ -50,8 +50,6 @@ class Variable {
   /// Adds d(grad_scale · this)/d(leaf) to the gradient of every leaf this depends on; see
   /// autograd::backward (engine.h). This must have one element.
   void backward(double grad_scale = 1.0) const;
-  /// Copies `values` into the gradient, as if a backward had written them.
-  void set_grad(const Tensor& values) const;
   /// Forgets the gradient's value but keeps its memory: the next contribution overwrites. No fill.
   void zero_grad() const;
 

@@ -74,14 +74,7 @@ struct LinearArgs {
   /// y = x Wᵀ
   GemmArgs<T, F> product() const {
     return {/*transpose_a=*/false,
-            /*transpose_b=*/true,
-            batch,
-            out,
-            in,
-            x,
-            w,
-            y,
-            {}};
+            /*transpose_b=*/true,  batch, out, in, x, w, y, {}};
   }
 };
 

@@ -131,6 +131,8 @@ void write_slice(const Tensor& part, std::size_t dim, std::int64_t begin, Scale 
 /// dimensions of a, b and c are equal; all of one dtype.
 void matmul(const Tensor& a, Trans trans_a, const Tensor& b, Trans trans_b, Scale scale, Tensor& c);
 
+/// The shape of y: [..., D]. Error if w is not [V, D].
+Shape embedding_shape(const Shape& indices, const Shape& w);
 /// y[...] = w[indices[...]].   indices: i64 [...]   w: [V, D]   y: [..., D]
 /// On the CPU an index outside [0, V) is an Error, on a GPU its row becomes NaN.
 void embedding(const Tensor& indices, const Tensor& w, Tensor& y);

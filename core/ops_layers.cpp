@@ -19,18 +19,11 @@ Shape without_last(const Shape& shape, std::size_t count) {
 EmbeddingSize embedding_size(const Tensor& indices, const Tensor& w, const Tensor& rows) {
   BRIGADE_CHECK(indices.defined() && indices.dtype() == DType::i64,
                 "embedding: expected indices of dtype i64, got ", indices.dtype());
-  check_alike("embedding", {{"weight", w}, {"y", rows}});
   BRIGADE_CHECK(indices.device() == w.device(), "embedding: expected indices on ", w.device(),
                 ", got ", indices.device());
-  BRIGADE_CHECK(w.shape().rank() == 2, "embedding: expected weight [V, D], got ", w.shape());
-  const EmbeddingSize size{
-      .count = indices.numel(), .vocabulary = w.shape()[0], .width = w.shape()[1]};
-  BRIGADE_CHECK(rows.shape().rank() == indices.shape().rank() + 1 &&
-                    without_last(rows.shape(), 1) == indices.shape() &&
-                    rows.shape()[indices.shape().rank()] == size.width,
-                "embedding: expected y [..., ", size.width, "] for indices ", indices.shape(),
-                ", got ", rows.shape());
-  return size;
+  check_alike("embedding",
+              {{"weight", w}, {"y", rows, embedding_shape(indices.shape(), w.shape())}});
+  return {.count = indices.numel(), .vocabulary = w.shape()[0], .width = w.shape()[1]};
 }
 
 /// [rows, cols]
@@ -65,6 +58,13 @@ void matmul(const Tensor& a, Trans trans_a, const Tensor& b, Trans trans_b, Scal
     Tensor product = matrix_of(c, i);
     gemm(matrix_of(a, i), trans_a, matrix_of(b, i), trans_b, scale, product);
   }
+}
+
+Shape embedding_shape(const Shape& indices, const Shape& w) {
+  BRIGADE_CHECK(w.rank() == 2, "embedding: expected weight [V, D], got ", w);
+  std::vector<std::int64_t> extents(indices.extents().begin(), indices.extents().end());
+  extents.push_back(w[1]);
+  return Shape(extents);
 }
 
 void embedding(const Tensor& indices, const Tensor& w, Tensor& y) {

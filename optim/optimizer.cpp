@@ -31,9 +31,8 @@ Tensor joined(const Tensor& first, const Tensor& last) {
 std::vector<std::size_t> memory_order(const std::vector<autograd::Variable>& parameters) {
   std::vector<std::size_t> order(parameters.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return std::less<>()(parameters[a].data().bytes(), parameters[b].data().bytes());
-  });
+  std::ranges::sort(order, std::less<>(),
+                    [&](std::size_t i) { return parameters[i].data().bytes(); });
   return order;
 }
 

@@ -28,15 +28,6 @@ Variable permuted(const Variable& x, const Dims& dims) {
   });
 }
 
-/// [2, -1]: as the caller wrote it.
-std::string text_of(std::span<const std::int64_t> extents) {
-  std::string text;
-  for (const std::int64_t extent : extents) {
-    text += (text.empty() ? "[" : ", ") + std::to_string(extent);
-  }
-  return text.empty() ? "[]" : text + "]";
-}
-
 }  // namespace
 
 Variable reshape(const Variable& x, std::span<const std::int64_t> shape) {

@@ -46,8 +46,7 @@ class LinearKernels {
   LinearKernel& get(const LinearShape& shape) {
     auto found = kernels_.find(shape);
     if (found == kernels_.end()) {
-      found =
-          kernels_.emplace(shape, shape.transposed() ? make_transposed(shape) : make(shape)).first;
+      found = kernels_.emplace(shape, make(shape)).first;
     }
     return found->second;
   }
@@ -60,26 +59,23 @@ class LinearKernels {
     return {extents, memory::data_type::f32, strides};
   }
 
+  /// [rows, in] [in, cols]: x Wᵀ, or W xᵀ, to which the bias is added when it is transposed. Both
+  /// right factors are stored transposed.
   LinearKernel make(const LinearShape& shape) {
     const auto& [batch, in, out, bias] = shape;
-    return make(desc({batch, in}, {in, 1}), desc({in, out}, {1, in}),  // stored [out, in]
-                bias ? desc({1, out}, {out, 1}) : memory::desc(), desc({batch, out}, {out, 1}));
-  }
-
-  /// The bias is added when the result is transposed.
-  LinearKernel make_transposed(const LinearShape& shape) {
-    const auto& [batch, in, out, bias] = shape;
-    return make(desc({out, in}, {in, 1}), desc({in, batch}, {1, in}), memory::desc(),
-                desc({out, batch}, {batch, 1}));
-  }
-
-  LinearKernel make(const memory::desc& left, const memory::desc& right, const memory::desc& bias,
-                    const memory::desc& result) {
-    const bool biased = !bias.is_zero();
-    const dnnl::matmul::primitive_desc product({left, right, bias, result}, engine_);
+    const bool transposed = shape.transposed();
+    const bool biased = bias && !transposed;
+    const std::int64_t rows = transposed ? out : batch;
+    const std::int64_t cols = transposed ? batch : out;
+    const memory::desc left = desc({rows, in}, {in, 1});
+    const memory::desc right = desc({in, cols}, {1, in});
+    const memory::desc addend = biased ? desc({1, cols}, {cols, 1}) : memory::desc();
+    const memory::desc result = desc({rows, cols}, {cols, 1});
+    const dnnl::matmul::primitive_desc product({left, right, addend, result}, engine_);
     const auto place = [this](const memory::desc& of) { return memory(of, engine_, nullptr); };
-    LinearKernel kernel = {dnnl::matmul(product),           place(left),   place(right),
-                           biased ? place(bias) : memory(), place(result), {}};
+    LinearKernel kernel = {dnnl::matmul(product), place(left),
+                           place(right),          biased ? place(addend) : memory(),
+                           place(result),         {}};
     kernel.arguments = {{DNNL_ARG_SRC, kernel.left},
                         {DNNL_ARG_WEIGHTS, kernel.right},
                         {DNNL_ARG_DST, kernel.result}};

@@ -78,13 +78,6 @@ void for_each_word(Stream& s, std::int64_t n, RandomStream stream, Fn fn) {
   });
 }
 
-__device__ float fused(float unit, float range, float low) {
-  return fmaf(unit, range, low);
-}
-__device__ double fused(double unit, double range, double low) {
-  return fma(unit, range, low);
-}
-
 }  // namespace
 
 template <class T>
@@ -134,7 +127,7 @@ void CudaElementwise<T>::uniform(Stream& s, std::int64_t n, UniformArgs args, T*
   const T range = static_cast<T>(args.high) - low;
   for_each_word(s, n, {.seed = args.seed, .sequence = args.sequence},
                 [=] __device__(std::int64_t i, std::uint32_t word) {
-                  x[i] = fused(static_cast<T>(unit_float(word)), range, low);
+                  x[i] = std::fma(static_cast<T>(unit_float(word)), range, low);
                 });
 }
 

@@ -74,9 +74,9 @@ void CudaLosses<T>::one_hot(Stream& s, std::int64_t rows, std::int64_t cols,
 template <class T>
 void CudaLosses<T>::cross_entropy(Stream& s, std::int64_t rows, std::int64_t cols, const T* x,
                                   const std::int64_t* labels, T* softmax, T* loss) {
-  const cuda::Partials<double> row_losses(s, rows);
-  cuda::launch(s, rows, cross_entropy_kernel<T>, rows, cols, x, labels, softmax, row_losses.data());
-  const double* losses = row_losses.data();
+  const Tensor row_losses = Tensor::empty({rows}, DType::f64, s.device());
+  auto* const losses = row_losses.data<double>();
+  cuda::launch(s, rows, cross_entropy_kernel<T>, rows, cols, x, labels, softmax, losses);
   const auto loss_of = [=] __device__(std::int64_t row, std::int64_t /*j*/) { return losses[row]; };
   cuda::sum_over(s, {.n = rows}, loss_of, cuda::mean_of(rows), loss);
 }

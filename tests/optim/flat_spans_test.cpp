@@ -73,8 +73,8 @@ TEST(FlatSpans, UpdateEveryMemberInPlace) {
   const Tensor grad = Tensor::zeros({12});
   const Variable a = placed(3, data, 0, grad, 0);
   const Variable b = placed(4, data, 8, grad, 8);
-  a.set_grad(Tensor::from(std::vector<float>{1, 2, 3}, {3}));
-  b.set_grad(Tensor::from(std::vector<float>{4, 5, 6, 7}, {4}));
+  a.grad_state()->set_grad(Tensor::from(std::vector<float>{1, 2, 3}, {3}));
+  b.grad_state()->set_grad(Tensor::from(std::vector<float>{4, 5, 6, 7}, {4}));
   SGD optimizer({a, b}, {.lr = 1.0});
   const std::vector<ParamRange> parts = optimizer.parts();
   ASSERT_EQ(parts.size(), 1U);

@@ -203,7 +203,7 @@ TEST(GradAverager, KeepsDtypesApart) {
     for (const std::size_t i : {2U, 1U, 0U}) {
       Tensor values = Tensor::empty_like(parameters[i].data());
       ops::fill(1.5, values);
-      parameters[i].set_grad(values);
+      parameters[i].grad_state()->set_grad(values);
       parallel.on_grad_ready(i);
     }
     parallel.on_backward_end();
