@@ -10,16 +10,16 @@
 /// The two kernel sets, CpuKernels and CudaKernels: the same names and arguments, free of CUDA
 /// includes, so that a laptop checks every call against both (core/dispatch.h).
 ///
-/// A set is made of groups. Each group has a source file of its name in core/cpu/ and in core/cuda/.
-/// Kernels work on raw, contiguous, already checked memory; core/ops.h is the checked front. T is
-/// float or double.
+/// A set is made of groups, one struct for each source file, which instantiates it for its number
+/// types. Kernels work on raw, contiguous, already checked memory; core/ops.h is the checked front.
+/// T is float or double.
 ///
-/// A CPU kernel runs on the calling thread, which is its stream `s`. A CUDA kernel is enqueued on the
-/// CUDA stream `s`, and its pointers are to device memory. It cannot throw: an index that the CPU
-/// refuses becomes a row of NaN.
+/// A CPU kernel runs on the calling thread, which is its stream `s`. A CUDA kernel is enqueued on
+/// the CUDA stream `s`, and its pointers are to device memory. It cannot throw: an index that the
+/// CPU refuses becomes a row of NaN.
 namespace brigade {
 
-/// Elementwise functions, copies between layouts and random numbers (elementwise).
+/// elementwise.cpp: functions of each element, copies between layouts, random numbers.
 template <class T>
 struct CpuElementwise {
   /// x[i] = value
@@ -43,7 +43,7 @@ struct CpuElementwise {
   static void dropout(Stream& s, std::int64_t n, DropoutArgs args, const T* x, Scale scale, T* y);
 };
 
-/// Sums and maxima (reduce).
+/// reduce.cpp: sums and maxima.
 template <class T>
 struct CpuReductions {
   /// y[o, i] = Σ_j x[o, j, i], stored as `scale` says; 0 for n = 0.   x: [outer, n, inner]
@@ -59,7 +59,7 @@ struct CpuReductions {
                                  const T* y, T* dz, T* db);
 };
 
-/// Losses, and what evaluation counts (losses).
+/// losses.cpp
 template <class T>
 struct CpuLosses {
   /// loss = mean (x - target)² over n elements; 0 when n = 0.   loss: one element
@@ -80,7 +80,7 @@ struct CpuLosses {
                       T* y);
 };
 
-/// Functions of matrices (gemm, linear, orthonormalize).
+/// gemm.cpp, linear.cpp, orthonormalize.cpp: functions of matrices. F: type of factors, T or bf16.
 template <class T>
 struct CpuProducts {
   template <class F>
@@ -93,7 +93,7 @@ struct CpuProducts {
   static void orthonormalize(Stream& s, std::int64_t rows, std::int64_t cols, T* x);
 };
 
-/// What uses gradients (optimizers).
+/// optimizers.cpp: what uses gradients.
 template <class T>
 struct CpuOptimizers {
   /// `velocity` is null when momentum is 0.
@@ -106,7 +106,7 @@ struct CpuOptimizers {
   static void clip(Stream& s, std::int64_t n, const double* squares, double max_norm, T* x);
 };
 
-/// The functions behind layers (layers).
+/// layers.cpp: the functions behind nn's other layers.
 template <class T>
 struct CpuLayers {
   /// y[i] = w[indices[i]], row by row. An index outside [0, vocabulary) is an Error.
@@ -131,8 +131,8 @@ struct CpuKernels {
   /// `bytes` as it was allocated with.
   static void deallocate(int device, void* block, std::size_t bytes);
   static void zero(Stream& s, void* dst, std::size_t bytes);
-  /// From the same device or from the host. `src` may be reused or freed at once, unless it is pinned
-  /// (core/runtime/pinned.h).
+  /// From the same device or from the host. `src` may be reused or freed at once, unless it is
+  /// pinned (core/runtime/pinned.h).
   static void copy(Stream& s, void* dst, const void* src, std::size_t bytes);
   /// Returns when the bytes have arrived, but does not wait where `dst` is pinned.
   static void copy_to_host(Stream& s, void* dst, const void* src, std::size_t bytes);

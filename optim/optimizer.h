@@ -15,8 +15,8 @@ concept HasParameters = requires(const Model& model) {
   { model.parameters() } -> std::convertible_to<std::vector<autograd::Variable>>;
 };
 
-/// Parameters, as indices into a list, whose data and gradients lie in memory in this order and with
-/// the same gaps: one kernel updates them all.
+/// Indices of parameters whose data and gradients lie in memory in this order and with the same
+/// gaps: one kernel updates them all.
 using FlatSpan = std::vector<std::size_t>;
 
 /// Joins parameters whose data and gradients adjoin in memory, as they do in the buckets of

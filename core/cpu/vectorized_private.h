@@ -55,8 +55,8 @@ void write_scaled(std::int64_t n, Scale scale, T* dst, Value value) {
   });
 }
 
-/// Eight results of joining the numbers i < n in turn, each begun with `start`: one alone would wait
-/// four cycles for each addition, and could not be vectorised.
+/// Joins the numbers i < n, taken in turn, into eight results that begin as `start`. A single one
+/// would wait four cycles for each addition, and could not be vectorised.
 template <class T, class Join>
 std::array<T, 8> in_lanes(std::int64_t n, T start, const Join& join) {
   constexpr std::int64_t kLanes = 8;
@@ -85,8 +85,8 @@ double sum_of(std::int64_t n, const Term& term) {
   return ((a + b) + (c + d)) + ((e + f) + (g + h));
 }
 
-/// put(c, Σ_r value(r, i)) for every column c, i the place of [r, c], row by row: a matrix lies in memory in rows. The sums
-/// of a block of columns stay in the first-level cache meanwhile.
+/// put(c, Σ_r value(r, i)) for every column c, where i is the place of [r, c]. Walks row by row, as
+/// a matrix lies in memory; the sums of a block of columns stay in the first-level cache meanwhile.
 template <class T, class Value, class Put>
 void sum_columns(std::int64_t rows, std::int64_t cols, const Value& value, const Put& put) {
   constexpr std::int64_t kBlock = 256;

@@ -119,11 +119,11 @@ class InlineStream final : public Stream {
   using Stream::record;
 };
 
-/// Who goes first. Communication gets `high`: on a GPU, so that a collective that has become possible
-/// is not stuck behind the backward kernels already queued. On a CPU the thread of a WorkerStream
-/// may then interrupt whoever is computing, as what it does is short and urgent.
+/// Which of two streams goes first. Communication gets `high`. On a GPU, a collective that has
+/// become possible is then not stuck behind the backward kernels already queued. On a CPU, the
+/// thread of a WorkerStream may interrupt a thread that computes: its work is short and urgent.
 ///
-/// With `normal`, that thread waits until whoever woke it goes to sleep or has used up its time
+/// A WorkerStream with `normal` waits until the thread that woke it sleeps or has used up its time
 /// slice. An update that becomes possible must not push the communication thread, which has just
 /// received the gradients, off the core before that has sent the next ones.
 enum class StreamPriority : bool { normal, high };
