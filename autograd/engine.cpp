@@ -34,7 +34,7 @@ void backward(const Variable& root, BackwardOptions options) {
                 "backward: the root requires no gradient: nothing it depends on does, or it was "
                 "computed under NoGradGuard");
   BRIGADE_CHECK(root.data().numel() == 1, "backward: expected a scalar root, got ", root.shape());
-  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): a hook may drop `root`
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): a listener may drop `root`
   const std::shared_ptr<GradState> kept = root.grad_state();
   Engine().run(*kept, options.grad_scale);
 }
@@ -57,7 +57,7 @@ void Engine::run(GradState& root, double grad_scale) {
     root.pending_ = 1;
     Tensor one = Tensor::empty(root.shape_, root.dtype_, root.device_);
     ops::fill(grad_scale, one);
-    const GradSlot slot = next_slot(root);
+    const GradSlot slot = AccumulateGrad::next_slot(root);
     ops::axpby(one, slot.scale, slot.place);
     written(root);
 
@@ -118,16 +118,6 @@ void Engine::discover(GradState& root) {
   }
 }
 
-GradSlot Engine::next_slot(GradState& state) {
-  if (state.is_leaf()) {
-    return AccumulateGrad::next_slot(state);
-  }
-  // The first contribution overwrites, the others add (beta of the GEMM): no fill, no add kernel.
-  state.allocate_grad();
-  const double beta = std::exchange(state.has_grad_, true) ? 1.0 : 0.0;
-  return {state.grad_, {.alpha = 1.0, .beta = beta}};
-}
-
 void Engine::written(GradState& state) {
   BRIGADE_CHECK(state.pending_ > 0, "backward: a function wrote the gradient of '", state.name_,
                 "' twice");
@@ -146,9 +136,8 @@ void Engine::run_node(GradState& output) {
   Node& node = *output.producer_;
   const TraceScope scope(node.name(), [&node] { return layer_of(node); });
   // Moved out of the state: once the node has read dy, the memory is free for the next gradient.
-  Tensor dy = std::exchange(output.grad_, Tensor());
+  const Tensor dy = std::exchange(output.grad_, Tensor());
   output.has_grad_ = false;
-  AccumulateGrad::apply_hooks(output, dy);
 
   GradWriter writer(*this, node);
   node.backward(dy, writer);
@@ -166,7 +155,6 @@ void Engine::reset() noexcept {
     state->pending_ = 0;
     state->in_graph_ = false;
     state->accumulate_scale_ = 1.0;
-    state->hook_input_ = Tensor();
     if (!state->is_leaf()) {
       state->grad_ = Tensor();
       state->has_grad_ = false;

@@ -29,9 +29,7 @@ class Engine {
  public:
   void run(GradState& root, double grad_scale);
 
-  /// Where the next contribution to the gradient of `state` goes.
-  GradSlot next_slot(GradState& state);
-  /// It has been written (enqueued).
+  /// A contribution to the gradient of `state` has been written (enqueued).
   void written(GradState& state);
 
  private:

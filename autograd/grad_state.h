@@ -91,10 +91,6 @@ class GradState {
   friend class HookHandle;
   friend class Variable;
 
-  struct Hook {
-    std::size_t id;
-    TensorHook call;
-  };
   struct Listener {
     std::size_t id;
     GradListener* listener;
@@ -113,8 +109,6 @@ class GradState {
   double accumulate_scale_ = 1.0;
 
   Tensor grad_;  // not a leaf: the sum so far, alive only during backward
-  std::vector<Hook> hooks_;
-  Tensor hook_input_;  // of a leaf with hooks: the sum of this backward alone
   std::vector<Listener> listeners_;
   std::size_t next_id_ = 1;
   std::size_t storage_version_ = 0;

@@ -100,15 +100,6 @@ void Variable::move_to(Device device) const {
   }
 }
 
-HookHandle Variable::add_hook(TensorHook hook) const {
-  BRIGADE_CHECK(requires_grad(), "variable '", name(),
-                "': a hook needs a variable that requires a gradient");
-  GradState& state = *grad_state();
-  const std::size_t id = state.next_id_++;
-  state.hooks_.push_back({id, std::move(hook)});
-  return {grad_state(), id};
-}
-
 HookHandle Variable::attach_listener(GradListener& listener, std::size_t index) const {
   BRIGADE_CHECK(requires_grad() && is_leaf(), "variable '", name(),
                 "': only a leaf that requires a gradient reports it");
@@ -130,7 +121,6 @@ HookHandle& HookHandle::operator=(HookHandle&& other) noexcept {
 // The handle does not keep the variable alive: if that is gone, there is nothing to detach from.
 void HookHandle::detach() noexcept {
   if (const std::shared_ptr<GradState> state = state_.lock()) {
-    std::erase_if(state->hooks_, [this](const auto& hook) { return hook.id == id_; });
     std::erase_if(state->listeners_, [this](const auto& entry) { return entry.id == id_; });
   }
   state_.reset();

@@ -39,7 +39,7 @@ class Variable {
   void set_name(std::string name) const;
 
   /// Freezes a leaf (false) or lets it train (again). Functions called from now on record a frozen
-  /// one as a constant; its gradient, hooks and listeners stay for later. Freeze before
+  /// one as a constant; its gradient and listeners stay for later. Freeze before
   /// dist::DataParallel is made: a change afterwards is an error of the next backward. Error if
   /// this is not a leaf.
   void set_requires_grad(bool required) const;
@@ -75,11 +75,6 @@ class Variable {
   /// Moves values and gradient of a leaf to `device`; all handles see it there. Errors: this is not
   /// a leaf; a listener is attached (a DataParallel holds its memory), so move it before.
   void move_to(Device device) const;
-
-  /// Watches or modifies the gradient of this variable. A leaf with hooks gets its contributions
-  /// through a temporary, because the hook sees this backward's gradient alone (as in PyTorch),
-  /// unscaled and not yet accumulated.
-  HookHandle add_hook(TensorHook hook) const;
 
   /// Tells `listener` about this leaf as number `index`. The listener must outlive the handle, and
   /// every backward that has begun.
