@@ -34,9 +34,9 @@ void backward(const Variable& root, BackwardOptions options) {
                 "backward: the root requires no gradient: nothing it depends on does, or it was "
                 "computed under NoGradGuard");
   BRIGADE_CHECK(root.data().numel() == 1, "backward: expected a scalar root, got ", root.shape());
-  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): a hook may drop `root`
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): a listener may drop `root`
   const std::shared_ptr<GradState> kept = root.grad_state();
-  Engine().run(*kept, options);
+  Engine().run(*kept, options.grad_scale);
 }
 
 // Backward is a topological walk over GradStates (values) and Nodes (functions), from the root to
@@ -47,18 +47,17 @@ void backward(const Variable& root, BackwardOptions options) {
 //   2. The root receives grad_scale.
 //   3. A gradient that has received its last contribution is complete. If a node computed the
 //      value, the value goes into `ready_`. If it is a leaf, its listeners hear of it at once,
-// inside
-//      the node's backward (AccumulateGrad::finish says why).
+//      inside the node's backward (AccumulateGrad::finish says why).
 //   4. Of the ready values, the one whose node was recorded last is taken, and its node computes
 //      the gradients of its inputs from it. Again from 3.
-void Engine::run(GradState& root, const BackwardOptions& options) {
+void Engine::run(GradState& root, double grad_scale) {
   try {
     discover(root);
     tell_listeners(&GradListener::on_backward_begin);
     root.pending_ = 1;
     Tensor one = Tensor::empty(root.shape_, root.dtype_, root.device_);
-    ops::fill(options.grad_scale, one);
-    const GradSlot slot = next_slot(root);
+    ops::fill(grad_scale, one);
+    const GradSlot slot = AccumulateGrad::next_slot(root);
     ops::axpby(one, slot.scale, slot.place);
     written(root);
 
@@ -66,7 +65,7 @@ void Engine::run(GradState& root, const BackwardOptions& options) {
       std::pop_heap(ready_.begin(), ready_.end(), runs_later);
       GradState* next = ready_.back();
       ready_.pop_back();
-      run_node(*next, options.retain_graph);
+      run_node(*next);
       tell_listeners(&GradListener::on_node_end);
     }
     tell_listeners(&GradListener::on_backward_end);
@@ -109,7 +108,7 @@ void Engine::discover(GradState& root) {
     }
     BRIGADE_CHECK(!state->producer_->released, "backward: the graph behind ",
                   state->producer_->name(),
-                  " was freed by an earlier backward; pass retain_graph to the earlier one");
+                  " was freed by an earlier backward; call forward again");
     for (const std::shared_ptr<GradState>& input : state->producer_->inputs) {
       if (input) {
         ++input->pending_;
@@ -117,16 +116,6 @@ void Engine::discover(GradState& root) {
       }
     }
   }
-}
-
-GradSlot Engine::next_slot(GradState& state) {
-  if (state.is_leaf()) {
-    return AccumulateGrad::next_slot(state);
-  }
-  // The first contribution overwrites, the others add (beta of the GEMM): no fill, no add kernel.
-  state.allocate_grad();
-  const double beta = std::exchange(state.has_grad_, true) ? 1.0 : 0.0;
-  return {state.grad_, {.alpha = 1.0, .beta = beta}};
 }
 
 void Engine::written(GradState& state) {
@@ -143,13 +132,12 @@ void Engine::written(GradState& state) {
   std::push_heap(ready_.begin(), ready_.end(), runs_later);
 }
 
-void Engine::run_node(GradState& output, bool retain_graph) {
+void Engine::run_node(GradState& output) {
   Node& node = *output.producer_;
   const TraceScope scope(node.name(), [&node] { return layer_of(node); });
   // Moved out of the state: once the node has read dy, the memory is free for the next gradient.
-  Tensor dy = std::exchange(output.grad_, Tensor());
+  const Tensor dy = std::exchange(output.grad_, Tensor());
   output.has_grad_ = false;
-  AccumulateGrad::apply_hooks(output, dy);
 
   GradWriter writer(*this, node);
   node.backward(dy, writer);
@@ -157,19 +145,16 @@ void Engine::run_node(GradState& output, bool retain_graph) {
       node.inputs, [](const std::shared_ptr<GradState>& input) { return input != nullptr; }));
   BRIGADE_CHECK(writer.written() == expected, "backward: ", node.name(), " owes ", expected,
                 " gradients and wrote ", writer.written());
-  if (!retain_graph) {
-    node.release();  // so that memory falls while backward runs
-    node.released = true;
-  }
+  node.release();  // so that memory falls while backward runs
+  node.released = true;
 }
 
-// Graph states that live on (retain_graph) must not remember this pass, nor one that failed.
+// Leaves live on, and after a failure the graph may: neither must remember this pass.
 void Engine::reset() noexcept {
   for (GradState* state : graph_) {
     state->pending_ = 0;
     state->in_graph_ = false;
     state->accumulate_scale_ = 1.0;
-    state->hook_input_ = Tensor();
     if (!state->is_leaf()) {
       state->grad_ = Tensor();
       state->has_grad_ = false;

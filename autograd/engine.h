@@ -11,8 +11,6 @@ struct BackwardOptions {
   /// Every gradient is multiplied by this: 1 / K if the objective is the mean of K accumulated
   /// losses.
   double grad_scale = 1.0;
-  /// Keep the saved tensors, so that backward can run through this graph once more.
-  bool retain_graph = false;
 };
 
 /// Adds d(grad_scale * root)/d(leaf) to the gradient of every leaf that `root` depends on. root
@@ -29,17 +27,15 @@ void backward(const Variable& root, BackwardOptions options = {});
 /// One backward pass. backward() makes one; GradWriter (node.h) reports to it.
 class Engine {
  public:
-  void run(GradState& root, const BackwardOptions& options);
+  void run(GradState& root, double grad_scale);
 
-  /// Where the next contribution to the gradient of `state` goes.
-  GradSlot next_slot(GradState& state);
-  /// It has been written (enqueued).
+  /// A contribution to the gradient of `state` has been written (enqueued).
   void written(GradState& state);
 
  private:
   void discover(GradState& root);
   void tell_listeners(void (GradListener::*event)()) const;
-  void run_node(GradState& output, bool retain_graph);
+  void run_node(GradState& output);
   void reset() noexcept;
 
   std::vector<GradState*> graph_;         // everything this pass reaches

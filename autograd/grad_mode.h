@@ -1,20 +1,27 @@
 #pragma once
 
+#include <utility>
+
 namespace brigade::autograd {
 
-/// Whether functions record nodes on this thread. On at the start.
-bool grad_enabled();
-
-/// Records nothing while it lives: evaluation, parameter updates. Nestable.
+/// While one lives, functions record no nodes on this thread: evaluation, parameter updates.
+/// Nestable.
 class NoGradGuard {
  public:
-  NoGradGuard();
-  ~NoGradGuard();
+  NoGradGuard() : previous_(std::exchange(enabled_, false)) {}
+  ~NoGradGuard() { enabled_ = previous_; }
   NoGradGuard(const NoGradGuard&) = delete;
   NoGradGuard& operator=(const NoGradGuard&) = delete;
 
  private:
+  friend bool grad_enabled();
+  inline static thread_local bool enabled_ = true;
   bool previous_;
 };
+
+/// Whether functions record nodes on this thread. On at the start.
+inline bool grad_enabled() {
+  return NoGradGuard::enabled_;
+}
 
 }  // namespace brigade::autograd

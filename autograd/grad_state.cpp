@@ -54,13 +54,13 @@ void GradState::move_grad_to(const Tensor& place) {
     place.copy_from(grad_);
   }
   grad_ = place;
-  note_moved();
+  ++storage_version_;
 }
 
 void GradState::move_to(Device device) {
   grad_ = has_grad_ ? grad_.to(device) : Tensor();
   device_ = device;
-  note_moved();
+  ++storage_version_;
 }
 
 }  // namespace brigade::autograd

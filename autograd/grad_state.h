@@ -42,14 +42,9 @@ class GradState {
 
   bool is_leaf() const { return producer_ == nullptr; }
   const std::shared_ptr<Node>& producer() const { return producer_; }
-  const Shape& shape() const { return shape_; }
-  DType dtype() const { return dtype_; }
-  Device device() const { return device_; }
   const std::string& name() const { return name_; }
-  void set_name(std::string name) { name_ = std::move(name); }
   /// Variable::set_requires_grad(false): functions no longer record it.
   bool frozen() const { return frozen_; }
-  void set_frozen(bool frozen) { frozen_ = frozen; }
 
   /// Whether the gradient has a value: one was written since zero_grad(), so the next contribution
   /// is added instead of overwriting.
@@ -61,7 +56,7 @@ class GradState {
   const Tensor& allocate_grad();
   /// Forgets the value and keeps the memory: the next contribution overwrites. No fill.
   void zero_grad();
-  /// Copies `values` into the gradient.
+  /// Copies `values` into the gradient, as if a backward had written them.
   void set_grad(const Tensor& values);
   /// The gradient becomes zeros that count as a value: a parameter that backward does not reach
   /// contributes this to a sum over ranks.
@@ -72,7 +67,6 @@ class GradState {
   void move_to(Device device);
   /// Changes whenever the values or the gradient get other memory.
   std::size_t storage_version() const { return storage_version_; }
-  void note_moved() { ++storage_version_; }
 
   /// @name How data parallelism steers a leaf; see the table above.
   /// @{
@@ -97,10 +91,6 @@ class GradState {
   friend class HookHandle;
   friend class Variable;
 
-  struct Hook {
-    std::size_t id;
-    TensorHook call;
-  };
   struct Listener {
     std::size_t id;
     GradListener* listener;
@@ -119,8 +109,6 @@ class GradState {
   double accumulate_scale_ = 1.0;
 
   Tensor grad_;  // not a leaf: the sum so far, alive only during backward
-  std::vector<Hook> hooks_;
-  Tensor hook_input_;  // of a leaf with hooks: the sum of this backward alone
   std::vector<Listener> listeners_;
   std::size_t next_id_ = 1;
   std::size_t storage_version_ = 0;

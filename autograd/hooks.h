@@ -1,10 +1,7 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
-
-#include "core/tensor.h"
 
 namespace brigade::autograd {
 
@@ -36,11 +33,7 @@ class GradListener {
   virtual void on_backward_abort() noexcept {}
 };
 
-/// Sees the gradient of a tensor and may replace it: returns the replacement, or an undefined
-/// Tensor to leave it as it is. The replacement must have the same shape, dtype and device.
-using TensorHook = std::function<Tensor(const Tensor& grad)>;
-
-/// Keeps a hook or listener attached; detaches it when destroyed.
+/// Keeps a listener attached; detaches it when destroyed.
 class [[nodiscard]] HookHandle {
  public:
   HookHandle() = default;

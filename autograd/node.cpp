@@ -1,5 +1,6 @@
 #include "autograd/node.h"
 
+#include "autograd/accumulate_grad.h"
 #include "autograd/engine.h"
 
 namespace brigade::autograd {
@@ -32,7 +33,7 @@ bool GradWriter::wanted(std::size_t i) const {
 }
 
 GradSlot GradWriter::slot_of(std::size_t i) {
-  return engine_.next_slot(*node_.inputs[i]);
+  return AccumulateGrad::next_slot(*node_.inputs[i]);
 }
 
 void GradWriter::report(std::size_t i) {

@@ -9,6 +9,7 @@
 #include "core/error.h"
 
 namespace brigade::autograd {
+
 Variable::Variable(Tensor data, bool requires_grad, std::string name)
     : state_(std::make_shared<State>()) {
   BRIGADE_CHECK(data.defined(), "variable: the tensor is undefined");
@@ -20,23 +21,18 @@ Variable::Variable(Tensor data, bool requires_grad, std::string name)
 }
 
 Variable make_output(Tensor data, std::shared_ptr<Node> producer) {
-  std::shared_ptr<GradState> grad_state;
-  if (producer) {
-    grad_state = std::make_shared<GradState>(data, std::move(producer));
-  }
   Variable output(std::move(data));
-  output.state_->grad_state = std::move(grad_state);
+  if (producer) {
+    const Tensor& values = output.state_->data;
+    output.state_->grad_state = std::make_shared<GradState>(values, std::move(producer));
+  }
   return output;
-}
-
-const std::string& Variable::name() const {
-  return state_->name;
 }
 
 void Variable::set_name(std::string name) const {
   // Twice, because engine and listeners see only the GradState, which may outlive the Variable.
   if (state_->grad_state) {
-    state_->grad_state->set_name(name);
+    state_->grad_state->name_ = name;
   }
   state_->name = std::move(name);
 }
@@ -47,10 +43,10 @@ void Variable::set_requires_grad(bool required) const {
   // The state of a frozen leaf lives on: a DataParallel that listens to it notices the change, and
   // still hears of the leaf when it trains again.
   if (state_->grad_state) {
-    state_->grad_state->set_frozen(!required);
+    state_->grad_state->frozen_ = !required;
   } else if (required) {
     state_->grad_state = std::make_shared<GradState>(state_->data, nullptr);
-    state_->grad_state->set_name(state_->name);
+    state_->grad_state->name_ = state_->name;
   }
 }
 
@@ -66,12 +62,6 @@ void Variable::backward(double grad_scale) const {
   autograd::backward(*this, {.grad_scale = grad_scale});
 }
 
-void Variable::set_grad(const Tensor& values) const {
-  BRIGADE_CHECK(requires_grad(), "variable '", name(),
-                "': requires no gradient, so none can be set");
-  grad_state()->set_grad(values);
-}
-
 void Variable::zero_grad() const {
   if (grad_state()) {
     grad_state()->zero_grad();
@@ -82,7 +72,7 @@ void Variable::move_data_to(const Tensor& place) const {
   place.copy_from(data());
   state_->data = place;
   if (grad_state()) {
-    grad_state()->note_moved();
+    ++grad_state()->storage_version_;
   }
 }
 
@@ -110,15 +100,6 @@ void Variable::move_to(Device device) const {
   }
 }
 
-HookHandle Variable::add_hook(TensorHook hook) const {
-  BRIGADE_CHECK(requires_grad(), "variable '", name(),
-                "': a hook needs a variable that requires a gradient");
-  GradState& state = *grad_state();
-  const std::size_t id = state.next_id_++;
-  state.hooks_.push_back({id, std::move(hook)});
-  return {grad_state(), id};
-}
-
 HookHandle Variable::attach_listener(GradListener& listener, std::size_t index) const {
   BRIGADE_CHECK(requires_grad() && is_leaf(), "variable '", name(),
                 "': only a leaf that requires a gradient reports it");
@@ -140,7 +121,6 @@ HookHandle& HookHandle::operator=(HookHandle&& other) noexcept {
 // The handle does not keep the variable alive: if that is gone, there is nothing to detach from.
 void HookHandle::detach() noexcept {
   if (const std::shared_ptr<GradState> state = state_.lock()) {
-    std::erase_if(state->hooks_, [this](const auto& hook) { return hook.id == id_; });
     std::erase_if(state->listeners_, [this](const auto& entry) { return entry.id == id_; });
   }
   state_.reset();

@@ -35,11 +35,11 @@ class Variable {
     return state_ && state_->grad_state != nullptr && !state_->grad_state->frozen();
   }
   bool is_leaf() const { return !requires_grad() || grad_state()->is_leaf(); }
-  const std::string& name() const;
+  const std::string& name() const { return state_->name; }
   void set_name(std::string name) const;
 
   /// Freezes a leaf (false) or lets it train (again). Functions called from now on record a frozen
-  /// one as a constant; its gradient, hooks and listeners stay for later. Freeze before
+  /// one as a constant; its gradient and listeners stay for later. Freeze before
   /// dist::DataParallel is made: a change afterwards is an error of the next backward. Error if
   /// this is not a leaf.
   void set_requires_grad(bool required) const;
@@ -50,8 +50,6 @@ class Variable {
   /// Adds d(grad_scale · this)/d(leaf) to the gradient of every leaf this depends on; see
   /// autograd::backward (engine.h). This must have one element.
   void backward(double grad_scale = 1.0) const;
-  /// Copies `values` into the gradient, as if a backward had written them.
-  void set_grad(const Tensor& values) const;
   /// Forgets the gradient's value but keeps its memory: the next contribution overwrites. No fill.
   void zero_grad() const;
 
@@ -77,11 +75,6 @@ class Variable {
   /// Moves values and gradient of a leaf to `device`; all handles see it there. Errors: this is not
   /// a leaf; a listener is attached (a DataParallel holds its memory), so move it before.
   void move_to(Device device) const;
-
-  /// Watches or modifies the gradient of this variable. A leaf with hooks gets its contributions
-  /// through a temporary, because the hook sees this backward's gradient alone (as in PyTorch),
-  /// unscaled and not yet accumulated.
-  HookHandle add_hook(TensorHook hook) const;
 
   /// Tells `listener` about this leaf as number `index`. The listener must outlive the handle, and
   /// every backward that has begun.

@@ -92,41 +92,81 @@ constexpr T binary_value(T a, T b) {
   }
 }
 
+/// torch.optim.SGD for one weight (SgdArgs), with the numbers in the type of the weights.
+template <class T>
+struct SgdStep {
+  T lr, momentum, weight_decay;
+  bool nesterov, first_step;
+
+  explicit SgdStep(const SgdArgs& args)
+      : lr(static_cast<T>(args.lr)),
+        momentum(static_cast<T>(args.momentum)),
+        weight_decay(static_cast<T>(args.weight_decay)),
+        nesterov(args.nesterov),
+        first_step(args.first_step) {}
+
+  constexpr void operator()(const T& g, T& w) const { w -= lr * (g + weight_decay * w); }
+
+  constexpr void operator()(const T& g, T& w, T& velocity) const {
+    const T gradient = g + weight_decay * w;
+    const T older = velocity;  // without influence in the first step: it may be anything
+    velocity = first_step ? gradient : momentum * older + gradient;
+    w -= lr * (nesterov ? gradient + momentum * velocity : velocity);
+  }
+};
+
+/// torch.optim.Adam for one weight (AdamArgs). Both bias corrections are computed once, in double:
+/// m̂ / (√v̂ + eps) = m / c1 / (√v / √c2 + eps).
+template <class T>
+struct AdamStep {
+  T step_size;     ///< lr / (1 - beta1^step)
+  T inverse_root;  ///< 1 / √(1 - beta2^step)
+  T shrink;        ///< 1 - lr weight_decay (AdamW), else 1
+  T decay;         ///< weight decay that is added to the gradient (Adam), else 0
+  T beta1, beta2;
+  T rest1, rest2;  ///< 1 - beta, in double: 1 - 0.999f is wrong in the fifth digit
+  T eps;
+
+  explicit AdamStep(const AdamArgs& args)
+      : step_size(static_cast<T>(args.lr / (1.0 - power(args.beta1, args.step)))),
+        inverse_root(static_cast<T>(1.0 / std::sqrt(1.0 - power(args.beta2, args.step)))),
+        shrink(static_cast<T>(args.decoupled ? 1.0 - args.lr * args.weight_decay : 1.0)),
+        decay(static_cast<T>(args.decoupled ? 0.0 : args.weight_decay)),
+        beta1(static_cast<T>(args.beta1)),
+        beta2(static_cast<T>(args.beta2)),
+        rest1(static_cast<T>(1.0 - args.beta1)),
+        rest2(static_cast<T>(1.0 - args.beta2)),
+        eps(static_cast<T>(args.eps)) {}
+
+  constexpr void operator()(const T& g, T& w, T& m, T& v) const {
+    const T gradient = g + decay * w;
+    m = beta1 * m + rest1 * gradient;
+    v = beta2 * v + rest2 * gradient * gradient;
+    w = shrink * w - step_size * m / (std::sqrt(v) * inverse_root + eps);
+  }
+
+ private:
+  static double power(double base, std::int64_t step) {
+    return std::pow(base, static_cast<double>(step));
+  }
+};
+
+/// fn.operator()<op>() for the one of `ops` that equals `op`.
+template <auto... ops, class Op, class Fn>
+void visit_one_of(Op op, const Fn& fn) {
+  static_cast<void>(((op == ops && (fn.template operator()<ops>(), true)) || ...));
+}
+
 /// fn.operator()<op>(): the loop is compiled once per function, without a branch inside.
 template <class Fn>
 void visit(UnaryOp op, const Fn& fn) {
-  switch (op) {
-    case UnaryOp::relu:
-      return fn.template operator()<UnaryOp::relu>();
-    case UnaryOp::exp:
-      return fn.template operator()<UnaryOp::exp>();
-    case UnaryOp::log:
-      return fn.template operator()<UnaryOp::log>();
-    case UnaryOp::sqrt:
-      return fn.template operator()<UnaryOp::sqrt>();
-    case UnaryOp::square:
-      return fn.template operator()<UnaryOp::square>();
-    case UnaryOp::tanh:
-      return fn.template operator()<UnaryOp::tanh>();
-    case UnaryOp::sigmoid:
-      return fn.template operator()<UnaryOp::sigmoid>();
-    case UnaryOp::gelu:
-      return fn.template operator()<UnaryOp::gelu>();
-  }
+  using enum UnaryOp;
+  visit_one_of<relu, exp, log, sqrt, square, tanh, sigmoid, gelu>(op, fn);
 }
-
 template <class Fn>
 void visit(BinaryOp op, const Fn& fn) {
-  switch (op) {
-    case BinaryOp::add:
-      return fn.template operator()<BinaryOp::add>();
-    case BinaryOp::sub:
-      return fn.template operator()<BinaryOp::sub>();
-    case BinaryOp::mul:
-      return fn.template operator()<BinaryOp::mul>();
-    case BinaryOp::div:
-      return fn.template operator()<BinaryOp::div>();
-  }
+  using enum BinaryOp;
+  visit_one_of<add, sub, mul, div>(op, fn);
 }
 
 }  // namespace brigade

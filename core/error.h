@@ -27,12 +27,6 @@ class VerificationError : public Error {
   using Error::Error;
 };
 
-/// A device has no memory left.
-class OutOfMemoryError : public Error {
- public:
-  using Error::Error;
-};
-
 /// Joins `parts` with operator<<.
 template <class... Parts>
 std::string message_of(const Parts&... parts) {

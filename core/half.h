@@ -81,16 +81,4 @@ constexpr float to_float(BFloat16 x) {
   return std::bit_cast<float>(std::uint32_t{x.bits} << 16U);
 }
 
-/// to_half or to_bfloat16.
-template <class Narrow>
-constexpr Narrow narrowed(float x);
-template <>
-constexpr Half narrowed<Half>(float x) {
-  return to_half(x);
-}
-template <>
-constexpr BFloat16 narrowed<BFloat16>(float x) {
-  return to_bfloat16(x);
-}
-
 }  // namespace brigade

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
+#include "core/random.h"
 #include "core/shape.h"
 
 namespace brigade {
@@ -30,6 +32,8 @@ struct StridePair {
   std::int64_t extents[Shape::kMaxRank] = {1, 1, 1, 1};
   std::int64_t a_strides[Shape::kMaxRank] = {};
   std::int64_t b_strides[Shape::kMaxRank] = {};
+
+  constexpr std::int64_t numel() const { return extents[0] * extents[1] * extents[2] * extents[3]; }
 };
 
 /// A tensor seen as [outer, n, inner] by a reduction over n.
@@ -69,15 +73,8 @@ struct LinearArgs {
 
   /// y = x Wᵀ
   GemmArgs<T, F> product() const {
-    return {.transpose_a = false,
-            .transpose_b = true,
-            .m = batch,
-            .n = out,
-            .k = in,
-            .a = x,
-            .b = w,
-            .c = y,
-            .scale = {}};
+    return {/*transpose_a=*/false,
+            /*transpose_b=*/true,  batch, out, in, x, w, y, {}};
   }
 };
 
@@ -101,6 +98,46 @@ struct UniformArgs {
   std::uint64_t seed = 0;
   std::uint32_t sequence = 0;
   double low = 0.0, high = 1.0;
+};
+
+/// indices: [count]   w: [vocabulary, width]   y: [count, width]
+struct EmbeddingSize {
+  std::int64_t count = 0, vocabulary = 0, width = 0;
+};
+
+/// For each row of x, with its mean m and its variance v (divisor cols):
+///   rstd = 1 / √(v + eps)   y = (x - m) rstd weight + bias
+///   x, y: [rows, cols]   weight, bias: [cols] or null (1 and 0)   mean, rstd: [rows]
+template <class T>
+struct LayerNormArgs {
+  std::int64_t rows = 0, cols = 0;
+  const T* x = nullptr;
+  const T* weight = nullptr;
+  const T* bias = nullptr;
+  double eps = 0.0;
+  T* y = nullptr;
+  T* mean = nullptr;
+  T* rstd = nullptr;
+};
+
+/// What the gradients of layer_norm are computed from.   dy: [rows, cols]; the rest as above
+template <class T>
+struct LayerNormBackwardArgs {
+  std::int64_t rows = 0, cols = 0;
+  const T* dy = nullptr;
+  const T* x = nullptr;
+  const T* weight = nullptr;
+  const T* mean = nullptr;
+  const T* rstd = nullptr;
+};
+
+/// Element i is dropped if the upper 24 bits of word i of `stream` (core/random.h) are below
+/// threshold(). Integers, so that the CPU and the GPU drop the same elements.
+struct DropoutArgs {
+  RandomStream stream;
+  double p = 0.0;  ///< in [0, 1)
+
+  std::uint32_t threshold() const { return static_cast<std::uint32_t>(std::ceil(p * 0x1p24)); }
 };
 
 }  // namespace brigade

@@ -110,16 +110,6 @@ void one_hot(const Tensor& labels, Tensor& y) {
   });
 }
 
-void count_correct(const Tensor& x, const Tensor& labels, Tensor& correct) {
-  check_matrix("count_correct", "x", x);
-  check_labels("count_correct", x, labels);
-  check_alike("count_correct", {{"labels", labels}, {"correct", correct, Shape{}}});
-  launch(x, [&]<class K, class T>(Stream& s) {
-    K::count_correct(s, x.shape()[0], x.shape()[1], x.data<T>(), labels.data<std::int64_t>(),
-                     correct.data<std::int64_t>());
-  });
-}
-
 void sgd(SgdArgs args, const Tensor& g, Tensor& w, Tensor& velocity) {
   check_same("sgd", {{"w", w}, {"g", g}});
   if (velocity.defined()) {

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
 #include "core/kernels.h"
 #include "core/tensor.h"
 
@@ -51,8 +55,6 @@ void cross_entropy_backward(const Tensor& softmax, const Tensor& labels, const T
                             Scale scale, Tensor& dx);
 /// y = 1 at each row's label, 0 elsewhere.   labels: i64 [N]   y: [N, classes]
 void one_hot(const Tensor& labels, Tensor& y);
-/// correct = number of rows whose largest value is at the label.   correct: i64 []
-void count_correct(const Tensor& x, const Tensor& labels, Tensor& correct);
 
 /// One optimizer step on flat, equally shaped tensors (see SgdArgs, AdamArgs). `velocity`
 /// undefined: no momentum.
@@ -63,5 +65,91 @@ void adam(AdamArgs args, const Tensor& g, Tensor& w, Tensor& m, Tensor& v);
 /// x *= min(1, max_norm / (√squares + 1e-6)) for each.   sum, squares: f64 []
 void add_squares(const Tensor& x, Tensor& sum);
 void clip(const Tensor& squares, double max_norm, Tensor& x);
+
+// Elementwise
+
+/// y = op(x), equal shapes.
+void unary(UnaryOp op, const Tensor& x, Tensor& y);
+/// dx = dy op'(x). `kept`: the output if keeps_output(op) (core/arithmetic.h), else x.
+void unary_backward(UnaryOp op, const Tensor& dy, const Tensor& kept, Scale scale, Tensor& dx);
+
+/// "add", "sub", "mul" or "div".
+const char* name_of(BinaryOp op);
+/// The shape of `a op b` by NumPy's rule. Aligned at the last one, two extents are equal or one of
+/// them is 1, which is then repeated. Error otherwise.
+Shape broadcast_shape(BinaryOp op, const Shape& a, const Shape& b);
+/// y = alpha (a op b) + beta y.   y: broadcast_shape(op, a, b)
+void binary(BinaryOp op, const Tensor& a, const Tensor& b, Scale scale, Tensor& y);
+
+// Reductions
+
+/// A shape as a reduction over dimension `dim` sees it; negative dims count from the end. Error of
+/// function `who` if there is no such dimension. A scalar counts as one dimension of extent 1.
+ReduceShape reduce_shape(const char* who, const Shape& shape, std::int64_t dim);
+/// A reduction of all elements.
+inline ReduceShape reduce_all(const Shape& shape) {
+  return {.outer = 1, .n = shape.numel(), .inner = 1};
+}
+
+/// y = sums of x over n.   x: any shape of outer * n * inner elements   y: outer * inner elements
+void reduce_sum(const Tensor& x, ReduceShape shape, Scale scale, Tensor& y);
+/// sums = column sums of x.   x: [rows, cols]   sums: [cols]
+inline void column_sum(const Tensor& x, Scale scale, Tensor& sums) {
+  reduce_sum(x, {.outer = 1, .n = x.shape()[0], .inner = x.shape()[1]}, scale, sums);
+}
+/// y = maxima of x over n, index = where the first of equal ones is, an i64. NaN is larger than any
+/// number. Error if n = 0.
+void reduce_max(const Tensor& x, ReduceShape shape, Tensor& y, Tensor& index);
+/// The gradient of both: dx = dy at all n elements, or with `index` at that one and 0 elsewhere.
+/// `index`: of reduce_max, or undefined
+void reduce_backward(const Tensor& dy, const Tensor& index, ReduceShape shape, Scale scale,
+                     Tensor& dx);
+
+/// The gradient of broadcasting: y = x summed over the dimensions along which y was repeated. One
+/// reduce_sum for each group of neighbouring ones, none for equal shapes.
+void sum_to(const Tensor& x, Scale scale, Tensor& y);
+
+// Copies between layouts, all by one kernel (copy_strided)
+
+/// x = factor x. With factor 0 the old values have no influence, not even as NaN.
+void scale_in_place(double factor, Tensor& x);
+
+/// y = alpha x with its dimensions reordered + beta y: dimension d of y is dims[d] of x.
+void permute(const Tensor& x, std::span<const std::size_t> dims, Scale scale, Tensor& y);
+
+/// The slice of `whole` that begins at `begin` of dimension `dim` and is as long there as `part`;
+/// the other extents are equal.   read_slice: part = alpha slice + beta part
+void read_slice(const Tensor& whole, std::size_t dim, std::int64_t begin, Scale scale,
+                Tensor& part);
+/// slice = alpha part + beta slice
+void write_slice(const Tensor& part, std::size_t dim, std::int64_t begin, Scale scale,
+                 Tensor& whole);
+
+// Layers
+
+/// c = alpha op(a) op(b) + beta c for each pair of matrices in the last two dimensions. The leading
+/// dimensions of a, b and c are equal; all of one dtype.
+void matmul(const Tensor& a, Trans trans_a, const Tensor& b, Trans trans_b, Scale scale, Tensor& c);
+
+/// The shape of y: [..., D]. Error if w is not [V, D].
+Shape embedding_shape(const Shape& indices, const Shape& w);
+/// y[...] = w[indices[...]].   indices: i64 [...]   w: [V, D]   y: [..., D]
+/// On the CPU an index outside [0, V) is an Error, on a GPU its row becomes NaN.
+void embedding(const Tensor& indices, const Tensor& w, Tensor& y);
+/// dw[v] = alpha Σ dy[i] + beta dw[v] over the i with indices[i] = v, in the order of i.
+void embedding_backward(const Tensor& indices, const Tensor& dy, Scale scale, Tensor& dw);
+
+/// Of LayerNormArgs.   x, y: [..., D]   weight, bias: [D] or undefined   mean, rstd: [...]
+void layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps, Tensor& y,
+                Tensor& mean, Tensor& rstd);
+/// dw, the gradient of `weight`, is the sum of dy x̂ over the rows. That of `bias` is the
+/// column_sum of dy.
+void layer_norm_weight_backward(const Tensor& dy, const Tensor& x, const Tensor& mean,
+                                const Tensor& rstd, Scale scale, Tensor& dw);
+void layer_norm_input_backward(const Tensor& dy, const Tensor& x, const Tensor& weight,
+                               const Tensor& mean, const Tensor& rstd, Scale scale, Tensor& dx);
+
+/// y = alpha dropout(x) + beta y (see DropoutArgs), the same elements on every device.
+void dropout(const Tensor& x, DropoutArgs args, Scale scale, Tensor& y);
 
 }  // namespace brigade::ops

@@ -1,7 +1,6 @@
-#include "core/ops_elementwise.h"
-
 #include <algorithm>
 
+#include "core/ops.h"
 #include "core/ops_private.h"
 #include "core/strides_private.h"
 

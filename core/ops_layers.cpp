@@ -1,7 +1,5 @@
-#include "core/ops_layers.h"
-
+#include "core/ops.h"
 #include "core/ops_private.h"
-#include "core/ops_shape.h"
 
 namespace brigade::ops {
 namespace {
@@ -21,18 +19,11 @@ Shape without_last(const Shape& shape, std::size_t count) {
 EmbeddingSize embedding_size(const Tensor& indices, const Tensor& w, const Tensor& rows) {
   BRIGADE_CHECK(indices.defined() && indices.dtype() == DType::i64,
                 "embedding: expected indices of dtype i64, got ", indices.dtype());
-  check_alike("embedding", {{"weight", w}, {"y", rows}});
   BRIGADE_CHECK(indices.device() == w.device(), "embedding: expected indices on ", w.device(),
                 ", got ", indices.device());
-  BRIGADE_CHECK(w.shape().rank() == 2, "embedding: expected weight [V, D], got ", w.shape());
-  const EmbeddingSize size{
-      .count = indices.numel(), .vocabulary = w.shape()[0], .width = w.shape()[1]};
-  BRIGADE_CHECK(rows.shape().rank() == indices.shape().rank() + 1 &&
-                    without_last(rows.shape(), 1) == indices.shape() &&
-                    rows.shape()[indices.shape().rank()] == size.width,
-                "embedding: expected y [..., ", size.width, "] for indices ", indices.shape(),
-                ", got ", rows.shape());
-  return size;
+  check_alike("embedding",
+              {{"weight", w}, {"y", rows, embedding_shape(indices.shape(), w.shape())}});
+  return {.count = indices.numel(), .vocabulary = w.shape()[0], .width = w.shape()[1]};
 }
 
 /// [rows, cols]
@@ -69,6 +60,13 @@ void matmul(const Tensor& a, Trans trans_a, const Tensor& b, Trans trans_b, Scal
   }
 }
 
+Shape embedding_shape(const Shape& indices, const Shape& w) {
+  BRIGADE_CHECK(w.rank() == 2, "embedding: expected weight [V, D], got ", w);
+  std::vector<std::int64_t> extents(indices.extents().begin(), indices.extents().end());
+  extents.push_back(w[1]);
+  return Shape(extents);
+}
+
 void embedding(const Tensor& indices, const Tensor& w, Tensor& y) {
   const EmbeddingSize size = embedding_size(indices, w, y);
   launch(w, [&]<class K, class T>(Stream& s) {
@@ -92,15 +90,8 @@ void layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, doubl
   check_parameter("weight", weight, x, rows[1]);
   check_parameter("bias", bias, x, rows[1]);
   launch(x, [&]<class K, class T>(Stream& s) {
-    K::layer_norm(s, LayerNormArgs<T>{.rows = rows[0],
-                                      .cols = rows[1],
-                                      .x = x.data<T>(),
-                                      .weight = optional_data<T>(weight),
-                                      .bias = optional_data<T>(bias),
-                                      .eps = eps,
-                                      .y = y.data<T>(),
-                                      .mean = mean.data<T>(),
-                                      .rstd = rstd.data<T>()});
+    K::layer_norm(s, {rows[0], rows[1], x.data<T>(), optional_data<T>(weight),
+                      optional_data<T>(bias), eps, y.data<T>(), mean.data<T>(), rstd.data<T>()});
   });
 }
 
@@ -110,9 +101,9 @@ void layer_norm_weight_backward(const Tensor& dy, const Tensor& x, const Tensor&
   check_same("layer_norm", {{"x", x}, {"dy", dy}});
   check_alike("layer_norm", {{"x", x}, {"dw", dw, Shape{rows[1]}}});
   launch(x, [&]<class K, class T>(Stream& s) {
-    const LayerNormBackwardArgs<T> args{rows[0], rows[1],        dy.data<T>(),  x.data<T>(),
-                                        nullptr, mean.data<T>(), rstd.data<T>()};
-    K::layer_norm_weight_backward(s, args, scale, dw.data<T>());
+    K::layer_norm_weight_backward(
+        s, {rows[0], rows[1], dy.data<T>(), x.data<T>(), nullptr, mean.data<T>(), rstd.data<T>()},
+        scale, dw.data<T>());
   });
 }
 
@@ -122,10 +113,10 @@ void layer_norm_input_backward(const Tensor& dy, const Tensor& x, const Tensor& 
   check_same("layer_norm", {{"x", x}, {"dy", dy}, {"dx", dx}});
   check_parameter("weight", weight, x, rows[1]);
   launch(x, [&]<class K, class T>(Stream& s) {
-    const LayerNormBackwardArgs<T> args{
-        rows[0],        rows[1],       dy.data<T>(), x.data<T>(), optional_data<T>(weight),
-        mean.data<T>(), rstd.data<T>()};
-    K::layer_norm_input_backward(s, args, scale, dx.data<T>());
+    K::layer_norm_input_backward(s,
+                                 {rows[0], rows[1], dy.data<T>(), x.data<T>(),
+                                  optional_data<T>(weight), mean.data<T>(), rstd.data<T>()},
+                                 scale, dx.data<T>());
   });
 }
 

@@ -14,7 +14,7 @@ void gemm(const Tensor& a, Trans trans_a, const Tensor& b, Trans trans_b, Scale 
   check_shape("gemm", "b", b, tb ? Shape{n, k} : Shape{k, n});
   check_shape("gemm", "c", c, {m, n});
   launch_product("gemm", a, c, [&]<class K, class T, class F>(Stream& s) {
-    K::template gemm<T, F>(s, {ta, tb, m, n, k, a.data<F>(), b.data<F>(), c.data<T>(), scale});
+    K::template gemm<F>(s, {ta, tb, m, n, k, a.data<F>(), b.data<F>(), c.data<T>(), scale});
   });
 }
 
@@ -31,8 +31,8 @@ void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y, Activa
     check_alike("linear", {{"y", y}, {"b", b, Shape{out}}});
   }
   launch_product("linear", x, y, [&]<class K, class T, class F>(Stream& s) {
-    K::template linear<T, F>(s, {batch, in, out, x.data<F>(), w.data<F>(), optional_data<T>(b),
-                                 activation, y.data<T>()});
+    K::template linear<F>(s, {batch, in, out, x.data<F>(), w.data<F>(), optional_data<T>(b),
+                              activation, y.data<T>()});
   });
 }
 

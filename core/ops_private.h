@@ -56,12 +56,13 @@ T* optional_data(const Tensor& tensor) {
   return tensor.defined() ? tensor.data<T>() : nullptr;
 }
 
-/// fn.operator()<K, T>(stream) for the device's kernel set and the tensor's float type.
+/// fn.operator()<K, T>(stream) for the tensor's float type T and the device's kernels for it, K.
 template <class Fn>
 void launch(const Tensor& like, Fn&& fn) {
   Stream& stream = compute_stream(like.device());
   dispatch_float(like.dtype(), [&]<class T>() {
-    dispatch(like.device(), [&]<class K>(K) { fn.template operator()<K, T>(stream); });
+    dispatch(like.device(),
+             [&]<class K>(K) { fn.template operator()<typename K::template For<T>, T>(stream); });
   });
 }
 

@@ -1,5 +1,3 @@
-#include "core/ops_reduce.h"
-
 #include <functional>
 #include <numeric>
 

@@ -1,5 +1,3 @@
-#include "core/ops_shape.h"
-
 #include "core/ops.h"
 #include "core/ops_private.h"
 #include "core/strides_private.h"

@@ -53,14 +53,16 @@ std::size_t Shape::wrap_dim(const char* who, std::int64_t dim) const {
   return static_cast<std::size_t>(dim < 0 ? dim + rank : dim);
 }
 
-std::ostream& operator<<(std::ostream& out, const Shape& shape) {
-  out << '[';
-  const char* separator = "";
-  for (const std::int64_t extent : shape.extents()) {
-    out << separator << extent;
-    separator = ", ";
+std::string text_of(std::span<const std::int64_t> extents) {
+  std::string text;
+  for (const std::int64_t extent : extents) {
+    text += (text.empty() ? "" : ", ") + std::to_string(extent);
   }
-  return out << ']';
+  return "[" + text + "]";
+}
+
+std::ostream& operator<<(std::ostream& out, const Shape& shape) {
+  return out << text_of(shape.extents());
 }
 
 }  // namespace brigade

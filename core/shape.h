@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <iosfwd>
 #include <span>
+#include <string>
 
 namespace brigade {
 
@@ -36,6 +37,9 @@ class Shape {
   std::array<std::int64_t, kMaxRank> extents_{};
   std::size_t rank_ = 0;
 };
+
+/// `[2, -1]`: also of what is no shape.
+std::string text_of(std::span<const std::int64_t> extents);
 
 /// `[32, 500]`, `[]` for a scalar.
 std::ostream& operator<<(std::ostream& out, const Shape& shape);

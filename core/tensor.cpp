@@ -6,13 +6,8 @@
 namespace brigade {
 
 Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {
-  Tensor tensor;
-  tensor.shape_ = shape;
-  tensor.numel_ = shape.numel();
-  tensor.dtype_ = dtype;
-  tensor.storage_ =
-      std::make_shared<Storage>(Context::current().allocator(device), tensor.nbytes());
-  return tensor;
+  const std::size_t bytes = static_cast<std::size_t>(shape.numel()) * size_of(dtype);
+  return {std::make_shared<Storage>(Context::current().allocator(device), bytes), shape, dtype};
 }
 
 Tensor Tensor::zeros(const Shape& shape, DType dtype, Device device) {
@@ -23,12 +18,8 @@ Tensor Tensor::zeros(const Shape& shape, DType dtype, Device device) {
 
 Tensor Tensor::over(std::shared_ptr<const void> owner, std::byte* memory, const Shape& shape,
                     DType dtype, Device device) {
-  Tensor tensor;
-  tensor.shape_ = shape;
-  tensor.numel_ = shape.numel();
-  tensor.dtype_ = dtype;
-  tensor.storage_ = std::make_shared<Storage>(std::move(owner), memory, tensor.nbytes(), device);
-  return tensor;
+  const std::size_t bytes = static_cast<std::size_t>(shape.numel()) * size_of(dtype);
+  return {std::make_shared<Storage>(std::move(owner), memory, bytes, device), shape, dtype};
 }
 
 Tensor Tensor::from_host(const void* values, std::size_t count, DType dtype, const Shape& shape,
@@ -37,7 +28,7 @@ Tensor Tensor::from_host(const void* values, std::size_t count, DType dtype, con
                 shape.numel(), " values for shape ", shape, ", got ", count);
   Tensor tensor = empty(shape, dtype, device);
   dispatch(device, [&]<class K>(K) {
-    K::copy_from_host(compute_stream(device), tensor.bytes(), values, tensor.nbytes());
+    K::copy(compute_stream(device), tensor.bytes(), values, tensor.nbytes());
   });
   return tensor;
 }
@@ -58,10 +49,8 @@ Tensor Tensor::flat_view(std::int64_t offset, const Shape& shape) const {
   BRIGADE_CHECK(defined(), "tensor: view of an undefined tensor");
   BRIGADE_CHECK(offset >= 0 && offset + shape.numel() <= numel_, "tensor: view ", shape,
                 " at element ", offset, " asked of ", numel_, " elements");
-  Tensor view = *this;
-  view.byte_offset_ += static_cast<std::size_t>(offset) * size_of(dtype_);
-  view.shape_ = shape;
-  view.numel_ = shape.numel();
+  Tensor view(storage_, shape, dtype_);
+  view.byte_offset_ = byte_offset_ + static_cast<std::size_t>(offset) * size_of(dtype_);
   return view;
 }
 
@@ -70,9 +59,8 @@ Tensor Tensor::spanning(std::int64_t numel) const {
   const std::size_t end = byte_offset_ + static_cast<std::size_t>(numel) * size_of(dtype_);
   BRIGADE_CHECK(numel >= 0 && end <= storage_->bytes(), "tensor: spanning ", numel,
                 " elements exceeds the storage");
-  Tensor view = *this;
-  view.shape_ = {numel};
-  view.numel_ = numel;
+  Tensor view(storage_, {numel}, dtype_);
+  view.byte_offset_ = byte_offset_;
   return view;
 }
 
@@ -95,7 +83,7 @@ void Tensor::copy_from(const Tensor& source) const {
   BRIGADE_CHECK(defined() && source.defined(), "copy: undefined tensor");
   BRIGADE_CHECK(shape_ == source.shape_ && dtype_ == source.dtype_, "copy: expected ", dtype_, " ",
                 shape_, ", got ", source.dtype_, " ", source.shape_);
-  const bool from_host = !source.device().is_cuda() && device().is_cuda();
+  const bool from_host = !source.device().is_cuda();
   const bool to_host = source.device().is_cuda() && !device().is_cuda();
   BRIGADE_CHECK(from_host || to_host || device() == source.device(), "copy: from ", source.device(),
                 " to ", device(), " is not supported; go through the CPU");
@@ -103,10 +91,8 @@ void Tensor::copy_from(const Tensor& source) const {
   const Device where = to_host ? source.device() : device();
   Stream& stream = compute_stream(where);
   dispatch(where, [&]<class K>(K) {
-    if (from_host) {
-      K::copy_from_host(stream, bytes(), source.bytes(), nbytes());
-    } else if (to_host) {
-      K::send_to_host(stream, bytes(), source.bytes(), nbytes());
+    if (to_host) {
+      K::copy_to_host(stream, bytes(), source.bytes(), nbytes());
     } else {
       K::copy(stream, bytes(), source.bytes(), nbytes());
     }

@@ -66,7 +66,6 @@ class Tensor {
   /// Whether the memory is an allocator's and so part of its MemoryStats.
   bool in_memory_stats() const { return storage_->in_memory_stats(); }
   bool same_storage(const Tensor& other) const { return storage_ == other.storage_; }
-  const std::shared_ptr<Storage>& storage() const { return storage_; }
   /// Whether no other tensor has a part in the memory and nobody else owns it, so that nobody sees
   /// it overwritten.
   bool holds_alone() const { return storage_.use_count() == 1 && in_memory_stats(); }
@@ -97,6 +96,8 @@ class Tensor {
   double item() const;
 
  private:
+  Tensor(std::shared_ptr<Storage> storage, const Shape& shape, DType dtype)
+      : storage_(std::move(storage)), shape_(shape), numel_(shape.numel()), dtype_(dtype) {}
   static Tensor from_host(const void* values, std::size_t count, DType dtype, const Shape& shape,
                           Device device);
   void copy_to_host(const void* source, void* values) const;

@@ -16,8 +16,4 @@ autograd::Variable cross_entropy(const autograd::Variable& x, const Tensor& labe
 /// i64 [N], which stand for their one-hot rows.
 autograd::Variable mse_loss(const autograd::Variable& x, const Tensor& target);
 
-/// The same with a target in a Variable, which is a constant: an Error if it requires a gradient.
-autograd::Variable cross_entropy(const autograd::Variable& x, const autograd::Variable& labels);
-autograd::Variable mse_loss(const autograd::Variable& x, const autograd::Variable& target);
-
 }  // namespace brigade::nn

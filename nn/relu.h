@@ -1,5 +1,6 @@
 #pragma once
 
+#include "autograd/functions/unary.h"
 #include "nn/module.h"
 
 namespace brigade::nn {
@@ -7,7 +8,7 @@ namespace brigade::nn {
 /// y = max(x, 0); no parameters.
 class ReLU final : public Module {
  public:
-  Variable forward(const Variable& x) override;
+  Variable forward(const Variable& x) override { return autograd::relu(x); }
   std::string description() const override { return "ReLU()"; }
 };
 

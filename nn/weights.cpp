@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <span>
 #include <string>
 
 #include "core/error.h"
@@ -28,28 +27,25 @@ std::string first_few(const std::vector<std::string>& faults) {
                                 : text;
 }
 
+/// `found`: what the file has.
 void check_same_network(const std::vector<Variable>& parameters,
-                        const std::map<std::string, Tensor>& found,
-                        const std::filesystem::path& path) {
+                        std::map<std::string, Tensor> found, const std::filesystem::path& path) {
   std::vector<std::string> faults;
   bool same_network = true;  // except for the type of the numbers
-  std::map<std::string, Tensor> left = found;
   for (const Variable& parameter : parameters) {
     const std::string expected = signature(parameter.name(), parameter.data());
-    const auto match = found.find(parameter.name());
-    const std::string got =
-        match == found.end() ? "nothing" : signature(match->first, match->second);
+    const auto match = found.extract(parameter.name());
+    const std::string got = match ? signature(match.key(), match.mapped()) : "nothing";
     if (got != expected) {
       faults.push_back(message_of("expected ", expected, ", got ", got));
-      same_network &= match != found.end() && match->second.shape() == parameter.shape();
+      same_network &= match && match.mapped().shape() == parameter.shape();
     }
-    left.erase(parameter.name());
   }
-  for (const auto& [name, tensor] : left) {
+  for (const auto& [name, tensor] : found) {
     faults.push_back(message_of("expected nothing, got ", signature(name, tensor)));
   }
   if (!faults.empty()) {
-    const bool convert = same_network && left.empty();
+    const bool convert = same_network && found.empty();
     throw UsageError(message_of(
         path.string(), ": ",
         convert ? "numbers of another type: " : "the weights of another network: ",
@@ -59,13 +55,9 @@ void check_same_network(const std::vector<Variable>& parameters,
 
 void check_finite(const std::string& name, const Tensor& tensor,
                   const std::filesystem::path& path) {
-  const auto finite = []<class T>(std::span<const T> values) {
-    return std::ranges::all_of(values, [](T value) { return std::isfinite(value); });
-  };
-  const auto count = static_cast<std::size_t>(tensor.numel());
-  const bool all = tensor.dtype() == DType::f64
-                       ? finite(std::span<const double>(tensor.data<double>(), count))
-                       : finite(std::span<const float>(tensor.data<float>(), count));
+  const bool all = dispatch_float(tensor.dtype(), [&]<class T>() {
+    return std::ranges::all_of(tensor.to_vector<T>(), [](T value) { return std::isfinite(value); });
+  });
   if (!all) {
     throw UsageError(message_of(path.string(), ": expected finite numbers, got others in ", name,
                                 ": the training that it comes from has diverged"));
@@ -82,7 +74,8 @@ void save_parameters(const std::vector<Variable>& parameters, const std::filesys
   save_safetensors(path, tensors, {{"format", "pt"}});
 }
 
-void load_parameters(const std::vector<Variable>& parameters, const std::filesystem::path& path) {
+void load(const Module& model, const std::filesystem::path& path) {
+  const std::vector<Variable> parameters = model.parameters();
   std::map<std::string, Tensor> found;
   for (const auto& [name, tensor] : load_safetensors(path)) {
     found.emplace(name, tensor);

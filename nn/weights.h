@@ -11,11 +11,6 @@ namespace brigade::nn {
 /// state_dict. Atomic (core/io/safetensors.h). Waits for the device.
 void save_parameters(const std::vector<Variable>& parameters, const std::filesystem::path& path);
 
-/// Overwrites the parameters with the weights of a .safetensors file, such as a PyTorch state_dict.
-/// UsageError unless the file has exactly these names and shapes, in the parameters' type, and
-/// finite numbers; it lists expected and got.
-void load_parameters(const std::vector<Variable>& parameters, const std::filesystem::path& path);
-
 inline void save(const Module& model, const std::filesystem::path& path) {
   save_parameters(model.parameters(), path);
 }
@@ -30,9 +25,10 @@ void save(const Module& model, const std::filesystem::path& path, const World& w
   world.barrier();
 }
 
-/// Every rank reads the file by itself. May come before or after DataParallel is made.
-inline void load(const Module& model, const std::filesystem::path& path) {
-  load_parameters(model.parameters(), path);
-}
+/// Overwrites the parameters with the weights of a .safetensors file, such as a PyTorch state_dict.
+/// Every rank reads the file by itself. May come before or after DataParallel is made. UsageError
+/// unless the file has exactly these names and shapes, in the parameters' type, and finite numbers;
+/// it lists expected and got.
+void load(const Module& model, const std::filesystem::path& path);
 
 }  // namespace brigade::nn

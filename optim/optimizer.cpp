@@ -31,42 +31,18 @@ Tensor joined(const Tensor& first, const Tensor& last) {
 std::vector<std::size_t> memory_order(const std::vector<autograd::Variable>& parameters) {
   std::vector<std::size_t> order(parameters.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return std::less<>()(parameters[a].data().bytes(), parameters[b].data().bytes());
-  });
+  std::ranges::sort(order, std::less<>(),
+                    [&](std::size_t i) { return parameters[i].data().bytes(); });
   return order;
 }
 
-/// Whether `data` and `grad` continue the span with the same layout.
-bool continues(const FlatSpan& span, const Tensor& data, const Tensor& grad) {
-  return adjoins(span.data, data) && adjoins(span.grad, grad) &&
-         data.byte_offset() - span.data.byte_offset() ==
-             grad.byte_offset() - span.grad.byte_offset();
-}
-
-/// Zeros in the shape of each span.
-std::vector<Tensor> zeros_like(const std::vector<FlatSpan>& spans) {
-  std::vector<Tensor> zeros;
-  zeros.reserve(spans.size());
-  for (const FlatSpan& span : spans) {
-    zeros.push_back(Tensor::zeros(span.data.shape(), span.data.dtype(), span.data.device()));
-  }
-  return zeros;
-}
-
-/// Of each parameter, its slice of one state tensor per span.
-std::vector<Tensor> slices(const std::vector<FlatSpan>& spans, const std::vector<Tensor>& state,
-                           const std::vector<autograd::Variable>& parameters) {
-  std::vector<Tensor> result(parameters.size());
-  for (std::size_t i = 0; i < spans.size(); ++i) {
-    for (std::size_t k = 0; k < spans[i].members.size(); ++k) {
-      const std::size_t member = spans[i].members[k];
-      const std::size_t offset = spans[i].offsets[k] / size_of(state[i].dtype());
-      result[member] = state[i].flat_view(static_cast<std::int64_t>(offset),
-                                          {parameters[member].data().numel()});
-    }
-  }
-  return result;
+/// Whether `next` continues the span that ends with `last`, in the same layout.
+bool continues(const autograd::Variable& last, const autograd::Variable& next) {
+  const Tensor& last_grad = last.grad_state()->grad();
+  const Tensor& next_grad = next.grad_state()->grad();
+  return adjoins(last.data(), next.data()) && adjoins(last_grad, next_grad) &&
+         next.data().byte_offset() - last.data().byte_offset() ==
+             next_grad.byte_offset() - last_grad.byte_offset();
 }
 
 }  // namespace
@@ -74,38 +50,46 @@ std::vector<Tensor> slices(const std::vector<FlatSpan>& spans, const std::vector
 std::vector<FlatSpan> flat_spans(const std::vector<autograd::Variable>& parameters) {
   std::vector<FlatSpan> spans;
   for (const std::size_t i : memory_order(parameters)) {
-    const Tensor& data = parameters[i].data();
-    const Tensor& grad = parameters[i].grad_state()->allocate_grad();
-    if (!spans.empty() && continues(spans.back(), data, grad)) {
-      FlatSpan& last = spans.back();
-      last.offsets.push_back(data.byte_offset() - last.data.byte_offset());
-      last.data = joined(last.data, data);
-      last.grad = joined(last.grad, grad);
-      last.members.push_back(i);
-    } else {
-      spans.push_back({data.reshape({data.numel()}), grad.reshape({data.numel()}), {i}, {0}});
+    parameters[i].grad_state()->allocate_grad();
+    if (spans.empty() || !continues(parameters[spans.back().back()], parameters[i])) {
+      spans.emplace_back();
     }
+    spans.back().push_back(i);
   }
   return spans;
 }
 
 Optimizer::Optimizer(const std::vector<autograd::Variable>& parameters, std::size_t state_tensors)
-    : parameters_(autograd::trainable(parameters)), updates_(parameters_.size()) {
+    : parameters_(autograd::trainable(parameters)),
+      state_(state_tensors),
+      updates_(parameters_.size()) {
   std::ranges::copy_if(parameters, std::back_inserter(frozen_),
                        [](const autograd::Variable& each) { return !each.requires_grad(); });
-  find_spans(state_tensors);
+  find_spans();
 }
 
-/// The spans as parameters lie now, and state of zeros for them.
-void Optimizer::find_spans(std::size_t state_tensors) {
+/// The spans as parameters lie now, and for each a stretch of state in the same layout: zeros, or
+/// what there was before. It is copied parameter by parameter, because neighbours may have parted,
+/// and bit by bit, so training goes on as if nothing had moved. Padding is zero.
+void Optimizer::find_spans() {
   spans_ = flat_spans(parameters_);
-  state_.clear();
-  for (std::size_t slot = 0; slot < state_tensors; ++slot) {
-    state_.push_back(zeros_like(spans_));
-  }
-  for (FlatSpan& span : spans_) {
-    span.data = Tensor();
-    span.grad = Tensor();
+  std::ranges::sort(spans_, {}, [](const FlatSpan& span) { return span.front(); });
+  for (std::vector<Tensor>& state : state_) {
+    const std::vector<Tensor> before = std::exchange(state, std::vector<Tensor>(updates_.size()));
+    for (const FlatSpan& span : spans_) {
+      const Tensor& first = parameters_[span.front()].data();
+      const Tensor all = joined(first, parameters_[span.back()].data());
+      const Tensor zeros = Tensor::zeros(all.shape(), all.dtype(), all.device());
+      for (const std::size_t i : span) {
+        const Tensor& data = parameters_[i].data();
+        const std::size_t offset =
+            (data.byte_offset() - first.byte_offset()) / size_of(data.dtype());
+        state[i] = zeros.flat_view(static_cast<std::int64_t>(offset), {data.numel()});
+        if (!before.empty()) {
+          state[i].copy_from(before[i]);
+        }
+      }
+    }
   }
   storage_versions_.clear();
   for (const autograd::Variable& parameter : parameters_) {
@@ -113,29 +97,16 @@ void Optimizer::find_spans(std::size_t state_tensors) {
   }
 }
 
-bool Optimizer::parameters_moved() const {
-  return !std::equal(parameters_.begin(), parameters_.end(), storage_versions_.begin(),
-                     [](const autograd::Variable& parameter, std::size_t version) {
-                       return parameter.grad_state()->storage_version() == version;
-                     });
+void Optimizer::follow_moved_parameters() {
+  if (!std::ranges::equal(parameters_, storage_versions_, {}, [](const autograd::Variable& each) {
+        return each.grad_state()->storage_version();
+      })) {
+    find_spans();
+  }
 }
 
-// Parameter by parameter, because neighbours may have parted. Copies bits, so training goes on as
-// if nothing had moved; the padding between parameters is zero as at the start.
-void Optimizer::follow_moved_parameters() {
-  if (!parameters_moved()) {
-    return;
-  }
-  const std::vector<FlatSpan> before = std::move(spans_);
-  const std::vector<std::vector<Tensor>> old = std::move(state_);
-  find_spans(old.size());
-  for (std::size_t slot = 0; slot < old.size(); ++slot) {
-    const std::vector<Tensor> from = slices(before, old[slot], parameters_);
-    const std::vector<Tensor> to = slices(spans_, state_[slot], parameters_);
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      to[i].copy_from(from[i]);
-    }
-  }
+Tensor Optimizer::state(std::size_t slot, const ParamRange& part) const {
+  return joined(state_[slot][part.first], state_[slot][part.last]);
 }
 
 void Optimizer::step(LocalGradients local) {
@@ -143,8 +114,8 @@ void Optimizer::step(LocalGradients local) {
   follow_moved_parameters();
   ++steps_done_;
   parts_of_step_.clear();  // also of a step that has failed
-  for (std::size_t s = 0; s < spans_.size(); ++s) {
-    append_parts(s, parts_of_step_);
+  for (const FlatSpan& span : spans_) {
+    append_parts(span, parts_of_step_);
   }
   for (const ParamRange& part : parts_of_step_) {
     update(part);
@@ -194,11 +165,9 @@ bool Optimizer::takes_part(std::size_t index) const {
 // Nearly always one part per span. A span breaks into several around a parameter that is left alone
 // (an update with a zero gradient would not do: momentum and weight decay move weights as well) and
 // where parameters differ in their number of updates, because Adam's bias correction counts them.
-void Optimizer::append_parts(std::size_t span_index, std::vector<ParamRange>& result) const {
-  const FlatSpan& span = spans_[span_index];
+void Optimizer::append_parts(const FlatSpan& span, std::vector<ParamRange>& result) const {
   bool open = false;
-  for (std::size_t k = 0; k < span.members.size(); ++k) {
-    const std::size_t i = span.members[k];
+  for (const std::size_t i : span) {
     const std::int64_t step = updates_[i] + 1;
     if (!takes_part(i)) {
       open = false;
@@ -207,31 +176,21 @@ void Optimizer::append_parts(std::size_t span_index, std::vector<ParamRange>& re
     const Tensor& data = parameters_[i].data();
     const Tensor& grad = parameters_[i].grad_state()->grad();
     if (open && result.back().step == step) {
-      result.back().data = joined(result.back().data, data);
-      result.back().grad = joined(result.back().grad, grad);
+      ParamRange& last = result.back();
+      last = {last.first, i, step, joined(last.data, data), joined(last.grad, grad)};
     } else {
-      result.push_back(
-          {.span = span_index,
-           .offset = static_cast<std::int64_t>(span.offsets[k] / size_of(data.dtype())),
-           .step = step,
-           .data = data.reshape({data.numel()}),
-           .grad = grad.reshape({grad.numel()})});
+      result.push_back({i, i, step, data.reshape({data.numel()}), grad.reshape({grad.numel()})});
     }
     open = true;
   }
 }
 
-// In the order of their first parameters, as what is added up over them must be the same on all
-// ranks; the spans' own order is that of addresses.
 std::vector<ParamRange> Optimizer::parts() {
   check_not_in_flight();
   follow_moved_parameters();
-  std::vector<std::size_t> order(spans_.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, {}, [this](std::size_t s) { return spans_[s].members.front(); });
   std::vector<ParamRange> result;
-  for (const std::size_t s : order) {
-    append_parts(s, result);
+  for (const FlatSpan& span : spans_) {
+    append_parts(span, result);
   }
   return result;
 }
@@ -242,24 +201,17 @@ void Optimizer::begin_step() {
   ++steps_done_;
 }
 
-std::function<void()> Optimizer::update_of(const Tensor& memory) {
-  const auto start_of = [this](const FlatSpan& span) -> const Tensor& {
-    return parameters_[span.members.front()].data();
-  };
-  // Spans are in the order of their addresses.
-  auto span = std::lower_bound(spans_.begin(), spans_.end(), memory.bytes(),
-                               [&](const FlatSpan& one, const std::byte* address) {
-                                 return std::less<>()(start_of(one).bytes(), address);
-                               });
+std::function<void()> Optimizer::update_of(const Tensor& grads) {
   std::vector<ParamRange> parts;
-  for (; span != spans_.end() && start_of(*span).same_storage(memory); ++span) {
-    append_parts(static_cast<std::size_t>(span - spans_.begin()), parts);
-    for (const std::size_t i : span->members) {
-      count_update(i);
+  for (const FlatSpan& span : spans_) {
+    // Gradients are asked and not data(), which would wait for the updates of other buckets.
+    if (parameters_[span.front()].grad_state()->grad().same_storage(grads)) {
+      append_parts(span, parts);
+      std::ranges::for_each(span, [this](std::size_t i) { count_update(i); });
     }
   }
   BRIGADE_CHECK(!parts.empty(),
-                "optimizer: asked to update memory that is none of its parameters'");
+                "optimizer: asked for an update from gradients that are none of its parameters'");
   return [this, parts = std::move(parts)] {
     for (const ParamRange& part : parts) {
       update(part);

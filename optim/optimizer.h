@@ -15,14 +15,9 @@ concept HasParameters = requires(const Model& model) {
   { model.parameters() } -> std::convertible_to<std::vector<autograd::Variable>>;
 };
 
-/// A stretch of memory in which parameters and gradients lie in the same order: one kernel updates
-/// all of it.
-struct FlatSpan {
-  Tensor data;
-  Tensor grad;
-  std::vector<std::size_t> members;  ///< indices into the parameter list
-  std::vector<std::size_t> offsets;  ///< of each member in `data` and `grad`, in bytes
-};
+/// Indices of parameters whose data and gradients lie in memory in this order and with the same
+/// gaps: one kernel updates them all.
+using FlatSpan = std::vector<std::size_t>;
 
 /// Joins parameters whose data and gradients adjoin in memory, as they do in the buckets of
 /// dist/ddp/grad_averager.h. A parameter that has no gradient memory yet gets some. In the worst
@@ -32,9 +27,8 @@ std::vector<FlatSpan> flat_spans(const std::vector<autograd::Variable>& paramete
 /// The stretch of one span that a kernel updates: all of it, unless some of its parameters are left
 /// alone in this step.
 struct ParamRange {
-  std::size_t span = 0;
-  std::int64_t offset = 0;  ///< elements from the start of the span
-  std::int64_t step = 0;    ///< how often its parameters have been updated, this time included
+  std::size_t first = 0, last = 0;  ///< its parameters at both ends
+  std::int64_t step = 0;  ///< how often its parameters have been updated, this time included
   Tensor data;
   Tensor grad;
 };
@@ -68,12 +62,12 @@ class Optimizer {
   /// Begins a step: the parts to come belong to it. From now until end_bucket_updates(), step() and
   /// clip_grad_norm() are refused: gradients may have been used already.
   void begin_step();
-  /// What updates the parameters that lie in `memory`, the flat weights of a bucket, whose
-  /// gradients are complete; counted as an update now. To be executed once, on any thread, when the
+  /// What updates the parameters whose gradients lie in `grads`, the flat gradients of a bucket,
+  /// and are complete; counted as an update now. To be executed once, on any thread, when the
   /// gradients are final. Reads and writes this Optimizer's state without a lock: until it has been
   /// executed this must live, and neither step() nor begin_step() may be called. Error: no
-  /// parameter that learns lies in `memory`.
-  std::function<void()> update_of(const Tensor& memory);
+  /// parameter that learns has its gradient there.
+  std::function<void()> update_of(const Tensor& grads);
   /// No parts are in flight any more; step() works again.
   void end_bucket_updates() noexcept { in_flight_ = false; }
   /// @}
@@ -97,25 +91,24 @@ class Optimizer {
 
   /// State number `slot` of the weights in `part`, in their layout; padding stays 0. Never shares
   /// memory with a gradient. Valid until the next step().
-  Tensor state(std::size_t slot, const ParamRange& part) const {
-    return state_[slot][part.span].flat_view(part.offset, part.data.shape());
-  }
+  Tensor state(std::size_t slot, const ParamRange& part) const;
 
  private:
   void check_not_in_flight() const;
   void check_gradients(LocalGradients local) const;
   bool takes_part(std::size_t index) const;
   void count_update(std::size_t index);
-  bool parameters_moved() const;
-  void find_spans(std::size_t state_tensors);
+  void find_spans();
   void follow_moved_parameters();
-  void append_parts(std::size_t span_index, std::vector<ParamRange>& result) const;
+  void append_parts(const FlatSpan& span, std::vector<ParamRange>& result) const;
 
   std::vector<autograd::Variable> parameters_;
   std::vector<autograd::Variable> frozen_;  // of those given, for a complaint
-  std::vector<FlatSpan> spans_;  // tensors undefined: they would keep memory that was left
+  // By their first parameters: what is added up over them must be the same on all ranks, whose
+  // addresses differ.
+  std::vector<FlatSpan> spans_;
   std::vector<std::size_t> storage_versions_;  // of each parameter when the spans were found
-  std::vector<std::vector<Tensor>> state_;     // [slot][span]
+  std::vector<std::vector<Tensor>> state_;     // [slot][parameter], a span side by side
   std::vector<ParamRange> parts_of_step_;      // empty between steps: only its memory is kept
   std::vector<std::int64_t> updates_;          // per parameter: one that was left alone is behind
   std::int64_t steps_done_ = 0;

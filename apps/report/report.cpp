@@ -209,9 +209,6 @@ void print_result(const Console& console, const RunInfo& info, const RunResult& 
     console.line(line);
   }
   print_operations(console, info, result);
-  for (const std::string& line : result.choices) {
-    console.line("kernel for " + line);
-  }
   warn_of_straggler(console, result.timing);
   if (result.params_equal) {
     console.line(

@@ -218,7 +218,6 @@ Figures figures_of(const RunInfo& info, const RunResult& result) {
 std::string summary_json(const RunInfo& info, const RunResult& result) {
   Json json = json_of(figures_of(info, result));
   json["operations"] = operations_json(result.operations);
-  json["kernel_choices"] = result.choices;
   json["buckets_rebuilt"] = result.buckets_rebuilt;
   json["buckets"] = buckets_json(info.options, result.buckets, result.timing);
   // A path among the flags may be any bytes; JSON must be UTF-8.

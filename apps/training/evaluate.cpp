@@ -1,5 +1,8 @@
 #include "apps/training/evaluate.h"
 
+#include <functional>
+#include <numeric>
+
 #include "autograd/grad_mode.h"
 #include "core/ops.h"
 #include "nn/data/sampler.h"
@@ -14,6 +17,17 @@ struct Sums {
   double correct = 0.0;
 };
 
+/// How many rows of x [N, classes] have their largest value (the first of equals) at the label.
+double correct_rows(const Tensor& x, const Tensor& labels) {
+  Tensor largest = Tensor::empty_like(x, labels.shape());
+  Tensor index = Tensor::empty_like(labels);
+  ops::reduce_max(x, ops::reduce_shape("evaluate", x.shape(), -1), largest, index);
+  const auto chosen = index.to_vector<std::int64_t>();
+  const auto right = labels.to_vector<std::int64_t>();
+  return std::transform_reduce(chosen.begin(), chosen.end(), right.begin(), 0.0, std::plus(),
+                               std::equal_to());
+}
+
 }  // namespace
 
 Evaluation evaluate(nn::Module& model, nn::Loss& loss, const data::Dataset& dataset,
@@ -23,7 +37,6 @@ Evaluation evaluate(nn::Module& model, nn::Loss& loss, const data::Dataset& data
       .batch = batch, .accum = 1, .ranks = comm.size(), .rank = comm.rank()};
   data::DistributedSampler sampler(dataset.size(), geometry, /*seed=*/0, /*shuffle=*/false);
   sampler.set_epoch(0);
-  Tensor correct = Tensor::empty({}, DType::i64, device);
   Sums mine;
   for (std::int64_t step = 0; step < sampler.steps_per_epoch(); ++step) {
     const data::Batch part = data::load_batch(dataset, sampler.micro_batch(step, 0), device);
@@ -33,8 +46,7 @@ Evaluation evaluate(nn::Module& model, nn::Loss& loss, const data::Dataset& data
     const autograd::Variable prediction = model.forward(autograd::Variable(part.inputs));
     mine.loss += loss(prediction, part.targets).data().item() * static_cast<double>(part.size());
     if (dataset.classes()) {
-      ops::count_correct(prediction.data(), part.targets, correct);
-      mine.correct += correct.item();
+      mine.correct += correct_rows(prediction.data(), part.targets);
     }
   }
   Sums all;

@@ -88,7 +88,6 @@ void RunProgress::record() {
   const StepRecorder& recorder = trainer_.recorder();
   result_.recorded_steps = recorder.steps().size();
   result_.tensors = Context::current().memory_stats(info_.device);
-  result_.choices = Context::current().choices();
   result_.operations = operation_times(recorder.steps());
   if (info_.options.trace) {
     result_.trace = {.title = message_of(info_.options.mode, ", ", info_.ranks.size,

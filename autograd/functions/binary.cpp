@@ -3,8 +3,6 @@
 #include "autograd/node.h"
 #include "core/error.h"
 #include "core/ops.h"
-#include "core/ops_elementwise.h"
-#include "core/ops_reduce.h"
 
 namespace brigade::autograd {
 namespace {

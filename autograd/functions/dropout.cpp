@@ -2,7 +2,7 @@
 
 #include "autograd/node.h"
 #include "core/error.h"
-#include "core/ops_layers.h"
+#include "core/ops.h"
 
 namespace brigade::autograd {
 

@@ -4,7 +4,7 @@
 
 #include "autograd/node.h"
 #include "core/error.h"
-#include "core/ops_layers.h"
+#include "core/ops.h"
 
 namespace brigade::autograd {
 namespace {

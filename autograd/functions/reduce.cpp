@@ -1,7 +1,7 @@
 #include "autograd/functions/reduce.h"
 
 #include "autograd/node.h"
-#include "core/ops_reduce.h"
+#include "core/ops.h"
 
 namespace brigade::autograd {
 namespace {
@@ -43,10 +43,6 @@ Variable largest(const Variable& x, ReduceShape shape, const Shape& result) {
   return recorded("max", y, x, shape, 1.0, index);
 }
 
-double reciprocal(std::int64_t n) {
-  return 1.0 / static_cast<double>(n);
-}
-
 }  // namespace
 
 Variable sum(const Variable& x) {
@@ -59,12 +55,14 @@ Variable sum(const Variable& x, std::int64_t dim, bool keepdim) {
 }
 
 Variable mean(const Variable& x) {
-  return scaled_sum("mean", x, ops::reduce_all(x.shape()), {}, reciprocal(x.shape().numel()));
+  const ReduceShape shape = ops::reduce_all(x.shape());
+  return scaled_sum("mean", x, shape, {}, 1.0 / static_cast<double>(shape.n));
 }
 
 Variable mean(const Variable& x, std::int64_t dim, bool keepdim) {
   const ReduceShape shape = ops::reduce_shape("mean", x.shape(), dim);
-  return scaled_sum("mean", x, shape, without_dim(x.shape(), dim, keepdim), reciprocal(shape.n));
+  return scaled_sum("mean", x, shape, without_dim(x.shape(), dim, keepdim),
+                    1.0 / static_cast<double>(shape.n));
 }
 
 Variable max(const Variable& x) {

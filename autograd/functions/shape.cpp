@@ -6,7 +6,6 @@
 #include "autograd/node.h"
 #include "core/error.h"
 #include "core/ops.h"
-#include "core/ops_shape.h"
 
 namespace brigade::autograd {
 namespace {
@@ -27,15 +26,6 @@ Variable permuted(const Variable& x, const Dims& dims) {
   return record("permute", y, x, [inverse](const Tensor& dy, Tensor& dx, Scale scale) {
     ops::permute(dy, inverse, scale, dx);
   });
-}
-
-/// [2, -1]: as the caller wrote it.
-std::string text_of(std::span<const std::int64_t> extents) {
-  std::string text;
-  for (const std::int64_t extent : extents) {
-    text += (text.empty() ? "[" : ", ") + std::to_string(extent);
-  }
-  return text.empty() ? "[]" : text + "]";
 }
 
 }  // namespace

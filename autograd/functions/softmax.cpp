@@ -4,8 +4,7 @@
 #include "autograd/functions/reduce.h"
 #include "autograd/functions/unary.h"
 #include "autograd/node.h"
-#include "core/ops_elementwise.h"
-#include "core/ops_reduce.h"
+#include "core/ops.h"
 
 namespace brigade::autograd {
 namespace {

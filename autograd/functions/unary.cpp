@@ -3,7 +3,7 @@
 #include "autograd/functions/binary.h"
 #include "autograd/node.h"
 #include "core/arithmetic.h"
-#include "core/ops_elementwise.h"
+#include "core/ops.h"
 
 namespace brigade::autograd {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <sstream>
 #include <string>
+#include <string_view>
 
 #include "core/config.h"
 #include "core/cpu/blas_private.h"
@@ -38,16 +38,13 @@ Blas load() {
   result.sgemm = symbol<std::remove_pointer_t<decltype(result.sgemm)>>(library, "cblas_sgemm");
   result.dgemm = symbol<std::remove_pointer_t<decltype(result.dgemm)>>(library, "cblas_dgemm");
   result.set_num_threads = symbol<void(int)>(library, "openblas_set_num_threads");
-  std::istringstream config(symbol<char*()>(library, "openblas_get_config")());
-  std::string name;
-  std::string version;
-  config >> name >> version;
-  for (std::string word; config >> word;) {  // "MAX_THREADS=64", missing where it is built for one
-    if (word.starts_with("MAX_THREADS=")) {
-      result.max_threads = std::stoi(word.substr(word.find('=') + 1));
-    }
+  const std::string config = symbol<char*()>(library, "openblas_get_config")();
+  constexpr std::string_view kMaxThreads = "MAX_THREADS=";  // missing if it is built for one
+  if (const std::size_t at = config.find(kMaxThreads); at != std::string::npos) {
+    result.max_threads = std::stoi(config.substr(at + kMaxThreads.size()));
   }
-  result.description = message_of(name, ' ', version, " (",
+  const std::string name_and_version = config.substr(0, config.find(' ', config.find(' ') + 1));
+  result.description = message_of(name_and_version, " (",
                                   symbol<char*()>(library, "openblas_get_corename")(), " kernels)");
   return result;
 }

@@ -4,8 +4,7 @@
 #include "core/cpu/onednn_private.h"
 #include "core/error.h"
 #include "core/kernels.h"
-#include "core/runtime/context.h"
-#include "core/storage.h"
+#include "core/tensor.h"
 
 namespace brigade {
 namespace {
@@ -17,17 +16,11 @@ int to_int(std::int64_t extent) {
 }
 
 /// `n` bf16 numbers as floats.
-class Widened {
- public:
-  Widened(Stream& s, const BFloat16* x, std::int64_t n)
-      : floats_(Context::current().allocator(kCpu), static_cast<std::size_t>(n) * sizeof(float)) {
-    CpuKernels::widen(s, n, x, {}, data());
-  }
-  float* data() const { return reinterpret_cast<float*>(floats_.data()); }
-
- private:
-  Storage floats_;
-};
+Tensor widened(Stream& s, const BFloat16* x, std::int64_t n) {
+  Tensor floats = Tensor::empty({n});
+  CpuKernels::widen(s, n, x, {}, floats.data<float>());
+  return floats;
+}
 
 /// Where OpenBLAS takes less time than oneDNN, most batches considered (tests/bench/GEMMS.md).
 template <class T>
@@ -55,10 +48,10 @@ void multiply(Stream& s, const GemmArgs<T>& args) {
   }
   if (args.k == 0) {  // an empty sum; BLAS libraries disagree on whether beta still applies
     if (args.scale.beta == 0.0) {
-      CpuKernels::fill(s, args.m * args.n, T{0}, args.c);
+      CpuElementwise<T>::fill(s, args.m * args.n, T{0}, args.c);
     } else {
-      CpuKernels::axpby(s, args.m * args.n, args.c, {.alpha = args.scale.beta, .beta = 0.0},
-                        args.c);
+      CpuElementwise<T>::axpby(s, args.m * args.n, args.c, {.alpha = args.scale.beta, .beta = 0.0},
+                               args.c);
     }
     return;
   }
@@ -86,22 +79,23 @@ void multiply(Stream& s, const GemmArgs<T>& args) {
 
 }  // namespace
 
-template <class T, class F>
-void CpuKernels::gemm(Stream& s, const GemmArgs<T, F>& args) {
+template <class T>
+template <class F>
+void CpuProducts<T>::gemm(Stream& s, const GemmArgs<T, F>& args) {
   if constexpr (std::is_same_v<F, BFloat16>) {
     // No bf16 unit is asked for. The product of two bf16 numbers is exact in f32, so widening the
     // factors gives what such a unit would, up to the order and rounding of its additions.
-    const Widened a(s, args.a, args.m * args.k);
-    const Widened b(s, args.b, args.k * args.n);
-    multiply<float>(s, {args.transpose_a, args.transpose_b, args.m, args.n, args.k, a.data(),
-                        b.data(), args.c, args.scale});
+    const Tensor a = widened(s, args.a, args.m * args.k);
+    const Tensor b = widened(s, args.b, args.k * args.n);
+    multiply<float>(s, {args.transpose_a, args.transpose_b, args.m, args.n, args.k, a.data<float>(),
+                        b.data<float>(), args.c, args.scale});
   } else {
     multiply<T>(s, args);
   }
 }
 
-template decltype(CpuKernels::gemm<float>) CpuKernels::gemm<float>;
-template decltype(CpuKernels::gemm<double>) CpuKernels::gemm<double>;
-template decltype(CpuKernels::gemm<float, BFloat16>) CpuKernels::gemm<float, BFloat16>;
+template decltype(CpuProducts<float>::gemm<float>) CpuProducts<float>::gemm<float>;
+template decltype(CpuProducts<float>::gemm<BFloat16>) CpuProducts<float>::gemm<BFloat16>;
+template decltype(CpuProducts<double>::gemm<double>) CpuProducts<double>::gemm<double>;
 
 }  // namespace brigade

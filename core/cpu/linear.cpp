@@ -24,15 +24,16 @@ void add_bias(std::int64_t rows, std::int64_t cols, const T* b, bool relu, T* y)
 
 }  // namespace
 
-template <class T, class F>
-void CpuKernels::linear(Stream& s, const LinearArgs<T, F>& args) {
+template <class T>
+template <class F>
+void CpuProducts<T>::linear(Stream& s, const LinearArgs<T, F>& args) {
   const auto& [batch, in, out, x, w, b, activation, y] = args;
   const bool rectify = activation == Activation::relu;
   if constexpr (std::is_same_v<F, float>) {
     if (use_onednn() && onednn::has_avx512() && batch > 0 && in > 0 && out > 0) {
       onednn::linear(batch, in, out, x, w, b, y);
       if (rectify) {
-        unary(s, UnaryOp::relu, batch * out, y, y);
+        CpuElementwise<T>::unary(s, UnaryOp::relu, batch * out, y, y);
       }
       return;
     }
@@ -41,12 +42,12 @@ void CpuKernels::linear(Stream& s, const LinearArgs<T, F>& args) {
   if (b != nullptr) {
     add_bias(batch, out, b, rectify, y);
   } else if (rectify) {
-    unary(s, UnaryOp::relu, batch * out, y, y);
+    CpuElementwise<T>::unary(s, UnaryOp::relu, batch * out, y, y);
   }
 }
 
-template decltype(CpuKernels::linear<float>) CpuKernels::linear<float>;
-template decltype(CpuKernels::linear<double>) CpuKernels::linear<double>;
-template decltype(CpuKernels::linear<float, BFloat16>) CpuKernels::linear<float, BFloat16>;
+template decltype(CpuProducts<float>::linear<float>) CpuProducts<float>::linear<float>;
+template decltype(CpuProducts<float>::linear<BFloat16>) CpuProducts<float>::linear<BFloat16>;
+template decltype(CpuProducts<double>::linear<double>) CpuProducts<double>::linear<double>;
 
 }  // namespace brigade

@@ -43,31 +43,18 @@ inline double exp_of(double x) {
   return std::exp(x);
 }
 
-/// Of n > 0 numbers, in eight maxima taken in turn as in sum_of. If one is NaN, perhaps NaN.
+/// Of n > 0 numbers. If one is NaN, perhaps NaN.
 template <class T>
 T largest_of(std::int64_t n, const T* x) {
-  constexpr std::int64_t kLanes = 8;
-  T lanes[kLanes];
-  std::fill_n(lanes, kLanes, x[0]);
-  vectorized([&] {
-    std::int64_t i = 0;
-    for (; i + kLanes <= n; i += kLanes) {
-      for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-        lanes[lane] = lanes[lane] > x[i + lane] ? lanes[lane] : x[i + lane];
-      }
-    }
-    for (; i < n; ++i) {
-      lanes[i % kLanes] = lanes[i % kLanes] > x[i] ? lanes[i % kLanes] : x[i];
-    }
-  });
-  return *std::max_element(lanes, lanes + kLanes);
+  return std::ranges::max(in_lanes(
+      n, x[0], [x](T largest, std::int64_t i) { return largest > x[i] ? largest : x[i]; }));
 }
 
 }  // namespace
 
 // L = Σ (x − t)² / n
 template <class T>
-void CpuKernels::mse(Stream& /*s*/, std::int64_t n, const T* x, const T* target, T* loss) {
+void CpuLosses<T>::mse(Stream& /*s*/, std::int64_t n, const T* x, const T* target, T* loss) {
   // double: a float sum over a batch of images loses the digits that show whether training moves
   const double sum = sum_of(n, [=](std::int64_t i) {
     const double difference = static_cast<double>(x[i]) - static_cast<double>(target[i]);
@@ -78,16 +65,16 @@ void CpuKernels::mse(Stream& /*s*/, std::int64_t n, const T* x, const T* target,
 
 // dx = 2 (x − t) / n · dL
 template <class T>
-void CpuKernels::mse_backward(Stream& /*s*/, std::int64_t n, const T* x, const T* target,
-                              const T* dloss, Scale scale, T* dx) {
+void CpuLosses<T>::mse_backward(Stream& /*s*/, std::int64_t n, const T* x, const T* target,
+                                const T* dloss, Scale scale, T* dx) {
   const double factor = n > 0 ? 2.0 * static_cast<double>(*dloss) / static_cast<double>(n) : 0.0;
   write_scaled(n, scale.times(factor), dx, [=](std::int64_t i) { return x[i] - target[i]; });
 }
 
 // L = mean over rows of  log Σ exp(x_c − m) − (x_label − m),  m = max x_c.    x: [rows, cols]
 template <class T>
-void CpuKernels::cross_entropy(Stream& /*s*/, std::int64_t rows, std::int64_t cols, const T* x,
-                               const std::int64_t* labels, T* softmax, T* loss) {
+void CpuLosses<T>::cross_entropy(Stream& /*s*/, std::int64_t rows, std::int64_t cols, const T* x,
+                                 const std::int64_t* labels, T* softmax, T* loss) {
   double sum = 0.0;
   for (std::int64_t row = 0; row < rows; ++row) {
     check_label(labels[row], cols, row);
@@ -114,9 +101,9 @@ void CpuKernels::cross_entropy(Stream& /*s*/, std::int64_t rows, std::int64_t co
 
 // dx = (softmax − one_hot(label)) / rows · dL: forward kept the softmax, so no exp is needed again
 template <class T>
-void CpuKernels::cross_entropy_backward(Stream& /*s*/, std::int64_t rows, std::int64_t cols,
-                                        const T* softmax, const std::int64_t* labels,
-                                        const T* dloss, Scale scale, T* dx) {
+void CpuLosses<T>::cross_entropy_backward(Stream& /*s*/, std::int64_t rows, std::int64_t cols,
+                                          const T* softmax, const std::int64_t* labels,
+                                          const T* dloss, Scale scale, T* dx) {
   const double mean = rows > 0 ? static_cast<double>(*dloss) / static_cast<double>(rows) : 0.0;
   const Scale total = scale.times(mean);
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -132,39 +119,16 @@ void CpuKernels::cross_entropy_backward(Stream& /*s*/, std::int64_t rows, std::i
 }
 
 template <class T>
-void CpuKernels::one_hot(Stream& s, std::int64_t rows, std::int64_t cols,
-                         const std::int64_t* labels, T* y) {
-  fill(s, rows * cols, T{0}, y);
+void CpuLosses<T>::one_hot(Stream& s, std::int64_t rows, std::int64_t cols,
+                           const std::int64_t* labels, T* y) {
+  CpuElementwise<T>::fill(s, rows * cols, T{0}, y);
   for (std::int64_t row = 0; row < rows; ++row) {
     check_label(labels[row], cols, row);
     y[row * cols + labels[row]] = T{1};
   }
 }
 
-// Of equal largest values the first column counts, as on the GPU.
-template <class T>
-void CpuKernels::count_correct(Stream& /*s*/, std::int64_t rows, std::int64_t cols, const T* x,
-                               const std::int64_t* labels, std::int64_t* correct) {
-  *correct = 0;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const T* values = x + row * cols;
-    *correct += std::max_element(values, values + cols) - values == labels[row] ? 1 : 0;
-  }
-}
-
-template decltype(CpuKernels::mse<float>) CpuKernels::mse<float>;
-template decltype(CpuKernels::mse<double>) CpuKernels::mse<double>;
-template decltype(CpuKernels::mse_backward<float>) CpuKernels::mse_backward<float>;
-template decltype(CpuKernels::mse_backward<double>) CpuKernels::mse_backward<double>;
-template decltype(CpuKernels::cross_entropy<float>) CpuKernels::cross_entropy<float>;
-template decltype(CpuKernels::cross_entropy<double>) CpuKernels::cross_entropy<double>;
-template decltype(CpuKernels::cross_entropy_backward<float>)
-    CpuKernels::cross_entropy_backward<float>;
-template decltype(CpuKernels::cross_entropy_backward<double>)
-    CpuKernels::cross_entropy_backward<double>;
-template decltype(CpuKernels::one_hot<float>) CpuKernels::one_hot<float>;
-template decltype(CpuKernels::one_hot<double>) CpuKernels::one_hot<double>;
-template decltype(CpuKernels::count_correct<float>) CpuKernels::count_correct<float>;
-template decltype(CpuKernels::count_correct<double>) CpuKernels::count_correct<double>;
+template struct CpuLosses<float>;
+template struct CpuLosses<double>;
 
 }  // namespace brigade

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/kernels.h"
+#include "core/runtime/allocator.h"
 
 namespace brigade {
 namespace {
@@ -16,9 +17,9 @@ constexpr std::size_t kMapped = 128 << 10;
 
 }  // namespace
 
-void* CpuKernels::allocate(int /*device*/, std::size_t bytes, std::size_t alignment) {
+void* CpuKernels::allocate(int /*device*/, std::size_t bytes) {
   if (bytes < kMapped) {
-    return std::aligned_alloc(alignment, bytes);
+    return std::aligned_alloc(CachingAllocator::kAlignment, bytes);
   }
   void* block = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return block == MAP_FAILED ? nullptr : block;
@@ -39,14 +40,6 @@ void CpuKernels::zero(Stream& /*s*/, void* dst, std::size_t bytes) {
 }
 
 void CpuKernels::copy(Stream& s, void* dst, const void* src, std::size_t bytes) {
-  copy_to_host(s, dst, src, bytes);
-}
-
-void CpuKernels::copy_from_host(Stream& s, void* dst, const void* src, std::size_t bytes) {
-  copy_to_host(s, dst, src, bytes);
-}
-
-void CpuKernels::send_to_host(Stream& s, void* dst, const void* src, std::size_t bytes) {
   copy_to_host(s, dst, src, bytes);
 }
 

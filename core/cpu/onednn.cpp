@@ -46,8 +46,7 @@ class LinearKernels {
   LinearKernel& get(const LinearShape& shape) {
     auto found = kernels_.find(shape);
     if (found == kernels_.end()) {
-      found =
-          kernels_.emplace(shape, shape.transposed() ? make_transposed(shape) : make(shape)).first;
+      found = kernels_.emplace(shape, make(shape)).first;
     }
     return found->second;
   }
@@ -60,29 +59,23 @@ class LinearKernels {
     return {extents, memory::data_type::f32, strides};
   }
 
+  /// [rows, in] [in, cols]: x Wᵀ, or W xᵀ, to which the bias is added when it is transposed. Both
+  /// right factors are stored transposed.
   LinearKernel make(const LinearShape& shape) {
     const auto& [batch, in, out, bias] = shape;
-    return make(desc({batch, in}, {in, 1}), desc({in, out}, {1, in}),  // stored [out, in]
-                bias ? desc({1, out}, {out, 1}) : memory::desc(), desc({batch, out}, {out, 1}));
-  }
-
-  /// The bias is added when the result is transposed.
-  LinearKernel make_transposed(const LinearShape& shape) {
-    const auto& [batch, in, out, bias] = shape;
-    return make(desc({out, in}, {in, 1}), desc({in, batch}, {1, in}), memory::desc(),
-                desc({out, batch}, {batch, 1}));
-  }
-
-  LinearKernel make(const memory::desc& left, const memory::desc& right, const memory::desc& bias,
-                    const memory::desc& result) {
-    const bool biased = !bias.is_zero();
-    const dnnl::matmul::primitive_desc product(biased
-                                                   ? dnnl::matmul::desc(left, right, bias, result)
-                                                   : dnnl::matmul::desc(left, right, result),
-                                               engine_);
+    const bool transposed = shape.transposed();
+    const bool biased = bias && !transposed;
+    const std::int64_t rows = transposed ? out : batch;
+    const std::int64_t cols = transposed ? batch : out;
+    const memory::desc left = desc({rows, in}, {in, 1});
+    const memory::desc right = desc({in, cols}, {1, in});
+    const memory::desc addend = biased ? desc({1, cols}, {cols, 1}) : memory::desc();
+    const memory::desc result = desc({rows, cols}, {cols, 1});
+    const dnnl::matmul::primitive_desc product({left, right, addend, result}, engine_);
     const auto place = [this](const memory::desc& of) { return memory(of, engine_, nullptr); };
-    LinearKernel kernel = {dnnl::matmul(product),           place(left),   place(right),
-                           biased ? place(bias) : memory(), place(result), {}};
+    LinearKernel kernel = {dnnl::matmul(product), place(left),
+                           place(right),          biased ? place(addend) : memory(),
+                           place(result),         {}};
     kernel.arguments = {{DNNL_ARG_SRC, kernel.left},
                         {DNNL_ARG_WEIGHTS, kernel.right},
                         {DNNL_ARG_DST, kernel.result}};
@@ -161,8 +154,17 @@ void multiply_transposed(LinearKernels& kernels, const LinearShape& shape, const
   transpose_and_add_bias(shape.batch, shape.out, transposed.data(), b, y);
 }
 
-void multiply(std::int64_t batch, std::int64_t in, std::int64_t out, const float* x, const float* w,
-              const float* b, float* y) try {
+/// Whether the library generates code for that instruction set: AVX-512's bits include AVX2's.
+bool has(dnnl::cpu_isa wanted) {
+  static const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  const auto bits = static_cast<unsigned>(wanted);
+  return (isa & bits) == bits;
+}
+
+}  // namespace
+
+void linear(std::int64_t batch, std::int64_t in, std::int64_t out, const float* x, const float* w,
+            const float* b, float* y) try {
   limit_openmp_to_one_thread();
   thread_local LinearKernels kernels;
   const LinearShape shape{batch, in, out, b != nullptr};
@@ -183,15 +185,6 @@ void multiply(std::int64_t batch, std::int64_t in, std::int64_t out, const float
   throw Error(message_of("matrix product: oneDNN refuses x [", batch, ", ", in, "], w [", out, ", ",
                          in, "]: ", error.what()));
 }
-
-/// Whether the library generates code for that instruction set: AVX-512's bits include AVX2's.
-bool has(dnnl::cpu_isa wanted) {
-  static const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-  const auto bits = static_cast<unsigned>(wanted);
-  return (isa & bits) == bits;
-}
-
-}  // namespace
 
 bool available() {
   return has(dnnl::cpu_isa::avx2);
@@ -214,7 +207,7 @@ std::string description() {
 void gemm(const GemmArgs<float>& args) {
   const auto& [transpose_a, transpose_b, m, n, k, a, b, c, scale] = args;
   if (!transpose_a && transpose_b && scale.alpha == 1.0 && scale.beta == 0.0) {
-    multiply(m, k, n, a, b, nullptr, c);
+    linear(m, k, n, a, b, nullptr, c);
     return;
   }
   limit_openmp_to_one_thread();
@@ -222,11 +215,6 @@ void gemm(const GemmArgs<float>& args) {
       transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, static_cast<float>(scale.alpha), a,
       transpose_a ? m : k, b, transpose_b ? k : n, static_cast<float>(scale.beta), c, n);
   BRIGADE_CHECK(status == dnnl_success, "gemm: dnnl_sgemm failed with status ", status);
-}
-
-void linear(std::int64_t batch, std::int64_t in, std::int64_t out, const float* x, const float* w,
-            const float* b, float* y) {
-  multiply(batch, in, out, x, w, b, y);
 }
 
 }  // namespace brigade::onednn

@@ -1,63 +1,60 @@
 #include <cmath>
 
+#include "core/arithmetic.h"
 #include "core/cpu/vectorized_private.h"
 #include "core/kernels.h"
 
 namespace brigade {
+namespace {
+
+/// step(arrays[i]...) for i < n.
+template <class Step, class... T>
+void for_each_weight(std::int64_t n, const Step& step, T*... arrays) {
+  vectorized([=] {
+    for (std::int64_t i = 0; i < n; ++i) {
+      step(arrays[i]...);
+    }
+  });
+}
+
+}  // namespace
 
 template <class T>
-void CpuKernels::sgd(Stream& /*s*/, std::int64_t n, SgdArgs args, const T* g, T* w, T* velocity) {
-  const T lr = static_cast<T>(args.lr);
-  const T decay = static_cast<T>(args.weight_decay);
+void CpuOptimizers<T>::sgd(Stream& /*s*/, std::int64_t n, SgdArgs args, const T* g, T* w,
+                           T* velocity) {
   if (velocity == nullptr) {
-    vectorized([=] {
-      for (std::int64_t i = 0; i < n; ++i) {
-        w[i] -= lr * (g[i] + decay * w[i]);
-      }
-    });
-    return;
+    for_each_weight(n, SgdStep<T>(args), g, w);
+  } else {
+    for_each_weight(n, SgdStep<T>(args), g, w, velocity);
   }
-  const T momentum = static_cast<T>(args.momentum);
-  const bool nesterov = args.nesterov;
-  const bool first_step = args.first_step;
-  vectorized([=] {
-    for (std::int64_t i = 0; i < n; ++i) {
-      const T gradient = g[i] + decay * w[i];
-      const T older = velocity[i];
-      velocity[i] = first_step ? gradient : momentum * older + gradient;
-      w[i] -= lr * (nesterov ? gradient + momentum * velocity[i] : velocity[i]);
-    }
+}
+
+template <class T>
+void CpuOptimizers<T>::adam(Stream& /*s*/, std::int64_t n, AdamArgs args, const T* g, T* w, T* m,
+                            T* v) {
+  for_each_weight(n, AdamStep<T>(args), g, w, m, v);
+}
+
+template <class T>
+void CpuOptimizers<T>::add_squares(Stream& /*s*/, std::int64_t n, const T* x, double* sum) {
+  // double: the squares of millions of small gradients would get lost
+  *sum += sum_of(n, [=](std::int64_t i) {
+    const auto value = static_cast<double>(x[i]);
+    return value * value;
   });
 }
 
 template <class T>
-void CpuKernels::adam(Stream& /*s*/, std::int64_t n, AdamArgs args, const T* g, T* w, T* m, T* v) {
-  const auto step = static_cast<double>(args.step);
-  // Both bias corrections are moved out of the loop: m̂ / (√v̂ + eps) = m / c1 / (√v / √c2 + eps).
-  const double correction1 = 1.0 - std::pow(args.beta1, step);
-  const T inverse_root2 = static_cast<T>(1.0 / std::sqrt(1.0 - std::pow(args.beta2, step)));
-  const T step_size = static_cast<T>(args.lr / correction1);
-  const T beta1 = static_cast<T>(args.beta1);
-  const T beta2 = static_cast<T>(args.beta2);
-  const T rest1 =
-      static_cast<T>(1.0 - args.beta1);  // in double: 1 - 0.999f is wrong in the fifth digit
-  const T rest2 = static_cast<T>(1.0 - args.beta2);
-  const T eps = static_cast<T>(args.eps);
-  const T coupled = static_cast<T>(args.decoupled ? 0.0 : args.weight_decay);
-  const T shrink = static_cast<T>(args.decoupled ? 1.0 - args.lr * args.weight_decay : 1.0);
-  vectorized([=] {
-    for (std::int64_t i = 0; i < n; ++i) {
-      const T gradient = g[i] + coupled * w[i];
-      m[i] = beta1 * m[i] + rest1 * gradient;
-      v[i] = beta2 * v[i] + rest2 * gradient * gradient;
-      w[i] = shrink * w[i] - step_size * m[i] / (std::sqrt(v[i]) * inverse_root2 + eps);
-    }
-  });
+void CpuOptimizers<T>::clip(Stream& /*s*/, std::int64_t n, const double* squares, double max_norm,
+                            T* x) {
+  const double factor = max_norm / (std::sqrt(*squares) + 1e-6);
+  if (!(factor >= 1.0)) {  // this way round NaN passes
+    for_each_weight(
+        n, [f = static_cast<T>(factor)](T& value) { value *= f; }, x);
+  }
 }
 
-template decltype(CpuKernels::sgd<float>) CpuKernels::sgd<float>;
-template decltype(CpuKernels::sgd<double>) CpuKernels::sgd<double>;
-template decltype(CpuKernels::adam<float>) CpuKernels::adam<float>;
-template decltype(CpuKernels::adam<double>) CpuKernels::adam<double>;
+template struct CpuOptimizers<float>;
+template struct CpuOptimizers<double>;
 
 }  // namespace brigade

@@ -48,7 +48,7 @@ bool make_orthonormal(std::int64_t rows, std::int64_t cols, const T* basis, T* x
 }  // namespace
 
 template <class T>
-void CpuKernels::orthonormalize(Stream& /*s*/, std::int64_t rows, std::int64_t cols, T* x) {
+void CpuProducts<T>::orthonormalize(Stream& /*s*/, std::int64_t rows, std::int64_t cols, T* x) {
   for (std::int64_t row = 0; row < rows; ++row) {
     T* current = x + row * cols;
     // Of the first row + 1 basis vectors at least one lies outside the span of `row` rows.
@@ -60,7 +60,7 @@ void CpuKernels::orthonormalize(Stream& /*s*/, std::int64_t rows, std::int64_t c
   }
 }
 
-template decltype(CpuKernels::orthonormalize<float>) CpuKernels::orthonormalize<float>;
-template decltype(CpuKernels::orthonormalize<double>) CpuKernels::orthonormalize<double>;
+template decltype(CpuProducts<float>::orthonormalize) CpuProducts<float>::orthonormalize;
+template decltype(CpuProducts<double>::orthonormalize) CpuProducts<double>::orthonormalize;
 
 }  // namespace brigade

@@ -4,39 +4,14 @@
 #include "core/kernels.h"
 
 namespace brigade {
-namespace {
-
-/// put(c, Σ_r value(r, c)) for every column, row by row: a matrix lies in memory in rows. The sums
-/// of a block of columns stay in the first-level cache meanwhile.
-template <class T, class Value, class Put>
-void sum_columns(std::int64_t rows, std::int64_t cols, const Value& value, const Put& put) {
-  constexpr std::int64_t kBlock = 256;
-  vectorized([&] {
-    for (std::int64_t first = 0; first < cols; first += kBlock) {
-      const std::int64_t count = std::min(kBlock, cols - first);
-      T sums[kBlock] = {};
-      for (std::int64_t row = 0; row < rows; ++row) {
-        for (std::int64_t i = 0; i < count; ++i) {
-          sums[i] += value(row * cols + first + i);
-        }
-      }
-      for (std::int64_t i = 0; i < count; ++i) {
-        put(first + i, sums[i]);
-      }
-    }
-  });
-}
-
-}  // namespace
-
 template <class T>
-void CpuKernels::reduce_sum(Stream& /*s*/, ReduceShape shape, const T* x, Scale scale, T* y) {
+void CpuReductions<T>::reduce_sum(Stream& /*s*/, ReduceShape shape, const T* x, Scale scale, T* y) {
   for (std::int64_t outer = 0; outer < shape.outer; ++outer) {
     const T* terms = x + outer * shape.n * shape.inner;
     if (shape.inner != 1) {
       T* sums = y + outer * shape.inner;
       sum_columns<T>(
-          shape.n, shape.inner, [=](std::int64_t i) { return terms[i]; },
+          shape.n, shape.inner, [=](std::int64_t /*row*/, std::int64_t i) { return terms[i]; },
           [=](std::int64_t column, T sum) { store(sum, scale, sums[column]); });
       continue;
     }
@@ -50,8 +25,8 @@ void CpuKernels::reduce_sum(Stream& /*s*/, ReduceShape shape, const T* x, Scale 
 
 // Row by row, as the numbers lie in memory: a running maximum for each output.
 template <class T>
-void CpuKernels::reduce_max(Stream& /*s*/, ReduceShape shape, const T* x, T* y,
-                            std::int64_t* index) {
+void CpuReductions<T>::reduce_max(Stream& /*s*/, ReduceShape shape, const T* x, T* y,
+                                  std::int64_t* index) {
   for (std::int64_t outer = 0; outer < shape.outer; ++outer) {
     T* best = y + outer * shape.inner;
     std::int64_t* best_index = index + outer * shape.inner;
@@ -69,8 +44,8 @@ void CpuKernels::reduce_max(Stream& /*s*/, ReduceShape shape, const T* x, T* y,
 }
 
 template <class T>
-void CpuKernels::reduce_backward(Stream& /*s*/, ReduceShape shape, const T* dy,
-                                 const std::int64_t* index, Scale scale, T* dx) {
+void CpuReductions<T>::reduce_backward(Stream& /*s*/, ReduceShape shape, const T* dy,
+                                       const std::int64_t* index, Scale scale, T* dx) {
   // dx is walked in rows: those of one output if inner = 1, else those of `inner` outputs.
   const bool whole = shape.inner == 1;
   const std::int64_t rows = whole ? 1 : shape.n;
@@ -88,11 +63,11 @@ void CpuKernels::reduce_backward(Stream& /*s*/, ReduceShape shape, const T* dy,
 }
 
 template <class T>
-void CpuKernels::relu_bias_backward(Stream& s, std::int64_t rows, std::int64_t cols, const T* dy,
-                                    const T* y, T* dz, T* db) {
+void CpuReductions<T>::relu_bias_backward(Stream& s, std::int64_t rows, std::int64_t cols,
+                                          const T* dy, const T* y, T* dz, T* db) {
   sum_columns<T>(
       rows, cols,
-      [=](std::int64_t i) {
+      [=](std::int64_t /*row*/, std::int64_t i) {
         const T gradient =
             dy[i];  // read in any case: a load under a condition would not be vectorised
         return dz[i] = y[i] > T{0} ? gradient : T{0};
@@ -103,13 +78,7 @@ void CpuKernels::relu_bias_backward(Stream& s, std::int64_t rows, std::int64_t c
   }
 }
 
-template decltype(CpuKernels::reduce_sum<float>) CpuKernels::reduce_sum<float>;
-template decltype(CpuKernels::reduce_sum<double>) CpuKernels::reduce_sum<double>;
-template decltype(CpuKernels::reduce_max<float>) CpuKernels::reduce_max<float>;
-template decltype(CpuKernels::reduce_max<double>) CpuKernels::reduce_max<double>;
-template decltype(CpuKernels::reduce_backward<float>) CpuKernels::reduce_backward<float>;
-template decltype(CpuKernels::reduce_backward<double>) CpuKernels::reduce_backward<double>;
-template decltype(CpuKernels::relu_bias_backward<float>) CpuKernels::relu_bias_backward<float>;
-template decltype(CpuKernels::relu_bias_backward<double>) CpuKernels::relu_bias_backward<double>;
+template struct CpuReductions<float>;
+template struct CpuReductions<double>;
 
 }  // namespace brigade

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "core/config.h"
@@ -53,25 +55,55 @@ void write_scaled(std::int64_t n, Scale scale, T* dst, Value value) {
   });
 }
 
-/// Σ term(i) over i < n, in eight sums taken in turn: one alone would wait four cycles for each
-/// addition, and could not be vectorised.
-template <class Term>
-double sum_of(std::int64_t n, const Term& term) {
+/// Joins the numbers i < n, taken in turn, into eight results that begin as `start`. A single one
+/// would wait four cycles for each addition, and could not be vectorised.
+template <class T, class Join>
+std::array<T, 8> in_lanes(std::int64_t n, T start, const Join& join) {
   constexpr std::int64_t kLanes = 8;
-  double lanes[kLanes] = {};
+  std::array<T, kLanes> result;
+  T* lanes = result.data();
+  std::fill_n(lanes, kLanes, start);
   vectorized([&] {
     std::int64_t i = 0;
     for (; i + kLanes <= n; i += kLanes) {
       for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-        lanes[lane] += term(i + lane);
+        lanes[lane] = join(lanes[lane], i + lane);
       }
     }
     for (; i < n; ++i) {
-      lanes[i % kLanes] += term(i);
+      lanes[i % kLanes] = join(lanes[i % kLanes], i);
     }
   });
-  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) +
-         ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+  return result;
+}
+
+/// Σ term(i) over i < n
+template <class Term>
+double sum_of(std::int64_t n, const Term& term) {
+  const auto [a, b, c, d, e, f, g, h] =
+      in_lanes(n, 0.0, [&](double sum, std::int64_t i) { return sum + term(i); });
+  return ((a + b) + (c + d)) + ((e + f) + (g + h));
+}
+
+/// put(c, Σ_r value(r, i)) for every column c, where i is the place of [r, c]. Walks row by row, as
+/// a matrix lies in memory; the sums of a block of columns stay in the first-level cache meanwhile.
+template <class T, class Value, class Put>
+void sum_columns(std::int64_t rows, std::int64_t cols, const Value& value, const Put& put) {
+  constexpr std::int64_t kBlock = 256;
+  vectorized([&] {
+    for (std::int64_t first = 0; first < cols; first += kBlock) {
+      const std::int64_t count = std::min(kBlock, cols - first);
+      T sums[kBlock] = {};
+      for (std::int64_t row = 0; row < rows; ++row) {
+        for (std::int64_t i = 0; i < count; ++i) {
+          sums[i] += value(row, row * cols + first + i);
+        }
+      }
+      for (std::int64_t i = 0; i < count; ++i) {
+        put(first + i, sums[i]);
+      }
+    }
+  });
 }
 
 }  // namespace brigade

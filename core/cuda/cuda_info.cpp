@@ -1,4 +1,5 @@
-#include <array>
+#include <iomanip>
+#include <sstream>
 
 #include "core/cuda/cuda_check.h"
 #include "core/device.h"
@@ -20,15 +21,12 @@ std::string runtime_versions() {
 }
 
 std::string hex(const cudaUUID_t& uuid) {
-  constexpr std::array digits{'0', '1', '2', '3', '4', '5', '6', '7',
-                              '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'};
-  std::string text;
+  std::ostringstream text;
+  text << std::hex << std::setfill('0');
   for (const char byte : uuid.bytes) {
-    const auto bits = static_cast<unsigned char>(byte);
-    text += digits[bits / 16U];
-    text += digits[bits % 16U];
+    text << std::setw(2) << int{static_cast<unsigned char>(byte)};
   }
-  return text;
+  return text.str();
 }
 
 }  // namespace

@@ -23,12 +23,9 @@ bool may_be_read_later(Device device, const void* src) {
 
 }  // namespace
 
-void* CudaKernels::allocate(int device, std::size_t bytes, std::size_t alignment) {
-  constexpr std::size_t kCudaAlignment = 256;  // what cudaMalloc promises
-  BRIGADE_CHECK(alignment <= kCudaAlignment, "cuda: alignment of at most ", kCudaAlignment,
-                " expected, got ", alignment);
+void* CudaKernels::allocate(int device, std::size_t bytes) {
   CUDA_CHECK(cudaSetDevice(device));
-  void* block = nullptr;
+  void* block = nullptr;  // aligned to 256 bytes, as cudaMalloc promises
   const cudaError_t status = cudaMalloc(&block, bytes);
   if (status == cudaErrorMemoryAllocation) {
     static_cast<void>(cudaGetLastError());
@@ -51,39 +48,28 @@ void CudaKernels::zero(Stream& s, void* dst, std::size_t bytes) {
   }
 }
 
-void CudaKernels::copy(Stream& s, void* dst, const void* src, std::size_t bytes) {
-  if (bytes > 0) {
-    CUDA_CHECK(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, cuda::stream_of(s)));
-  }
-}
-
 /// `src` may be reused or freed at once, unless it is pinned (empty_pinned): from pageable memory
 /// cudaMemcpyAsync returns only after it has copied the bytes to a staging buffer of its own.
 /// Where the GPU can read pageable memory by itself (may_be_read_later), the copy is waited for.
-void CudaKernels::copy_from_host(Stream& s, void* dst, const void* src, std::size_t bytes) {
+void CudaKernels::copy(Stream& s, void* dst, const void* src, std::size_t bytes) {
   if (bytes == 0) {
     return;
   }
   cudaStream_t stream = cuda::stream_of(s);
-  CUDA_CHECK(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, stream));
+  CUDA_CHECK(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, stream));
   if (may_be_read_later(s.device(), src)) {
     CUDA_CHECK(cudaStreamSynchronize(stream));
   }
 }
 
 void CudaKernels::copy_to_host(Stream& s, void* dst, const void* src, std::size_t bytes) {
-  if (bytes > 0) {
-    cudaStream_t stream = cuda::stream_of(s);
-    CUDA_CHECK(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, stream));
-    CUDA_CHECK(cudaStreamSynchronize(stream));
+  if (bytes == 0) {
+    return;
   }
-}
-
-void CudaKernels::send_to_host(Stream& s, void* dst, const void* src, std::size_t bytes) {
-  if (bytes > 0 && type_of(dst) == cudaMemoryTypeHost) {
-    CUDA_CHECK(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, cuda::stream_of(s)));
-  } else {
-    copy_to_host(s, dst, src, bytes);
+  cudaStream_t stream = cuda::stream_of(s);
+  CUDA_CHECK(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, stream));
+  if (type_of(dst) != cudaMemoryTypeHost) {
+    CUDA_CHECK(cudaStreamSynchronize(stream));
   }
 }
 

@@ -8,9 +8,8 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
-#include <memory>
+#include <optional>
 #include <type_traits>
-#include <utility>
 
 #include "core/cuda/blas_workspace.h"
 #include "core/cuda/launch.h"
@@ -24,19 +23,6 @@ namespace {
 /// Of every matrix and vector, in bytes: what the heuristic may assume.
 constexpr std::uint32_t kAlignment = 16;
 
-/// Owns a cuBLASLt object.
-template <class Handle, cublasStatus_t (*Destroy)(Handle)>
-struct Destroyer {
-  using pointer = Handle;
-  void operator()(Handle handle) const { static_cast<void>(Destroy(handle)); }
-};
-template <class Handle, cublasStatus_t (*Destroy)(Handle)>
-using Owner = std::unique_ptr<std::remove_pointer_t<Handle>, Destroyer<Handle, Destroy>>;
-using Layout = Owner<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
-using Preference = Owner<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
-using Description = Owner<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
-using LtHandle = Owner<cublasLtHandle_t, cublasLtDestroy>;
-
 /// What the choice of a kernel depends on.
 struct Kind {
   cudaDataType_t factors = CUDA_R_32F;
@@ -44,11 +30,6 @@ struct Kind {
   bool bias = false, relu = false, tf32 = false;
   auto operator<=>(const Kind&) const = default;
 
-  std::string name() const {
-    const char* precision = factors == CUDA_R_16BF ? "bf16" : tf32 ? "TF32" : "f32";
-    return message_of("linear ", precision, " ", batch, "x", in, "x", out, bias ? ", bias" : "",
-                      relu ? ", ReLU" : "");
-  }
   cublasLtEpilogue_t epilogue() const {
     return !relu  ? CUBLASLT_EPILOGUE_BIAS
            : bias ? CUBLASLT_EPILOGUE_RELU_BIAS
@@ -56,56 +37,37 @@ struct Kind {
   }
 };
 
-template <class T>
-void set(const Description& description, cublasLtMatmulDescAttributes_t attribute, const T& value) {
-  CUBLAS_CHECK(cublasLtMatmulDescSetAttribute(description.get(), attribute, &value, sizeof value));
-}
-
-Layout make_layout(cudaDataType_t type, std::int64_t rows, std::int64_t cols) {
-  cublasLtMatrixLayout_t layout = nullptr;
-  CUBLAS_CHECK(cublasLtMatrixLayoutCreate(&layout, type, static_cast<std::uint64_t>(rows),
-                                          static_cast<std::uint64_t>(cols), rows));
-  return Layout(layout);
-}
-
-Preference make_preference() {
-  cublasLtMatmulPreference_t made = nullptr;
-  CUBLAS_CHECK(cublasLtMatmulPreferenceCreate(&made));
-  Preference preference(made);
-  const auto put = [made](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
-    CUBLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(made, attribute, &value, sizeof value));
-  };
-  put(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kBlasWorkspace);
-  for (const auto operand :
-       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
-    put(operand, kAlignment);
-  }
-  return preference;
-}
-
 /// The kernel for one Kind. cuBLASLt is column-major, where y [batch, out] is yᵀ = W xᵀ + b: W is
 /// the first factor, stored transposed, and the bias runs down the rows of the result.
 class Product {
  public:
-  Product(cublasLtHandle_t handle, const Kind& kind)
-      : w_(make_layout(kind.factors, kind.in, kind.out)),
-        x_(make_layout(kind.factors, kind.in, kind.batch)),
-        y_(make_layout(CUDA_R_32F, kind.out, kind.batch)) {
-    cublasLtMatmulDesc_t description = nullptr;
-    CUBLAS_CHECK(cublasLtMatmulDescCreate(
-        &description, kind.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F));
-    description_.reset(description);
-    set(description_, CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
-    set(description_, CUBLASLT_MATMUL_DESC_EPILOGUE, kind.epilogue());
+  Product(cublasLtHandle_t handle, const Kind& kind) {
+    init_layout(w_, kind.factors, kind.in, kind.out);
+    init_layout(x_, kind.factors, kind.in, kind.batch);
+    init_layout(y_, CUDA_R_32F, kind.out, kind.batch);
+    CUBLAS_CHECK(cublasLtMatmulDescInit(
+        &description_, kind.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, kind.epilogue());
     if (kind.bias) {
       // From this address cuBLASLt derives how biases are aligned: the least of all that will come.
-      set(description_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{kAlignment});
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{kAlignment});
+    }
+    cublasLtMatmulPreferenceOpaque_t preference{};
+    CUBLAS_CHECK(cublasLtMatmulPreferenceInit(&preference));
+    const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+      CUBLAS_CHECK(
+          cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof value));
+    };
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kBlasWorkspace);
+    for (const auto operand :
+         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+      prefer(operand, kAlignment);
     }
     int found = 0;
-    const cublasStatus_t status =
-        cublasLtMatmulAlgoGetHeuristic(handle, description, w_.get(), x_.get(), y_.get(), y_.get(),
-                                       make_preference().get(), 1, &choice_, &found);
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+        handle, &description_, &w_, &x_, &y_, &y_, &preference, 1, &choice_, &found);
     exists_ =
         status == CUBLAS_STATUS_SUCCESS && found > 0 && choice_.state == CUBLAS_STATUS_SUCCESS;
   }
@@ -113,62 +75,61 @@ class Product {
   bool exists() const { return exists_; }
 
   template <class F>
-  cublasStatus_t run(cublasLtHandle_t handle, const Stream& s,
-                     const LinearArgs<float, F>& args) const {
+  cublasStatus_t run(cublasLtHandle_t handle, const Stream& s, const LinearArgs<float, F>& args) {
     constexpr float kOne = 1.0F;
     constexpr float kZero = 0.0F;
     if (args.b != nullptr) {
-      set(description_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, args.b);
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, args.b);
     }
-    return cublasLtMatmul(handle, description_.get(), &kOne, args.w, w_.get(), args.x, x_.get(),
-                          &kZero, args.y, y_.get(), args.y, y_.get(), &choice_.algo,
-                          blas_workspace(s), kBlasWorkspace, stream_of(s));
+    return cublasLtMatmul(handle, &description_, &kOne, args.w, &w_, args.x, &x_, &kZero, args.y,
+                          &y_, args.y, &y_, &choice_.algo, blas_workspace(s), kBlasWorkspace,
+                          stream_of(s));
   }
 
  private:
-  Layout w_, x_, y_;
-  Description description_;
+  static void init_layout(cublasLtMatrixLayoutOpaque_t& layout, cudaDataType_t type,
+                          std::int64_t rows, std::int64_t cols) {
+    CUBLAS_CHECK(cublasLtMatrixLayoutInit(&layout, type, static_cast<std::uint64_t>(rows),
+                                          static_cast<std::uint64_t>(cols), rows));
+  }
+
+  template <class T>
+  void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
+    CUBLAS_CHECK(cublasLtMatmulDescSetAttribute(&description_, attribute, &value, sizeof value));
+  }
+
+  cublasLtMatrixLayoutOpaque_t w_{}, x_{}, y_{};
+  cublasLtMatmulDescOpaque_t description_{};
   cublasLtMatmulHeuristicResult_t choice_{};
   bool exists_ = false;
 };
 
 /// What one thread has found out about one GPU.
 struct Products {
-  LtHandle handle;
-  std::map<Kind, std::unique_ptr<Product>> known;  // null: not usable
+  cublasLtHandle_t handle = nullptr;
+  std::map<Kind, std::optional<Product>> known;  // none: not usable
+
+  Products() { CUBLAS_CHECK(cublasLtCreate(&handle)); }
+  ~Products() { static_cast<void>(cublasLtDestroy(handle)); }
+  Products(const Products&) = delete;
+  Products& operator=(const Products&) = delete;
 };
 
-Products& products_of(const Stream& s) {
-  static_cast<void>(stream_of(s));  // makes the GPU of `s` current
-  thread_local std::map<int, Products> gpus;
-  Products& products = gpus[s.device().index];
-  if (!products.handle) {
-    cublasLtHandle_t handle = nullptr;
-    CUBLAS_CHECK(cublasLtCreate(&handle));
-    products.handle.reset(handle);
-  }
-  return products;
-}
-
 /// Runs `product` on sums that are NaN. A weight that is not a number must reach the loss, where it
-/// is noticed, so max(NaN, 0) has to be NaN. Returns what is wrong with the kernel, or null.
-/// Overwrites y, which the real call writes again.
+/// is noticed, so max(NaN, 0) has to be NaN. Returns whether it is. Overwrites y, which the real
+/// call writes again.
 template <class F>
-const char* fault_of(cublasLtHandle_t handle, Stream& s, const Product& product,
-                     const LinearArgs<float, F>& args) {
-  if (!product.exists()) {
-    return "cuBLASLt has no such kernel";
-  }
+bool keeps_nan(cublasLtHandle_t handle, Stream& s, Product& product,
+               const LinearArgs<float, F>& args) {
   const Tensor x = Tensor::empty({args.batch, args.in}, kDTypeOf<F>, s.device());
   CUDA_CHECK(cudaMemsetAsync(x.bytes(), 0xff, x.nbytes(), stream_of(s)));
   LinearArgs<float, F> tried = args;
   tried.x = x.data<F>();
-  if (product.run(handle, s, tried) != CUBLAS_STATUS_SUCCESS) {
-    return "cuBLASLt's kernel does not run";
-  }
   float first = 0.0F;
-  CudaKernels::copy_to_host(s, &first, args.y, sizeof first);
-  return std::isnan(first) ? nullptr : "the ReLU of cuBLASLt's kernel turns NaN into 0";
+  if (product.run(handle, s, tried) == CUBLAS_STATUS_SUCCESS) {
+    CudaKernels::copy_to_host(s, &first, args.y, sizeof first);
+  }
+  return std::isnan(first);
 }
 
 bool aligned(std::initializer_list<const void*> memory) {
@@ -194,20 +155,21 @@ bool fused_linear(Stream& s, const LinearArgs<float, F>& args) {
                   .bias = args.b != nullptr,
                   .relu = relu,
                   .tf32 = !kBf16 && Context::current().tf32()};
-  Products& products = products_of(s);
-  auto known = products.known.find(kind);
-  if (known == products.known.end()) {
-    auto product = std::make_unique<Product>(products.handle.get(), kind);
-    const char* fault = fault_of(products.handle.get(), s, *product, args);
-    Context::current().note_choice(message_of(
-        kind.name(), ": ",
-        fault == nullptr ? "one cuBLASLt kernel" : message_of("a pass over y, because ", fault)));
-    known = products.known.emplace(kind, fault == nullptr ? std::move(product) : nullptr).first;
+  static_cast<void>(stream_of(s));  // makes the GPU of `s` current
+  thread_local std::map<int, Products> gpus;
+  auto& [handle, known] = gpus[s.device().index];
+  auto [entry, is_new] = known.try_emplace(kind);
+  std::optional<Product>& product = entry->second;
+  if (is_new) {
+    product.emplace(handle, kind);
+    if (!product->exists() || !keeps_nan(handle, s, *product, args)) {
+      product.reset();
+    }
   }
-  if (known->second) {
-    CUBLAS_CHECK(known->second->run(products.handle.get(), s, args));
+  if (product) {
+    CUBLAS_CHECK(product->run(handle, s, args));
   }
-  return known->second != nullptr;
+  return product.has_value();
 }
 
 template bool fused_linear(Stream&, const LinearArgs<float>&);

@@ -52,17 +52,18 @@ cublasHandle_t blas_handle(const Stream& s) {
 
 /// cuBLAS is column-major. A row-major matrix read as column-major is its transpose, so it is asked
 /// for Cᵀ = op(B)ᵀ op(A)ᵀ: the operands swapped, their transposition flags kept.
-template <class T, class F>
-void CudaKernels::gemm(Stream& s, const GemmArgs<T, F>& args) {
+template <class T>
+template <class F>
+void CudaProducts<T>::gemm(Stream& s, const GemmArgs<T, F>& args) {
   const auto& [transpose_a, transpose_b, m, n, k, a, b, c, scale] = args;
   if (m == 0 || n == 0) {
     return;
   }
   if (k == 0) {  // an empty sum; cuBLAS refuses its leading dimensions
     if (scale.beta == 0.0) {
-      fill(s, m * n, T{0}, c);
+      CudaElementwise<T>::fill(s, m * n, T{0}, c);
     } else {
-      axpby<T>(s, m * n, c, {.alpha = scale.beta, .beta = 0.0}, c);
+      CudaElementwise<T>::axpby(s, m * n, c, {.alpha = scale.beta, .beta = 0.0}, c);
     }
     return;
   }
@@ -86,8 +87,8 @@ void CudaKernels::gemm(Stream& s, const GemmArgs<T, F>& args) {
   }
 }
 
-template decltype(CudaKernels::gemm<float>) CudaKernels::gemm<float>;
-template decltype(CudaKernels::gemm<double>) CudaKernels::gemm<double>;
-template decltype(CudaKernels::gemm<float, BFloat16>) CudaKernels::gemm<float, BFloat16>;
+template decltype(CudaProducts<float>::gemm<float>) CudaProducts<float>::gemm<float>;
+template decltype(CudaProducts<float>::gemm<BFloat16>) CudaProducts<float>::gemm<BFloat16>;
+template decltype(CudaProducts<double>::gemm<double>) CudaProducts<double>::gemm<double>;
 
 }  // namespace brigade

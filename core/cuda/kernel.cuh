@@ -120,20 +120,25 @@ class ScaledStore {
   T alpha_, beta_;
 };
 
-/// Sum of `value` over the block's kBlock threads, known to all of them. Always the same tree,
-/// hence the same bits.
-__device__ inline double block_sum(double value) {
-  __shared__ double sums[kBlock];
+/// The values of the block's kBlock threads joined by `join`, known to all of them. Always the same
+/// tree, hence the same bits.
+template <class T, class Join>
+__device__ T block_join(T value, Join join) {
+  __shared__ T values[kBlock];
   __syncthreads();  // a previous call's readers are done
-  sums[threadIdx.x] = value;
+  values[threadIdx.x] = value;
   __syncthreads();
   for (unsigned half = kBlock / 2; half > 0; half /= 2) {
     if (threadIdx.x < half) {
-      sums[threadIdx.x] += sums[threadIdx.x + half];
+      values[threadIdx.x] = join(values[threadIdx.x], values[threadIdx.x + half]);
     }
     __syncthreads();
   }
-  return sums[0];
+  return values[0];
+}
+
+__device__ inline double block_sum(double value) {
+  return block_join(value, [](double a, double b) { return a + b; });
 }
 
 }  // namespace brigade::cuda

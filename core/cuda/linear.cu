@@ -6,8 +6,9 @@
 namespace brigade {
 
 /// One kernel where cuBLASLt has it, else the product and a pass over y.
-template <class T, class F>
-void CudaKernels::linear(Stream& s, const LinearArgs<T, F>& args) {
+template <class T>
+template <class F>
+void CudaProducts<T>::linear(Stream& s, const LinearArgs<T, F>& args) {
   if constexpr (std::is_same_v<T, float>) {
     if (cuda::fused_linear(s, args)) {
       return;
@@ -24,8 +25,8 @@ void CudaKernels::linear(Stream& s, const LinearArgs<T, F>& args) {
   });
 }
 
-template decltype(CudaKernels::linear<float>) CudaKernels::linear<float>;
-template decltype(CudaKernels::linear<double>) CudaKernels::linear<double>;
-template decltype(CudaKernels::linear<float, BFloat16>) CudaKernels::linear<float, BFloat16>;
+template decltype(CudaProducts<float>::linear<float>) CudaProducts<float>::linear<float>;
+template decltype(CudaProducts<float>::linear<BFloat16>) CudaProducts<float>::linear<BFloat16>;
+template decltype(CudaProducts<double>::linear<double>) CudaProducts<double>::linear<double>;
 
 }  // namespace brigade

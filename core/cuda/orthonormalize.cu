@@ -57,11 +57,11 @@ __global__ void orthonormalize_kernel(std::int64_t rows, std::int64_t cols, T* x
 }  // namespace
 
 template <class T>
-void CudaKernels::orthonormalize(Stream& s, std::int64_t rows, std::int64_t cols, T* x) {
+void CudaProducts<T>::orthonormalize(Stream& s, std::int64_t rows, std::int64_t cols, T* x) {
   cuda::launch(s, rows > 0 ? 1 : 0, orthonormalize_kernel<T>, rows, cols, x);
 }
 
-template decltype(CudaKernels::orthonormalize<float>) CudaKernels::orthonormalize<float>;
-template decltype(CudaKernels::orthonormalize<double>) CudaKernels::orthonormalize<double>;
+template decltype(CudaProducts<float>::orthonormalize) CudaProducts<float>::orthonormalize;
+template decltype(CudaProducts<double>::orthonormalize) CudaProducts<double>::orthonormalize;
 
 }  // namespace brigade

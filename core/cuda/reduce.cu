@@ -24,13 +24,14 @@ struct Max {
 }  // namespace
 
 template <class T>
-void CudaKernels::reduce_sum(Stream& s, ReduceShape shape, const T* x, Scale scale, T* y) {
+void CudaReductions<T>::reduce_sum(Stream& s, ReduceShape shape, const T* x, Scale scale, T* y) {
   const auto addend = [=] __device__(std::int64_t i, std::int64_t /*j*/) { return x[i]; };
   cuda::sum_over(s, shape, addend, scale, y);
 }
 
 template <class T>
-void CudaKernels::reduce_max(Stream& s, ReduceShape shape, const T* x, T* y, std::int64_t* index) {
+void CudaReductions<T>::reduce_max(Stream& s, ReduceShape shape, const T* x, T* y,
+                                   std::int64_t* index) {
   cuda::reduce(
       s, shape, Max<T>{T{0}, -1},
       [=] __device__(std::int64_t i, std::int64_t j) {
@@ -43,8 +44,8 @@ void CudaKernels::reduce_max(Stream& s, ReduceShape shape, const T* x, T* y, std
 }
 
 template <class T>
-void CudaKernels::reduce_backward(Stream& s, ReduceShape shape, const T* dy,
-                                  const std::int64_t* index, Scale scale, T* dx) {
+void CudaReductions<T>::reduce_backward(Stream& s, ReduceShape shape, const T* dy,
+                                        const std::int64_t* index, Scale scale, T* dx) {
   const cuda::ScaledStore<T> store(scale);
   cuda::for_each(s, shape.n * shape.outputs(), [=] __device__(std::int64_t i) {
     const std::int64_t row = i / shape.inner;
@@ -57,19 +58,13 @@ void CudaKernels::reduce_backward(Stream& s, ReduceShape shape, const T* dy,
 /// Two passes: the sums keep one block per 32 columns busy, too few to mask the whole matrix as
 /// well.
 template <class T>
-void CudaKernels::relu_bias_backward(Stream& s, std::int64_t rows, std::int64_t cols, const T* dy,
-                                     const T* y, T* dz, T* db) {
-  unary_backward(s, UnaryOp::relu, rows * cols, dy, y, {}, dz);
+void CudaReductions<T>::relu_bias_backward(Stream& s, std::int64_t rows, std::int64_t cols,
+                                           const T* dy, const T* y, T* dz, T* db) {
+  CudaElementwise<T>::unary_backward(s, UnaryOp::relu, rows * cols, dy, y, {}, dz);
   reduce_sum(s, {.outer = 1, .n = rows, .inner = cols}, dz, {}, db);
 }
 
-template decltype(CudaKernels::reduce_sum<float>) CudaKernels::reduce_sum<float>;
-template decltype(CudaKernels::reduce_sum<double>) CudaKernels::reduce_sum<double>;
-template decltype(CudaKernels::reduce_max<float>) CudaKernels::reduce_max<float>;
-template decltype(CudaKernels::reduce_max<double>) CudaKernels::reduce_max<double>;
-template decltype(CudaKernels::reduce_backward<float>) CudaKernels::reduce_backward<float>;
-template decltype(CudaKernels::reduce_backward<double>) CudaKernels::reduce_backward<double>;
-template decltype(CudaKernels::relu_bias_backward<float>) CudaKernels::relu_bias_backward<float>;
-template decltype(CudaKernels::relu_bias_backward<double>) CudaKernels::relu_bias_backward<double>;
+template struct CudaReductions<float>;
+template struct CudaReductions<double>;
 
 }  // namespace brigade

@@ -3,28 +3,12 @@
 #include <cstddef>
 
 #include "core/cuda/kernel.cuh"
-#include "core/runtime/context.h"
-#include "core/storage.h"
+#include "core/tensor.h"
 
 /// Reductions of [outer, n, inner] over n, for sums, maxima, losses and norms. The order of the
 /// joins depends on the shape alone: the same bits every time. Atomics would be as fast and give
 /// other bits every time.
 namespace brigade::cuda {
-
-/// Device memory for the partial results of a kernel. It goes back to the allocator while the
-/// kernels still use it, which is safe for the reason given in core/runtime/allocator.h: whoever
-/// gets it next comes later on the same stream. So not for operators under a UseStream.
-template <class T>
-class Partials {
- public:
-  Partials(const Stream& s, std::int64_t count)
-      : storage_(Context::current().allocator(s.device()),
-                 static_cast<std::size_t>(count) * sizeof(T)) {}
-  T* data() const { return reinterpret_cast<T*>(storage_.data()); }
-
- private:
-  Storage storage_;
-};
 
 /// A block owns blockDim.x outputs at a time; blockDim.y threads of each walk n in turn and join
 /// their totals in a fixed tree. Block y of the grid takes the y-th `share` of n.
@@ -104,8 +88,12 @@ void reduce(Stream& s, ReduceShape shape, Total none, Read read, Store store) {
     reduce_shares(s, shape, 1, none, read, store);
     return;
   }
-  const Partials<Total> partials(s, shares * outputs);
-  Total* const data = partials.data();
+  // The memory goes back to the allocator while the kernels still use it, which is safe for the
+  // reason given in core/runtime/allocator.h: whoever gets it next comes later on the same stream.
+  // So not for operators under a UseStream.
+  const std::int64_t bytes = shares * outputs * static_cast<std::int64_t>(sizeof(Total));
+  const Tensor partials = Tensor::empty({bytes}, DType::u8, s.device());
+  auto* const data = reinterpret_cast<Total*>(partials.bytes());
   reduce_shares(s, shape, shares, none, read,
                 [=] __device__(std::int64_t at, Total total) { data[at] = total; });
   reduce_shares(

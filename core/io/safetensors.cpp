@@ -25,16 +25,14 @@ constexpr std::uint64_t kLengthBytes = 8;
 constexpr std::uint64_t kLargestHeader = 100'000'000;  // the limit of the format's own library
 constexpr int kDeepestHeader = 3;                      // the numbers of a tensor's shape
 constexpr const char* kMetadataKey = "__metadata__";
-constexpr std::array<std::pair<const char*, DType>, 6> kDTypeNames{{{"F32", DType::f32},
-                                                                    {"F64", DType::f64},
-                                                                    {"U8", DType::u8},
-                                                                    {"I64", DType::i64},
-                                                                    {"F16", DType::f16},
-                                                                    {"BF16", DType::bf16}}};
+constexpr std::array kDTypes{DType::f32, DType::f64, DType::u8,
+                             DType::i64, DType::f16, DType::bf16};
 
+/// "F32": ours in capitals.
 std::string name_of(DType dtype) {
-  return std::ranges::find(kDTypeNames, dtype, [](const auto& entry) { return entry.second; })
-      ->first;
+  std::string name = message_of(dtype);
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::toupper(c); });
+  return name;
 }
 
 std::string make_header(const NamedTensors& tensors,
@@ -91,9 +89,8 @@ class Reader {
     NamedTensors tensors;
     std::uint64_t position = 0;
     for (const Entry& entry : entries) {
-      require(entry.begin >= position, "tensor ", entry.name, " overlaps the one before it");
-      require(entry.begin == position, "bytes ", position, " to ", entry.begin,
-              " of the data belong to no tensor");
+      require(entry.begin == position, "tensor ", entry.name, " begins at byte ", entry.begin,
+              " of the data, expected ", position, ": tensors overlap or leave a hole");
       position = entry.end;
       tensors.emplace_back(entry.name, Tensor::empty(entry.shape, entry.dtype));
     }
@@ -163,23 +160,20 @@ class Reader {
   Entry read_entry(const std::string& name, const Json& fields) const {
     try {
       const auto dtype_name = fields.at("dtype").get<std::string>();
-      const auto* dtype =
-          std::ranges::find(kDTypeNames, dtype_name, [](const auto& entry) { return entry.first; });
-      require(dtype != kDTypeNames.end(), "tensor ", name, " has dtype ", dtype_name,
+      const auto* dtype = std::ranges::find(kDTypes, dtype_name, name_of);
+      require(dtype != kDTypes.end(), "tensor ", name, " has dtype ", dtype_name,
               ", known are F32, F64, U8, I64, F16, BF16");
       const std::vector<std::uint64_t> shape = unsigned_numbers(name, fields.at("shape"));
       const std::vector<std::uint64_t> offsets = unsigned_numbers(name, fields.at("data_offsets"));
-      require(shape.size() <= Shape::kMaxRank, "tensor ", name, " has ", shape.size(),
-              " dimensions, at most 4 are supported");
       require(offsets.size() == 2 && offsets[0] <= offsets[1] && offsets[1] <= data_bytes_,
               "tensor ", name, " has data_offsets ", fields.at("data_offsets").dump(), " in ",
               data_bytes_, " bytes of data");
       const Shape result = shape_of(name, shape);
       const auto numel = static_cast<std::uint64_t>(result.numel());
-      require(numel * size_of(dtype->second) == offsets[1] - offsets[0], "tensor ", name,
-              " of shape ", fields.at("shape").dump(), " and dtype ", dtype_name,
-              " does not fill data_offsets ", fields.at("data_offsets").dump());
-      return {name, dtype->second, result, offsets[0], offsets[1]};
+      require(numel * size_of(*dtype) == offsets[1] - offsets[0], "tensor ", name, " of shape ",
+              fields.at("shape").dump(), " and dtype ", dtype_name, " does not fill data_offsets ",
+              fields.at("data_offsets").dump());
+      return {name, *dtype, result, offsets[0], offsets[1]};
     } catch (const Json::exception& error) {
       fail(message_of("tensor ", name, ": ", error.what()));
     }
@@ -188,8 +182,8 @@ class Reader {
   /// An extent of 2^63 or more wraps to a negative one, which Shape refuses.
   Shape shape_of(const std::string& name, const std::vector<std::uint64_t>& extents) const try {
     return Shape(std::vector<std::int64_t>(extents.begin(), extents.end()));
-  } catch (const Error&) {
-    fail(message_of("tensor ", name, " is too large"));
+  } catch (const Error& error) {
+    fail(message_of("tensor ", name, ": ", error.what()));
   }
 
   std::vector<std::uint64_t> unsigned_numbers(const std::string& name, const Json& list) const {

@@ -31,9 +31,9 @@ void* CachingAllocator::allocate(std::size_t bytes) {
       block = obtain(size);
     }
     if (block == nullptr) {
-      throw OutOfMemoryError(message_of("allocator: ", device_, " is out of memory: asked for ",
-                                        size, " bytes, ", stats_.in_use,
-                                        " in use; use a smaller model, batch or data set"));
+      throw Error(message_of("allocator: ", device_, " is out of memory: asked for ", size,
+                             " bytes, ", stats_.in_use,
+                             " in use; use a smaller model, batch or data set"));
     }
     ++stats_.system_allocations;
     stats_.reserved += size;
@@ -47,8 +47,7 @@ void* CachingAllocator::allocate(std::size_t bytes) {
 }
 
 void* CachingAllocator::obtain(std::size_t size) const {
-  return dispatch(device_,
-                  [&]<class K>(K) { return K::allocate(device_.index, size, kAlignment); });
+  return dispatch(device_, [&]<class K>(K) { return K::allocate(device_.index, size); });
 }
 
 void CachingAllocator::give_back_unused() noexcept {

@@ -1,11 +1,6 @@
 #include "core/runtime/context.h"
 
 #include <utility>
-
-#include "core/config.h"
-#include "core/cuda/cuda_stream.h"
-#include "core/error.h"
-
 namespace brigade {
 
 Context& Context::current() {
@@ -18,15 +13,11 @@ Context::PerDevice& Context::at(Device device) {
   if (entry.stream) {
     return entry;
   }
-  if constexpr (kHasCuda) {
-    if (device.is_cuda()) {
-      entry.stream = make_cuda_stream(device, StreamPriority::normal);
-    }
-  }
-  if (!device.is_cuda()) {
+  if (device.is_cuda()) {
+    entry.stream = make_side_stream(device, "compute");
+  } else {
     entry.stream = std::make_unique<InlineStream>();
   }
-  BRIGADE_CHECK(entry.stream, "context: ", device, " asked of a build without CUDA");
   entry.in_use = entry.stream.get();
   entry.allocator = std::make_shared<CachingAllocator>(device);
   return entry;

@@ -2,9 +2,6 @@
 
 #include <map>
 #include <memory>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "core/runtime/allocator.h"
 #include "core/runtime/stream.h"
@@ -36,11 +33,6 @@ class Context {
   bool tf32() const { return tf32_; }
   void set_tf32(bool allowed) { tf32_ = allowed; }
 
-  /// A line for people on what was chosen at run time because this machine has it (a kernel for a
-  /// shape), in the order of the choices.
-  void note_choice(std::string line) { choices_.push_back(std::move(line)); }
-  const std::vector<std::string>& choices() const { return choices_; }
-
   /// Where this thread's TraceScopes go; null, as at first: nowhere. The log must outlive its use.
   SpanLog* span_log() const { return span_log_; }
   void set_span_log(SpanLog* log) { span_log_ = log; }
@@ -58,7 +50,6 @@ class Context {
   std::map<int, PerDevice> gpus_;
   SpanLog* span_log_ = nullptr;
   bool tf32_ = false;
-  std::vector<std::string> choices_;
 };
 
 /// While it lives, this thread's operators on `stream`'s device are enqueued on `stream`: how an

@@ -69,18 +69,6 @@ class QueuedEvent final : public EventState {
 
 }  // namespace
 
-void Event::synchronize() const {
-  if (state_) {
-    state_->synchronize(/*urgent=*/true);
-  }
-}
-
-void Event::synchronize_in_background() const {
-  if (state_) {
-    state_->synchronize(/*urgent=*/false);
-  }
-}
-
 Clock::time_point EventState::time() const {
   throw_error(__FILE__, __LINE__, "elapsed_ms: expected two events of one device");
 }
@@ -161,13 +149,13 @@ struct WorkerStream::Queue {
   std::thread thread;
 };
 
-WorkerStream::WorkerStream(const char* name, Wakeup wakeup)
+WorkerStream::WorkerStream(const char* name, StreamPriority priority)
     : Stream(kCpu),
       queue_(std::make_unique<Queue>()),
       waiters_(std::make_shared<std::atomic<int>>(0)) {
   queue_->thread = std::thread([queue = queue_.get()] { queue->serve(); });
   pthread_setname_np(queue_->thread.native_handle(), name);
-  if (wakeup == Wakeup::in_turn) {
+  if (priority == StreamPriority::normal) {
     // Linux: a SCHED_BATCH thread never preempts when it wakes up (sched(7)). Needs no privilege;
     // where it is refused all the same, the thread runs like any other.
     const sched_param none{};
@@ -201,7 +189,7 @@ void WorkerStream::wait(const Event& event) {
   if (event.always_done()) {
     return;
   }
-  run([event] { event.synchronize_in_background(); });
+  run([event] { event.synchronize(/*urgent=*/false); });
 }
 
 bool WorkerStream::someone_waits() const {
@@ -217,8 +205,7 @@ std::unique_ptr<Stream> make_stream(Device device, const char* name, StreamPrior
     }
   }
   BRIGADE_CHECK(!device.is_cuda(), "stream: ", device, " asked of a build without CUDA");
-  return std::make_unique<WorkerStream>(
-      name, priority == StreamPriority::high ? Wakeup::at_once : Wakeup::in_turn);
+  return std::make_unique<WorkerStream>(name, priority);
 }
 
 }  // namespace

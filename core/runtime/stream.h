@@ -42,10 +42,13 @@ class Event {
   /// False for one that was default-constructed.
   bool recorded() const { return state_ != nullptr || reached_ != Time(); }
 
-  /// Blocks the calling thread. Rethrows what the stream's work threw before this point.
-  void synchronize() const;
-  /// The same for a thread that has nothing else to do, such as another stream's.
-  void synchronize_in_background() const;
+  /// Blocks the calling thread. Rethrows what the stream's work threw before this point. Not
+  /// `urgent`: the thread has nothing else to do, such as another stream's.
+  void synchronize(bool urgent = true) const {
+    if (state_) {
+      state_->synchronize(urgent);
+    }
+  }
 
   /// cudaEvent_t, or null for an event of a CPU stream.
   void* native_handle() const { return state_ ? state_->native_handle() : nullptr; }
@@ -116,21 +119,21 @@ class InlineStream final : public Stream {
   using Stream::record;
 };
 
-/// How a WorkerStream's thread gets a core.
-enum class Wakeup : bool {
-  at_once,  ///< it may interrupt whoever is computing: what it does is short and urgent
-  /// It waits until whoever woke it goes to sleep or has used up its time slice. An update that
-  /// becomes possible must not push the communication thread, which has just received the
-  /// gradients, off the core before that has sent the next ones.
-  in_turn,
-};
+/// Which of two streams goes first. Communication gets `high`. On a GPU, a collective that has
+/// become possible is then not stuck behind the backward kernels already queued. On a CPU, the
+/// thread of a WorkerStream may interrupt a thread that computes: its work is short and urgent.
+///
+/// A WorkerStream with `normal` waits until the thread that woke it sleeps or has used up its time
+/// slice. An update that becomes possible must not push the communication thread, which has just
+/// received the gradients, off the core before that has sent the next ones.
+enum class StreamPriority : bool { normal, high };
 
 /// A thread that executes its queue first in, first out. After work has thrown, the rest of the
 /// queue is skipped and every event recorded behind it rethrows. The destructor finishes the queue.
 class WorkerStream final : public Stream {
  public:
   /// `name` shows up in debuggers and `top -H` (15 characters).
-  explicit WorkerStream(const char* name, Wakeup wakeup = Wakeup::at_once);
+  explicit WorkerStream(const char* name, StreamPriority priority = StreamPriority::high);
   ~WorkerStream() override;
   void run(std::function<void()> work) override;
   Event record(Timing timing) override;
@@ -143,10 +146,6 @@ class WorkerStream final : public Stream {
   std::unique_ptr<Queue> queue_;
   std::shared_ptr<std::atomic<int>> waiters_;  // shared with the events
 };
-
-/// Priority of a GPU stream. Communication gets `high`, so that a collective that has become
-/// possible is not stuck behind the backward kernels already queued.
-enum class StreamPriority : bool { normal, high };
 
 /// A new stream for communication on `device`: a WorkerStream, or a high-priority CUDA stream.
 std::unique_ptr<Stream> make_comm_stream(Device device);

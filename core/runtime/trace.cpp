@@ -1,21 +1,14 @@
 #include "core/runtime/trace.h"
 
+#include <array>
+
 #include "core/runtime/context.h"
 
 namespace brigade {
 
 std::string_view to_string(Lane lane) {
-  switch (lane) {
-    case Lane::compute:
-      return "compute";
-    case Lane::optimizer:
-      return "optimizer";
-    case Lane::data:
-      return "data";
-    case Lane::host:
-      break;
-  }
-  return "host";
+  constexpr std::array<std::string_view, 4> kNames{"compute", "optimizer", "data", "host"};
+  return kNames.at(static_cast<std::size_t>(lane));
 }
 
 std::size_t SpanLog::open(std::string name, Lane lane) {

@@ -28,9 +28,10 @@ struct OptimizerCalls {
 /// For optim::Optimizer, which must outlive the calls.
 template <class Optimizer>
 OptimizerCalls calls_of(Optimizer& optimizer) {
-  return {.begin_step = [&optimizer] { optimizer.begin_step(); },
-          .update = [&optimizer](const Bucket& bucket) { return optimizer.update_of(bucket.data); },
-          .end = [&optimizer] { optimizer.end_bucket_updates(); }};
+  return {
+      .begin_step = [&optimizer] { optimizer.begin_step(); },
+      .update = [&optimizer](const Bucket& bucket) { return optimizer.update_of(bucket.grads); },
+      .end = [&optimizer] { optimizer.end_bucket_updates(); }};
 }
 
 /// How far the updates may lag behind.

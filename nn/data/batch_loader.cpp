@@ -11,10 +11,10 @@ namespace brigade::data {
 
 namespace {
 
-/// Where samples are decoded to, on their way to a GPU.
-Batch allocate_pinned(const Dataset& data, std::int64_t samples) {
-  return {.inputs = empty_pinned({samples, data.input_width()}, DType::f32),
-          .targets = empty_pinned(data.targets_shape(samples), data.targets_dtype())};
+/// In the shapes of `like`: where samples are decoded to, on their way to a GPU.
+Batch pinned_like(const Batch& like) {
+  return {.inputs = empty_pinned(like.inputs.shape(), like.inputs.dtype()),
+          .targets = empty_pinned(like.targets.shape(), like.targets.dtype())};
 }
 
 }  // namespace
@@ -32,16 +32,13 @@ BatchLoader::BatchLoader(const Dataset& data, DistributedSampler& sampler, Devic
   }
   for (Buffers& buffers : buffers_) {
     buffers.device = allocate_batch(data, samples, device);
-    buffers.host = device.is_cuda() ? allocate_pinned(data, samples) : buffers.device;
+    buffers.host = device.is_cuda() ? pinned_like(buffers.device) : buffers.device;
   }
   if (device.is_cuda()) {
     copies_ = make_side_stream(device, "brigade-copies");
   }
-  if (prefetch == Prefetch::on) {
-    reader_ = make_side_stream(kCpu, "brigade-loader");
-  } else {
-    reader_ = std::make_unique<InlineStream>();
-  }
+  reader_ = prefetch == Prefetch::on ? make_side_stream(kCpu, "brigade-loader")
+                                     : std::make_unique<InlineStream>();
 }
 
 BatchLoader::~BatchLoader() {
@@ -91,7 +88,7 @@ void BatchLoader::fill(Buffers& buffers, std::int64_t step, const Event& device_
   std::optional<UseStream> use;
   if (copies_) {
     use.emplace(*copies_);
-    buffers.copied.synchronize_in_background();  // the last copy out of the pinned memory
+    buffers.copied.synchronize(/*urgent=*/false);  // the last copy out of the pinned memory
     copies_->run(
         [&] { copies_->wait(device_is_free); });  // on its GPU, which is new to this thread
   }

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "core/error.h"
@@ -78,17 +79,15 @@ IdxFile read_idx(const std::filesystem::path& path, std::size_t dimensions) {
   IdxFile file;
   std::uint64_t total = 1;
   for (std::size_t at = 4; at < header; at += 4) {
-    std::uint32_t extent = 0;
-    for (std::size_t i = 0; i < 4; ++i) {
-      extent = extent << 8U | bytes[at + i];
-    }
+    const std::uint32_t extent =
+        std::accumulate(&bytes[at], &bytes[at] + 4, 0U,
+                        [](unsigned left, unsigned byte) { return left << 8U | byte; });
     if (extent == 0) {
       refuse(path, "expected extents above 0, got 0");
     }
-    if (total > std::numeric_limits<std::uint64_t>::max() / extent) {
+    if (__builtin_mul_overflow(total, extent, &total)) {
       refuse(path, "its extents multiply to more than a file can hold");
     }
-    total *= extent;
     file.extents.push_back(extent);
   }
   if (bytes.size() - header != total) {

@@ -22,7 +22,7 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, const BatchGeometry& geom
 
 Loader::Epoch Loader::epoch(std::int64_t epoch) {
   BRIGADE_CHECK(epoch >= 0, "Loader: expected an epoch from 0 up, got ", epoch);
-  return {{this, epoch * size()}, {this, (epoch + 1) * size()}};
+  return {this, epoch * size(), (epoch + 1) * size()};
 }
 
 const Batch& Loader::load(std::int64_t step) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <memory>
 
 #include "core/random.h"
@@ -41,27 +42,20 @@ class Loader {
   Loader(std::shared_ptr<const Dataset> dataset, const BatchGeometry& geometry, Device device,
          const LoaderOptions& options);
 
-  class Iterator {
-   public:
-    Iterator(Loader* loader, std::int64_t step) : loader_(loader), step_(step) {}
-    const Batch& operator*() const { return loader_->load(step_); }
-    Iterator& operator++() {
-      ++step_;
+  /// The batches of one epoch: a range that is its own iterator. Of all epochs of a Loader one may
+  /// be iterated at a time.
+  struct Epoch {
+    Loader* loader;
+    std::int64_t step, last;
+
+    Epoch begin() const { return *this; }
+    std::default_sentinel_t end() const { return {}; }
+    const Batch& operator*() const { return loader->load(step); }
+    Epoch& operator++() {
+      ++step;
       return *this;
     }
-    bool operator==(const Iterator&) const = default;
-
-   private:
-    Loader* loader_;
-    std::int64_t step_;
-  };
-
-  /// The batches of one epoch. Of all epochs of a Loader one may be iterated at a time.
-  struct Epoch {
-    Iterator first;
-    Iterator last;
-    Iterator begin() const { return first; }
-    Iterator end() const { return last; }
+    bool operator==(std::default_sentinel_t) const { return step == last; }
   };
 
   /// Epochs may be asked for in any order: which samples are in number `epoch` depends on the seed

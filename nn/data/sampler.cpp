@@ -1,6 +1,7 @@
 #include "nn/data/sampler.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "core/error.h"
@@ -18,16 +19,12 @@ std::int64_t part_begin(std::int64_t count, std::int64_t parts, std::int64_t par
 }  // namespace
 
 Uneven parse_uneven(std::string_view name) {
-  if (name == "join") {
-    return Uneven::join;
+  constexpr std::array<std::string_view, 3> kNames{"join", "drop", "pad"};
+  const auto* const found = std::ranges::find(kNames, name);
+  if (found == kNames.end()) {
+    throw UsageError(message_of("uneven: expected join, drop or pad, got '", name, "'"));
   }
-  if (name == "drop") {
-    return Uneven::drop;
-  }
-  if (name == "pad") {
-    return Uneven::pad;
-  }
-  throw UsageError(message_of("uneven: expected join, drop or pad, got '", name, "'"));
+  return static_cast<Uneven>(found - kNames.begin());
 }
 
 DistributedSampler::DistributedSampler(std::int64_t samples, BatchGeometry geometry,

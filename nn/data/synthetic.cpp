@@ -5,7 +5,6 @@
 
 #include "core/error.h"
 #include "core/ops.h"
-#include "core/ops_elementwise.h"
 #include "core/random.h"
 
 namespace brigade::data {
@@ -28,12 +27,13 @@ Tensor uniform(const Shape& shape, double limit, std::uint64_t seed, std::uint32
   return x;
 }
 
+/// The rows of `from` with these numbers, one after the other in `batch`.
 template <class T>
-void gather_rows(const std::vector<T>& rows, std::int64_t width,
+void gather_rows(const std::vector<T>& from, std::int64_t width,
                  std::span<const std::int64_t> samples, const Tensor& batch) {
   T* place = batch.data<T>();
   for (const std::int64_t sample : samples) {
-    place = std::copy_n(rows.begin() + sample * width, width, place);
+    place = std::copy_n(from.begin() + sample * width, width, place);
   }
 }
 

@@ -14,6 +14,7 @@
 #include "nn/data/synthetic.h"
 #include "nn/linear.h"
 #include "optim/sgd.h"
+#include "tests/support/on_backward.h"
 #include "tests/support/thread_world.h"
 
 namespace brigade::apps {
@@ -28,16 +29,10 @@ constexpr std::size_t kLayerBytes = kWidth * kWidth * sizeof(float);
 class SlowBackward final : public nn::Module {
  public:
   nn::Variable forward(const nn::Variable& x) override {
-    hook_ = x.add_hook([](const Tensor&) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(4));
-      return Tensor();
-    });
-    return x;
+    return test::on_backward(
+        x, [](const Tensor&) { std::this_thread::sleep_for(std::chrono::milliseconds(4)); });
   }
   std::string description() const override { return "SlowBackward"; }
-
- private:
-  autograd::HookHandle hook_;
 };
 
 /// Six layers whose gradients appear 4 ms apart and travel 3 ms each.

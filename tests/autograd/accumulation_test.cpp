@@ -4,11 +4,12 @@
 #include "autograd/engine.h"
 #include "autograd/functions/binary.h"
 #include "autograd/functions/linear.h"
-#include "autograd/functions/mse_loss.h"
+#include "autograd/functions/loss.h"
 #include "core/ops.h"
 #include "core/runtime/context.h"
 #include "tests/autograd/probe.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/on_backward.h"
 #include "tests/support/tensors.h"
 
 namespace brigade::autograd {
@@ -127,12 +128,8 @@ TEST(Accumulation, ScalesEveryContributionToALeafByItsLeafScale) {
 TEST(Accumulation, DoesNotScaleIntermediateGradients) {
   const Variable w = scalar_leaf(2);
   w.grad_state()->set_grad_scale(0.5);
-  const Variable h = mul(w, 3);
   double seen = 0.0;
-  const HookHandle handle = h.add_hook([&](const Tensor& grad) {
-    seen = grad.item();
-    return Tensor();
-  });
+  const Variable h = test::on_backward(mul(w, 3), [&](const Tensor& grad) { seen = grad.item(); });
   backward(mul(h, 2));
   EXPECT_EQ(seen, 2.0);
   EXPECT_EQ(grad_of(w), 3.0);

@@ -7,7 +7,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/functions/binary.h"
-#include "autograd/functions/mse_loss.h"
+#include "autograd/functions/loss.h"
 #include "autograd/functions/reduce.h"
 #include "autograd/functions/unary.h"
 #include "tests/support/expect_error.h"

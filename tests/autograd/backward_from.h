@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "autograd/engine.h"
-#include "autograd/functions/mse_loss.h"
+#include "autograd/functions/loss.h"
 
 namespace brigade::autograd {
 

@@ -3,9 +3,8 @@
 
 #include "autograd/engine.h"
 #include "autograd/functions/binary.h"
-#include "autograd/functions/cross_entropy_loss.h"
 #include "autograd/functions/linear.h"
-#include "autograd/functions/mse_loss.h"
+#include "autograd/functions/loss.h"
 #include "autograd/functions/unary.h"
 #include "autograd/node.h"
 #include "core/ops.h"

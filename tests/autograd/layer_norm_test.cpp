@@ -2,9 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-
 #include "tests/autograd/backward_from.h"
+#include "tests/autograd/probe.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/grad_check.h"
 
@@ -88,21 +87,16 @@ TEST(LayerNorm, AddsTheGradientsOfTwoUses) {
 }
 
 TEST(LayerNorm, WritesParametersBeforeTheInput) {
-  std::string order;
   const Variable x = leaf({0, 4}, {1, 2});
   const Variable weight = leaf({1, 1}, {2});
   const Variable bias = leaf({0, 0}, {2});
-  const auto logged = [&order](char name) {
-    return [&order, name](const Tensor& /*grad*/) {
-      order += name;
-      return Tensor();
-    };
-  };
-  const HookHandle of_x = x.add_hook(logged('x'));
-  const HookHandle of_weight = weight.add_hook(logged('w'));
-  const HookHandle of_bias = bias.add_hook(logged('b'));
+  EventLog log;
+  LoggingListener listener(log);
+  const HookHandle of_x = x.attach_listener(listener, 0);
+  const HookHandle of_weight = weight.attach_listener(listener, 1);
+  const HookHandle of_bias = bias.attach_listener(listener, 2);
   backward_from(layer_norm(x, weight, bias), {1, 2});
-  EXPECT_EQ(order, "wbx");
+  EXPECT_EQ(log, (EventLog{"begin", "ready 1", "ready 2", "ready 0", "end"}));
 }
 
 TEST(LayerNorm, OfNothingIsEmptyAndItsGradientsZero) {

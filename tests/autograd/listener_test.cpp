@@ -7,6 +7,7 @@
 #include "autograd/functions/binary.h"
 #include "tests/autograd/probe.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/on_backward.h"
 
 namespace brigade::autograd {
 namespace {
@@ -110,12 +111,8 @@ TEST(GradListener, IsToldOfAnAbortAndTheNextBackwardStartsClean) {
   const HookHandle h0 = lower.attach_listener(listener, 0);
   const HookHandle h1 = upper.attach_listener(listener, 1);
   const auto loss = [&](const Variable& hidden) { return add(upper, add(hidden, hidden)); };
-  {
-    const Variable hidden = mul(lower, 3);
-    const HookHandle failing =
-        hidden.add_hook([](const Tensor&) -> Tensor { throw Error("hook failed"); });
-    EXPECT_ERROR(backward(loss(hidden)), "hook failed");
-  }
+  const Variable hidden = test::on_backward(mul(lower, 3), test::fail_in_backward);
+  EXPECT_ERROR(backward(loss(hidden)), "backward failed");
   EXPECT_THAT(log, ElementsAre("begin", "ready 1", "abort"));
 
   log.clear();
@@ -127,18 +124,35 @@ TEST(GradListener, IsToldOfAnAbortAndTheNextBackwardStartsClean) {
   EXPECT_EQ(grad_of(upper), 1.0);
 }
 
-TEST(GradListener, CanRunTheSameRetainedGraphAgainAfterAnAbort) {
+TEST(GradListener, SeesNothingOfABackwardThatFailedHalfWay) {
   const Variable w = scalar_leaf(1);
-  const Variable hidden = mul(w, 3);
-  const Variable loss = add(hidden, mul(hidden, 2));
-  {
-    const HookHandle failing =
-        hidden.add_hook([](const Tensor&) -> Tensor { throw Error("hook failed"); });
-    EXPECT_THROW(backward(loss, {.retain_graph = true}), Error);
-  }
+  const Variable first = test::on_backward(mul(w, 3), test::fail_in_backward);
+  const Variable second = mul(w, 5);  // recorded last, so its backward has run by then
+  EXPECT_ERROR(backward(add(first, second)), "backward failed");
   w.zero_grad();
-  backward(loss);
-  EXPECT_EQ(grad_of(w), 9.0);
+  backward(mul(w, 2));
+  EXPECT_EQ(grad_of(w), 2.0);
+}
+
+TEST(GradListener, MayDropTheRoot) {
+  struct Dropping final : GradListener {
+    Variable root;
+    void on_grad_ready(std::size_t /*index*/) override { root = Variable(); }
+  };
+  const Variable w = scalar_leaf(1);
+  Dropping listener;
+  listener.root = mul(mul(w, 3), 2);
+  const HookHandle handle = w.attach_listener(listener, 0);
+  backward(listener.root);
+  EXPECT_EQ(grad_of(w), 6.0);
+}
+
+TEST(GradListener, HandleMayOutliveTheVariable) {
+  EventLog log;
+  LoggingListener listener(log);
+  HookHandle handle = scalar_leaf(1).attach_listener(listener, 0);
+  handle.detach();
+  EXPECT_THAT(log, testing::IsEmpty());
 }
 
 TEST(GradListener, ThatThrowsAbortsTheBackward) {

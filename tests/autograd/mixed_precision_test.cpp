@@ -5,10 +5,8 @@
 
 #include "autograd/engine.h"
 #include "autograd/functions/linear.h"
-#include "autograd/functions/mse_loss.h"
+#include "autograd/functions/loss.h"
 #include "core/ops.h"
-#include "core/ops_elementwise.h"
-#include "core/ops_reduce.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/tensors.h"
 

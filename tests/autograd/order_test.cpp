@@ -8,11 +8,12 @@
 
 #include "autograd/engine.h"
 #include "autograd/functions/linear.h"
-#include "autograd/functions/mse_loss.h"
+#include "autograd/functions/loss.h"
 #include "autograd/functions/unary.h"
 #include "autograd/node.h"
 #include "core/ops.h"
 #include "tests/autograd/probe.h"
+#include "tests/support/on_backward.h"
 
 namespace brigade::autograd {
 namespace {
@@ -119,12 +120,9 @@ TEST(BackwardOrder, AnnouncesEveryWeightOfA40LayerMlpBeforeTheFollowingNodeRuns)
   EventLog log;
   LoggingListener listener(log);
   std::vector<HookHandle> handles;
-  // The hook of a node's output runs when the node's backward starts.
+  // Runs when the backward of the node that has computed `output` is about to start.
   const auto watch = [&](const Variable& output, const std::string& event) {
-    handles.push_back(output.add_hook([&log, event](const Tensor&) {
-      log.push_back(event);
-      return Tensor();
-    }));
+    return test::on_backward(output, [&log, event](const Tensor&) { log.push_back(event); });
   };
   EventLog expected;
   Variable x(Tensor::zeros({2, kWidth}));
@@ -133,10 +131,8 @@ TEST(BackwardOrder, AnnouncesEveryWeightOfA40LayerMlpBeforeTheFollowingNodeRuns)
     const Variable b(Tensor::zeros({kWidth}), true);
     handles.push_back(w.attach_listener(listener, 2 * layer));
     handles.push_back(b.attach_listener(listener, 2 * layer + 1));
-    x = linear(x, w, b);
-    watch(x, message_of("linear ", layer));
-    x = relu(x);
-    watch(x, message_of("relu ", layer));
+    x = watch(linear(x, w, b), message_of("linear ", layer));
+    x = watch(relu(x), message_of("relu ", layer));
     expected.insert(expected.begin(),
                     {message_of("relu ", layer), message_of("linear ", layer),
                      message_of("ready ", 2 * layer), message_of("ready ", 2 * layer + 1)});

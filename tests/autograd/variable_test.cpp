@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "autograd/functions/binary.h"
-#include "autograd/functions/mse_loss.h"
+#include "autograd/functions/loss.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/tensors.h"
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "autograd/engine.h"
-#include "autograd/functions/mse_loss.h"
+#include "autograd/functions/loss.h"
 #include "autograd/node.h"
 #include "tests/support/small_model.h"
 

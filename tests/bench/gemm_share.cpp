@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "autograd/engine.h"
-#include "autograd/functions/mse_loss.h"
+#include "autograd/functions/loss.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"
 #include "core/ops.h"

@@ -9,7 +9,7 @@
 
 #include "apps/metrics/step_metrics.h"
 #include "autograd/engine.h"
-#include "autograd/functions/mse_loss.h"
+#include "autograd/functions/loss.h"
 #include "core/cpu/threads.h"
 #include "core/ops.h"
 #include "dist/comm/single_process.h"

@@ -9,8 +9,7 @@
 #include <new>
 
 #include "autograd/engine.h"
-#include "autograd/functions/cross_entropy_loss.h"
-#include "autograd/functions/mse_loss.h"
+#include "autograd/functions/loss.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"
 #include "core/runtime/context.h"

@@ -23,7 +23,7 @@ TEST(Dispatch, SaysThatABuildWithoutCudaHasNoGpu) {
   const Device gpu{DeviceType::cuda, 1};
   EXPECT_ERROR(dispatch(gpu, []<class K>(K) {}),
                "dispatch: cuda:1 asked of a build without CUDA; use --device cpu");
-  EXPECT_ERROR(compute_stream(gpu), "context: cuda:1 asked of a build without CUDA");
+  EXPECT_ERROR(compute_stream(gpu), "stream: cuda:1 asked of a build without CUDA");
 }
 
 TEST(Dispatch, SaysWhyThereIsNoGpu) {

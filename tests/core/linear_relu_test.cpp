@@ -7,8 +7,6 @@
 
 #include "core/cpu/threads.h"
 #include "core/ops.h"
-#include "core/ops_elementwise.h"
-#include "core/ops_reduce.h"
 #include "tests/support/expect_error.h"
 
 namespace brigade {

@@ -1,13 +1,11 @@
 // How the kernels behind autograd's shape functions, embedding, layer_norm and dropout store what
 // they compute: dst = alpha result + beta dst. tests/autograd says what they compute.
-#include "core/ops_layers.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cmath>
 
-#include "core/ops_shape.h"
+#include "core/ops.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/tensors.h"
 

@@ -160,9 +160,6 @@ TEST(Losses, RefuseOperandsOfOtherShapes) {
                "cross_entropy: expected labels [2], got [1]");
   EXPECT_ERROR(ops::cross_entropy_backward(x, labels({1, 2}), Tensor::zeros({2}), {}, dx),
                "cross_entropy: expected dloss [], got [2]");
-  Tensor correct = Tensor::zeros({});
-  EXPECT_ERROR(ops::count_correct(x, labels({1, 2}), correct),
-               "count_correct: expected correct of dtype i64, got f32");
 }
 
 TEST(CrossEntropyBackward, IsTheSoftmaxMinusTheOneHotRowsOverTheNumberOfRows) {
@@ -214,12 +211,6 @@ TEST(OneHot, SetsOneColumnPerRow) {
 TEST(OneHot, NamesALabelOutOfRange) {
   Tensor y = Tensor::empty({1, 3});
   EXPECT_ERROR(ops::one_hot(labels({3}), y), "labels: expected 0 to 2, got 3 in row 0");
-}
-
-TEST(CountCorrect, CountsRowsWhoseFirstLargestValueIsAtTheLabel) {
-  Tensor correct = Tensor::from(std::vector<std::int64_t>{99}, {});
-  ops::count_correct(f32({1, 2, 3, 5, 5, 0, 0, 0, -1}, {3, 3}), labels({2, 1, 0}), correct);
-  EXPECT_EQ(correct.item(), 2.0);  // row 1 ties, and its first largest value is not at the label
 }
 
 }  // namespace

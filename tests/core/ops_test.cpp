@@ -5,8 +5,6 @@
 
 #include <limits>
 
-#include "core/ops_elementwise.h"
-#include "core/ops_reduce.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/tensors.h"
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <string_view>
 
 #include "tests/cuda_emulator/emulator_private.h"
@@ -43,15 +44,13 @@ bool exists() {
   return !is("none");
 }
 
-// The library's types are incomplete: their objects are ours.
-template <class Handle, class T>
-cublasStatus_t give(Handle* handle, T* object) {
-  *handle = reinterpret_cast<Handle>(object);
-  return CUBLAS_STATUS_SUCCESS;
-}
-template <class T, class Handle>
-cublasStatus_t destroy(Handle handle) {
-  delete reinterpret_cast<T*>(handle);
+/// The library's objects are so many bytes, which hold ours.
+template <class T>
+cublasStatus_t init(void* memory, std::size_t bytes, const T& object) {
+  if (bytes < sizeof object) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  new (memory) T(object);
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -116,16 +115,16 @@ using emulator::Layout;
 extern "C" {
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
-  return emulator::give(handle, new int);
+  *handle = reinterpret_cast<cublasLtHandle_t>(new int);
+  return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
-  return emulator::destroy<int>(handle);
+  delete reinterpret_cast<int*>(handle);
+  return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
-  return emulator::give(preference, new int);
-}
-cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
-  return emulator::destroy<int>(preference);
+cublasStatus_t cublasLtMatmulPreferenceInit_internal(cublasLtMatmulPreference_t /*preference*/,
+                                                     size_t /*bytes*/) {
+  return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t /*preference*/,
                                                     cublasLtMatmulPreferenceAttributes_t attribute,
@@ -133,20 +132,16 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t /
   const std::size_t expected = attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES ? 8 : 4;
   return bytes == expected ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
-cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType_t type,
-                                          uint64_t rows, uint64_t cols, int64_t leading) {
-  return emulator::give(layout, new Layout{type, rows, cols, leading});
+cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t layout, size_t bytes,
+                                                 cudaDataType type, uint64_t rows, uint64_t cols,
+                                                 int64_t leading) {
+  return emulator::init(layout, bytes, Layout{type, rows, cols, leading});
 }
-cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
-  return emulator::destroy<Layout>(layout);
-}
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* description,
-                                        cublasComputeType_t compute, cudaDataType_t /*scale*/) {
-  return emulator::give(description,
-                        new Description{.tf32 = compute == CUBLAS_COMPUTE_32F_FAST_TF32});
-}
-cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t description) {
-  return emulator::destroy<Description>(description);
+cublasStatus_t cublasLtMatmulDescInit_internal(cublasLtMatmulDesc_t description, size_t bytes,
+                                               cublasComputeType_t compute,
+                                               cudaDataType_t /*scale*/) {
+  return emulator::init(description, bytes,
+                        Description{.tf32 = compute == CUBLAS_COMPUTE_32F_FAST_TF32});
 }
 
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t handle,

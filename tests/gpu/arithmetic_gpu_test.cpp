@@ -6,7 +6,7 @@
 #include "autograd/functions/softmax.h"
 #include "autograd/functions/unary.h"
 #include "core/arithmetic.h"
-#include "core/ops_elementwise.h"
+#include "core/ops.h"
 #include "tests/gpu/gpu_test.h"
 
 namespace brigade {

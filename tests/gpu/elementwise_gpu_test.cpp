@@ -2,7 +2,7 @@
 #include <cstring>
 #include <limits>
 
-#include "core/ops_elementwise.h"
+#include "core/ops.h"
 #include "tests/gpu/gpu_test.h"
 
 namespace brigade {

@@ -1,7 +1,4 @@
-#include <algorithm>
-#include <string>
-
-#include "core/ops_reduce.h"
+#include "core/ops.h"
 #include "core/runtime/context.h"
 #include "tests/gpu/gpu_test.h"
 
@@ -42,24 +39,6 @@ TYPED_TEST(GemmOnGpu, WithBetaZeroIgnoresTheDestination) {
   this->expect_same(
       {this->numbers({33, 65}, 1), this->numbers({65, 17}, 2), this->garbage({33, 17})},
       [](Tensors& t) { ops::gemm(t[0], Trans::no, t[1], Trans::no, {}, t[2]); }, this->kTolerance);
-}
-
-using KernelChoice = GpuTest;
-
-TEST_F(KernelChoice, OfALinearLayerIsTriedAndToldOncePerShape) {
-  const Tensor x = Tensor::zeros({24, 40}, DType::f32, kGpu);
-  const Tensor w = Tensor::zeros({56, 40}, DType::f32, kGpu);
-  const Tensor b = Tensor::zeros({56}, DType::f32, kGpu);
-  Tensor y = Tensor::empty({24, 56}, DType::f32, kGpu);
-  for (int time = 0; time < 3; ++time) {
-    ops::linear(x, w, b, y, Activation::relu);
-  }
-  const std::vector<std::string>& lines = Context::current().choices();
-  EXPECT_EQ(std::count_if(lines.begin(), lines.end(),
-                          [](const std::string& line) {
-                            return line.starts_with("linear f32 24x40x56, bias, ReLU: ");
-                          }),
-            1);
 }
 
 using Tf32OnGpu = GpuTest;

@@ -1,7 +1,6 @@
 #include <array>
 
-#include "core/ops_layers.h"
-#include "core/ops_shape.h"
+#include "core/ops.h"
 #include "tests/gpu/gpu_test.h"
 
 namespace brigade {

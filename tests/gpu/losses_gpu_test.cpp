@@ -72,14 +72,6 @@ TYPED_TEST(LossesOnGpu, OneHotEqualsTheCpu) {
   }
 }
 
-TYPED_TEST(LossesOnGpu, CountCorrectEqualsTheCpu) {
-  for (const Shape& shape : kBatches) {
-    this->expect_same({this->numbers(shape, 1), this->labels(shape[0], shape[1]),
-                       Tensor::from(std::vector<std::int64_t>{-1}, {})},
-                      [](Tensors& t) { ops::count_correct(t[0], t[1], t[2]); });
-  }
-}
-
 TYPED_TEST(LossesOnGpu, LossOfNoRowsIsZero) {
   Tensor loss = this->garbage({}).to(kGpu);
   Tensor softmax = Tensor::empty({0, 10}, this->kType, kGpu);

@@ -1,6 +1,6 @@
 #include <limits>
 
-#include "core/ops_reduce.h"
+#include "core/ops.h"
 #include "tests/gpu/gpu_test.h"
 
 namespace brigade {

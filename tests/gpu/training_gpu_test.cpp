@@ -4,7 +4,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/functions/linear.h"
-#include "autograd/functions/mse_loss.h"
+#include "autograd/functions/loss.h"
 #include "core/error.h"
 #include "core/random.h"
 #include "core/runtime/context.h"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "autograd/engine.h"
-#include "autograd/functions/mse_loss.h"
+#include "autograd/functions/loss.h"
 #include "dist/comm/single_process.h"
 #include "dist/ddp/grad_averager.h"
 #include "dist/overlap/bucket_optimizer.h"

@@ -27,10 +27,11 @@ int run(dist::MpiSession& session, const std::string& how, const std::string& ki
     const auto model = test::make_mlp({4, 4, 4});
     const dist::GradAverager parallel(model->parameters(), comm,
                                       {.mode = dist::SyncMode::per_param});
-    const autograd::HookHandle hook = parallel.parameters()[2].add_hook([&](const Tensor&) {
-      BRIGADE_CHECK(!fails, "broken on purpose");
-      return Tensor();
-    });
+    struct Failing final : autograd::GradListener {
+      void on_grad_ready(std::size_t /*index*/) override { throw Error("broken on purpose"); }
+    } listener;
+    const autograd::HookHandle handle =
+        fails ? parallel.parameters()[2].attach_listener(listener, 2) : autograd::HookHandle();
     test::backward_once(*model, 4, 4);
   }
   // The others are now in an all-reduce that rank 1 never joins.

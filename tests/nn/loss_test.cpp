@@ -49,18 +49,6 @@ TEST(MseLoss, RefusesALabelThatIsNoOutput) {
                "labels: expected 0 to 2, got 3 in row 1");
 }
 
-TEST(MseLoss, TakesATargetInAVariable) {
-  const Tensor target = Tensor::from(std::vector<float>{0, 1, 0, 0, 0, 1}, {2, 3});
-  EXPECT_EQ(nn::mse_loss(prediction(), Variable(target)).item(),
-            nn::mse_loss(prediction(), target).item());
-}
-
-TEST(MseLoss, RefusesATargetThatRequiresAGradient) {
-  EXPECT_ERROR(nn::mse_loss(prediction(), prediction()),
-               "mse_loss: expected a constant target, got one that requires a gradient; write the "
-               "loss as arithmetic on Variables instead");
-}
-
 TEST(CrossEntropyLoss, AveragesOverTheSamples) {
   const Variable x = prediction();
   const Variable loss = nn::cross_entropy(x, labels({1, 0}));

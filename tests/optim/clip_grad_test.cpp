@@ -28,7 +28,7 @@ struct Two {
     return Variable(Tensor::zeros({static_cast<std::int64_t>(values.size())}), true);
   }
   static void fill(const Variable& variable, const Row& values) {
-    variable.set_grad(Tensor::from(values, variable.shape()));
+    variable.grad_state()->set_grad(Tensor::from(values, variable.shape()));
   }
 
   Variable a;

@@ -21,23 +21,11 @@ Variable placed(std::int64_t numel, const Tensor& data, std::int64_t data_at, co
   return variable;
 }
 
-std::vector<std::vector<std::size_t>> members(const std::vector<FlatSpan>& spans) {
-  std::vector<std::vector<std::size_t>> result;
-  for (const FlatSpan& span : spans) {
-    result.push_back(span.members);
-  }
-  return result;
-}
-
 TEST(FlatSpans, JoinParametersThatAdjoinInDataAndGradient) {
   const Tensor data = Tensor::zeros({10});
   const Tensor grad = Tensor::zeros({10});
   const auto spans = flat_spans({placed(4, data, 0, grad, 0), placed(6, data, 4, grad, 4)});
-  ASSERT_THAT(members(spans), ElementsAre(ElementsAre(0, 1)));
-  EXPECT_EQ(spans[0].data.shape(), (Shape{10}));
-  EXPECT_EQ(spans[0].data.bytes(), data.bytes());
-  EXPECT_EQ(spans[0].grad.bytes(), grad.bytes());
-  EXPECT_EQ(spans[0].grad.numel(), 10);
+  EXPECT_THAT(spans, ElementsAre(ElementsAre(0, 1)));
 }
 
 TEST(FlatSpans, FollowMemoryNotTheOrderOfTheList) {
@@ -45,15 +33,14 @@ TEST(FlatSpans, FollowMemoryNotTheOrderOfTheList) {
   const Tensor data = Tensor::zeros({10});
   const Tensor grad = Tensor::zeros({10});
   const auto spans = flat_spans({placed(4, data, 6, grad, 6), placed(6, data, 0, grad, 0)});
-  EXPECT_THAT(members(spans), ElementsAre(ElementsAre(1, 0)));
+  EXPECT_THAT(spans, ElementsAre(ElementsAre(1, 0)));
 }
 
 TEST(FlatSpans, BridgeTheSamePaddingInDataAndGradient) {
   const Tensor data = Tensor::zeros({12});
   const Tensor grad = Tensor::zeros({12});
   const auto spans = flat_spans({placed(3, data, 0, grad, 0), placed(4, data, 8, grad, 8)});
-  ASSERT_THAT(members(spans), ElementsAre(ElementsAre(0, 1)));
-  EXPECT_EQ(spans[0].data.numel(), 12);
+  EXPECT_THAT(spans, ElementsAre(ElementsAre(0, 1)));
 }
 
 TEST(FlatSpans, DoNotJoinAcrossALargeGap) {
@@ -76,9 +63,8 @@ TEST(FlatSpans, DoNotJoinWhereTheGradientsLieDifferently) {
 TEST(FlatSpans, GiveAGradientPlaceToAParameterThatHasNone) {
   const Variable w(Tensor::zeros({2, 3}), true);
   const auto spans = flat_spans({w});
-  ASSERT_EQ(spans.size(), 1U);
-  EXPECT_EQ(spans[0].grad.numel(), 6);
-  EXPECT_TRUE(spans[0].grad.same_storage(w.grad_state()->grad()));
+  EXPECT_EQ(spans.size(), 1U);
+  EXPECT_EQ(w.grad_state()->grad().numel(), 6);
   EXPECT_FALSE(w.grad().defined()) << "a place is not yet a gradient";
 }
 
@@ -87,9 +73,14 @@ TEST(FlatSpans, UpdateEveryMemberInPlace) {
   const Tensor grad = Tensor::zeros({12});
   const Variable a = placed(3, data, 0, grad, 0);
   const Variable b = placed(4, data, 8, grad, 8);
-  a.set_grad(Tensor::from(std::vector<float>{1, 2, 3}, {3}));
-  b.set_grad(Tensor::from(std::vector<float>{4, 5, 6, 7}, {4}));
+  a.grad_state()->set_grad(Tensor::from(std::vector<float>{1, 2, 3}, {3}));
+  b.grad_state()->set_grad(Tensor::from(std::vector<float>{4, 5, 6, 7}, {4}));
   SGD optimizer({a, b}, {.lr = 1.0});
+  const std::vector<ParamRange> parts = optimizer.parts();
+  ASSERT_EQ(parts.size(), 1U);
+  EXPECT_EQ(parts[0].data.bytes(), data.bytes());
+  EXPECT_EQ(parts[0].grad.bytes(), grad.bytes());
+  EXPECT_EQ(parts[0].grad.numel(), 12);
   optimizer.step();
   EXPECT_THAT(a.data().to_vector<float>(), ElementsAre(-1, -2, -3));
   EXPECT_THAT(b.data().to_vector<float>(), ElementsAre(-4, -5, -6, -7));

@@ -21,7 +21,7 @@ struct Pair {
       for (float& value : values) {
         value = factor * (value + 1);
       }
-      variable.set_grad(Tensor::from(values, variable.shape()));
+      variable.grad_state()->set_grad(Tensor::from(values, variable.shape()));
     }
   }
 
@@ -73,8 +73,8 @@ TEST(MovedParameters, AreNoticedWhenOnlyAGradientHasMoved) {
   const Pair pair;
   SGD optimizer({pair.a, pair.b}, {.lr = 1.0});
   pair.a.move_grad_to(Tensor::zeros({3}));
-  pair.a.set_grad(Tensor::from(Row{1, 1, 1}, {3}));
-  pair.b.set_grad(Tensor::zeros({4}));
+  pair.a.grad_state()->set_grad(Tensor::from(Row{1, 1, 1}, {3}));
+  pair.b.grad_state()->set_grad(Tensor::zeros({4}));
   optimizer.step();
   EXPECT_THAT(pair.a.data().to_vector<float>(), testing::ElementsAre(0, -3, 2));
 }

@@ -24,7 +24,7 @@ Variable parameter(const Row& values, std::string name = "w") {
 }
 
 void set_gradient(const Variable& variable, const Row& values) {
-  variable.set_grad(Tensor::from(values, variable.shape()));
+  variable.grad_state()->set_grad(Tensor::from(values, variable.shape()));
 }
 
 /// Three steps from (1, -2, 3) with the gradients (0.5, -1, 2), (-0.25, 0.75, 1), (1, 1, -3) must

@@ -29,7 +29,7 @@ class SkippedParameter : public testing::Test {
 
   void give_gradients() const {
     for (const Variable& parameter : parameters) {
-      parameter.set_grad(Tensor::from(Row{1, 1}, {2}));
+      parameter.grad_state()->set_grad(Tensor::from(Row{1, 1}, {2}));
     }
   }
 
@@ -110,7 +110,7 @@ TEST_F(SkippedParameter, LeavesOneKernelPerSpanWhenThereIsNone) {
 TEST(Optimizer, UpdatesAWeightThatIsListedTwiceOnce) {
   const Variable w(Tensor::from(Row{1}, {1}), true, "w");
   SGD optimizer({w, w}, {.lr = 0.5});
-  w.set_grad(Tensor::from(Row{1}, {1}));
+  w.grad_state()->set_grad(Tensor::from(Row{1}, {1}));
   optimizer.step();
   EXPECT_THAT(w.data().to_vector<float>(), ElementsAre(0.5F));
 }
@@ -118,7 +118,7 @@ TEST(Optimizer, UpdatesAWeightThatIsListedTwiceOnce) {
 TEST(Optimizer, UsesLocalGradientsOnlyWhenTold) {
   const Variable w(Tensor::from(Row{1}, {1}), true, "w");
   SGD optimizer({w}, {.lr = 0.5});
-  w.set_grad(Tensor::from(Row{1}, {1}));
+  w.grad_state()->set_grad(Tensor::from(Row{1}, {1}));
   w.grad_state()->set_synchronized(false);
   EXPECT_THROW(optimizer.step(), Error);
   optimizer.step(LocalGradients::allow);
@@ -130,7 +130,7 @@ TEST(Optimizer, StateNeverSharesMemoryWithGradients) {
   const Variable w(Tensor::from(Row{0}, {1}), true, "w");
   SGD optimizer({w}, {.lr = 1.0, .momentum = 0.5});
   for (const float gradient : {4.0F, 0.0F, 0.0F}) {
-    w.set_grad(Tensor::from(Row{gradient}, {1}));
+    w.grad_state()->set_grad(Tensor::from(Row{gradient}, {1}));
     optimizer.step();
     EXPECT_THAT(w.grad().to_vector<float>(), ElementsAre(gradient)) << "step() only reads it";
   }

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "autograd/engine.h"
-#include "autograd/functions/mse_loss.h"
+#include "autograd/functions/loss.h"
 #include "core/error.h"
 #include "optim/sgd.h"
 #include "tests/support/small_model.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "autograd/engine.h"
-#include "autograd/functions/mse_loss.h"
+#include "autograd/functions/loss.h"
 #include "core/runtime/context.h"
 #include "dist/comm/single_process.h"
 #include "dist/ddp/grad_averager.h"

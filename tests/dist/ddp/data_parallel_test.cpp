@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-#include "autograd/functions/mse_loss.h"
+#include "autograd/functions/loss.h"
 #include "core/random.h"
 #include "nn/linear.h"
 #include "nn/loss.h"

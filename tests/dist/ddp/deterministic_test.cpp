@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "autograd/engine.h"
-#include "autograd/functions/mse_loss.h"
+#include "autograd/functions/loss.h"
 #include "dist/ddp/grad_averager.h"
 #include "optim/sgd.h"
 #include "tests/support/all_reduces.h"

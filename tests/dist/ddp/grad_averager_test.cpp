@@ -7,7 +7,7 @@
 #include "autograd/engine.h"
 #include "autograd/functions/binary.h"
 #include "autograd/functions/linear.h"
-#include "autograd/functions/mse_loss.h"
+#include "autograd/functions/loss.h"
 #include "core/ops.h"
 #include "dist/comm/single_process.h"
 #include "optim/sgd.h"
@@ -198,7 +198,7 @@ TEST(GradAverager, KeepsDtypesApart) {
     for (const std::size_t i : {2U, 1U, 0U}) {
       Tensor values = Tensor::empty_like(parameters[i].data());
       ops::fill(1.5, values);
-      parameters[i].set_grad(values);
+      parameters[i].grad_state()->set_grad(values);
       parallel.on_grad_ready(i);
     }
     parallel.on_backward_end();

@@ -11,6 +11,7 @@
 #include "dist/ddp/replica_check.h"
 #include "optim/sgd.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/on_backward.h"
 #include "tests/support/slopes.h"
 #include "tests/support/thread_world.h"
 
@@ -123,11 +124,8 @@ TEST(FailedBackward, BeforeACollectiveLeavesTheNextOneAsIfItHadNotBeen) {
     thread_world(2, [mode](Communicator& comm) {
       const auto p = numbers(3);
       const GradAverager parallel(p, comm, {.mode = mode, .plan = {{0, 1, 2}}});
-      {
-        const autograd::HookHandle failing =
-            p[1].add_hook([](const Tensor&) -> Tensor { throw Error("hook failed"); });
-        EXPECT_ERROR(backward_of({{p[0], 1}, {p[1], 1}, {p[2], 1}}), "hook failed");
-      }
+      const autograd::Variable failing = test::on_backward(p[1], test::fail_in_backward);
+      EXPECT_ERROR(backward_of({{p[0], 1}, {failing, 1}, {p[2], 1}}), "backward failed");
       for (const autograd::Variable& parameter : p) {
         parameter.zero_grad();
       }
@@ -144,11 +142,8 @@ TEST(FailedBackward, IsForgottenByWhatWatchesTheOrderOfGradients) {
   thread_world(2, [](Communicator& comm) {
     const auto p = numbers(3);
     const GradAverager parallel(p, comm, {});
-    {
-      const autograd::HookHandle failing =
-          p[1].add_hook([](const Tensor&) -> Tensor { throw Error("hook failed"); });
-      EXPECT_ERROR(backward_of({{p[0], 1}, {p[1], 1}, {p[2], 1}}), "hook failed");
-    }
+    const autograd::Variable failing = test::on_backward(p[1], test::fail_in_backward);
+    EXPECT_ERROR(backward_of({{p[0], 1}, {failing, 1}, {p[2], 1}}), "backward failed");
     for (const autograd::Variable& parameter : p) {
       parameter.zero_grad();
     }

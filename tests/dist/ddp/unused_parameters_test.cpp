@@ -6,12 +6,13 @@
 
 #include "autograd/engine.h"
 #include "autograd/functions/linear.h"
-#include "autograd/functions/mse_loss.h"
+#include "autograd/functions/loss.h"
 #include "dist/comm/single_process.h"
 #include "dist/ddp/grad_averager.h"
 #include "optim/sgd.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/fake_communicator.h"
+#include "tests/support/on_backward.h"
 #include "tests/support/slopes.h"
 #include "tests/support/tensors.h"
 #include "tests/support/thread_world.h"
@@ -196,11 +197,8 @@ TEST(UnusedParameters, HoldUpNoBucket) {
   options.plan = {{2}, {1}, {0}};
   const GradAverager parallel(p, comm, options);
   std::uint64_t seen = 0;
-  const autograd::HookHandle hook = p[0].add_hook([&](const Tensor&) {
-    seen = comm.collectives();
-    return Tensor();
-  });
-  backward_of({{p[0], 1}});
+  const auto note = [&](const Tensor&) { seen = comm.collectives(); };
+  backward_of({{test::on_backward(p[0], note), 1}});
   EXPECT_EQ(seen, 3U) << "the bitmap and both unused buckets left before the first gradient";
 }
 
@@ -227,11 +225,8 @@ TEST(UnusedParameters, RefuseToGoOnWhenTheBitmapWasLeftInFlight) {
   test::FakeCommunicator comm(2);
   const auto p = numbers(1);
   const GradAverager parallel(p, comm, finding(SyncMode::naive));
-  {
-    const autograd::HookHandle failing =
-        p[0].add_hook([](const Tensor&) -> Tensor { throw Error("hook failed"); });
-    EXPECT_ERROR(backward_of({{p[0], 1}}), "hook failed");
-  }
+  const autograd::Variable failing = test::on_backward(p[0], test::fail_in_backward);
+  EXPECT_ERROR(backward_of({{failing, 1}}), "backward failed");
   EXPECT_THAT(
       [&] {
         backward_of({{p[0], 1}});

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "autograd/engine.h"
-#include "autograd/functions/mse_loss.h"
+#include "autograd/functions/loss.h"
 #include "core/ops.h"
 #include "core/runtime/context.h"
 #include "dist/comm/emulated_link_communicator.h"

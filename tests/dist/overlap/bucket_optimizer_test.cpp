@@ -9,7 +9,7 @@
 #include "autograd/engine.h"
 #include "autograd/functions/binary.h"
 #include "autograd/functions/linear.h"
-#include "autograd/functions/mse_loss.h"
+#include "autograd/functions/loss.h"
 #include "core/ops.h"
 #include "dist/comm/emulated_link_communicator.h"
 #include "dist/ddp/grad_averager.h"

@@ -66,16 +66,46 @@ __global__ void input_backward_kernel(LayerNormBackwardArgs<T> args, cuda::Scale
   }
 }
 
+__device__ bool occurs_before(const std::int64_t* indices, std::int64_t position) {
+  for (std::int64_t i = 0; i < position; ++i) {
+    if (indices[i] == indices[position]) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// The block of an index's first position adds all dy[i] with that index to the row, one thread per
+/// column, in the order of i. No atomics, hence the same bits every time, and no sorting, for the
+/// price of count² / 2 comparisons of indices. An index outside the vocabulary adds nothing.
+template <class T>
+__global__ void embedding_backward_kernel(EmbeddingSize size, const std::int64_t* indices,
+                                          const T* dy, T alpha, T* dw) {
+  for (std::int64_t first = blockIdx.x; first < size.count; first += gridDim.x) {
+    const std::int64_t index = indices[first];
+    if (index < 0 || index >= size.vocabulary || occurs_before(indices, first)) {
+      continue;
+    }
+    for (std::int64_t column = threadIdx.x; column < size.width; column += cuda::kBlock) {
+      T sum = dw[index * size.width + column];
+      for (std::int64_t i = first; i < size.count; ++i) {
+        sum += indices[i] == index ? alpha * dy[i * size.width + column] : T{0};
+      }
+      dw[index * size.width + column] = sum;
+    }
+  }
+}
+
 }  // namespace
 
 template <class T>
-void CudaKernels::layer_norm(Stream& s, const LayerNormArgs<T>& args) {
+void CudaLayers<T>::layer_norm(Stream& s, const LayerNormArgs<T>& args) {
   cuda::launch(s, args.rows, layer_norm_kernel<T>, args);
 }
 
 template <class T>
-void CudaKernels::layer_norm_weight_backward(Stream& s, const LayerNormBackwardArgs<T>& args,
-                                             Scale scale, T* dw) {
+void CudaLayers<T>::layer_norm_weight_backward(Stream& s, const LayerNormBackwardArgs<T>& args,
+                                               Scale scale, T* dw) {
   const auto addend = [=] __device__(std::int64_t i, std::int64_t row) {
     return args.dy[i] * ((args.x[i] - args.mean[row]) * args.rstd[row]);
   };
@@ -83,20 +113,28 @@ void CudaKernels::layer_norm_weight_backward(Stream& s, const LayerNormBackwardA
 }
 
 template <class T>
-void CudaKernels::layer_norm_input_backward(Stream& s, const LayerNormBackwardArgs<T>& args,
-                                            Scale scale, T* dx) {
+void CudaLayers<T>::layer_norm_input_backward(Stream& s, const LayerNormBackwardArgs<T>& args,
+                                              Scale scale, T* dx) {
   cuda::launch(s, args.rows, input_backward_kernel<T>, args, cuda::ScaledStore<T>(scale), dx);
 }
 
-template decltype(CudaKernels::layer_norm<float>) CudaKernels::layer_norm<float>;
-template decltype(CudaKernels::layer_norm<double>) CudaKernels::layer_norm<double>;
-template decltype(CudaKernels::layer_norm_weight_backward<float>)
-    CudaKernels::layer_norm_weight_backward<float>;
-template decltype(CudaKernels::layer_norm_weight_backward<double>)
-    CudaKernels::layer_norm_weight_backward<double>;
-template decltype(CudaKernels::layer_norm_input_backward<float>)
-    CudaKernels::layer_norm_input_backward<float>;
-template decltype(CudaKernels::layer_norm_input_backward<double>)
-    CudaKernels::layer_norm_input_backward<double>;
+template <class T>
+void CudaLayers<T>::embedding(Stream& s, EmbeddingSize size, const std::int64_t* indices,
+                              const T* w, T* y) {
+  cuda::for_each(s, size.count * size.width, [=] __device__(std::int64_t i) {
+    const std::int64_t index = indices[i / size.width];
+    const bool valid = index >= 0 && index < size.vocabulary;
+    y[i] = valid ? w[index * size.width + i % size.width] : cuda::kNaN<T>;
+  });
+}
+
+template <class T>
+void CudaLayers<T>::embedding_backward(Stream& s, EmbeddingSize size, const std::int64_t* indices,
+                                       const T* dy, T alpha, T* dw) {
+  cuda::launch(s, size.count, embedding_backward_kernel<T>, size, indices, dy, alpha, dw);
+}
+
+template struct CudaLayers<float>;
+template struct CudaLayers<double>;
 
 }  // namespace brigade

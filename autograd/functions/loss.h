@@ -4,6 +4,10 @@
 
 namespace brigade::autograd {
 
+/// Mean over rows of -log softmax(x)[label], as torch.nn.CrossEntropyLoss.   x: [N, classes]
+/// labels: i64 [N]
+Variable cross_entropy_loss(const Variable& x, const Tensor& labels);
+
 /// Mean of (x - target)² over all elements, as torch.nn.MSELoss.
 ///
 ///   x, target: equal shapes   result: scalar   dx = 2 (x - target) / elements

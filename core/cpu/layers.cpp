@@ -2,14 +2,25 @@
 #include <cmath>
 
 #include "core/cpu/vectorized_private.h"
+#include "core/error.h"
 #include "core/kernels.h"
 
 namespace brigade {
+namespace {
+
+std::int64_t checked_index(EmbeddingSize size, const std::int64_t* indices, std::int64_t i) {
+  BRIGADE_CHECK(indices[i] >= 0 && indices[i] < size.vocabulary,
+                "embedding: expected indices 0 to ", size.vocabulary - 1, " (vocabulary of ",
+                size.vocabulary, "), got ", indices[i], " at position ", i);
+  return indices[i];
+}
+
+}  // namespace
 
 // A row is read from memory once and from the cache afterwards. Its sums are doubles: the variance
 // as a mean of squares around the mean loses no digits to a large mean.
 template <class T>
-void CpuKernels::layer_norm(Stream& /*s*/, const LayerNormArgs<T>& args) {
+void CpuLayers<T>::layer_norm(Stream& /*s*/, const LayerNormArgs<T>& args) {
   const auto& [rows, cols, all_x, weight, bias, eps, all_y, means, rstds] = args;
   const auto n = static_cast<double>(cols);
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -35,34 +46,21 @@ void CpuKernels::layer_norm(Stream& /*s*/, const LayerNormArgs<T>& args) {
   }
 }
 
-// Row by row, as a matrix lies in memory; the sums of a block of columns stay in the cache.
 template <class T>
-void CpuKernels::layer_norm_weight_backward(Stream& /*s*/, const LayerNormBackwardArgs<T>& args,
-                                            Scale scale, T* dw) {
-  constexpr std::int64_t kBlock = 256;
-  for (std::int64_t first = 0; first < args.cols; first += kBlock) {
-    const std::int64_t count = std::min(kBlock, args.cols - first);
-    T sums[kBlock] = {};
-    vectorized([&] {
-      for (std::int64_t row = 0; row < args.rows; ++row) {
-        const T* dy = args.dy + row * args.cols + first;
-        const T* x = args.x + row * args.cols + first;
-        const T mean = args.mean[row];
-        const T rstd = args.rstd[row];
-        for (std::int64_t i = 0; i < count; ++i) {
-          sums[i] += dy[i] * (x[i] - mean) * rstd;
-        }
-      }
-    });
-    for (std::int64_t i = 0; i < count; ++i) {
-      store(sums[i], scale, dw[first + i]);
-    }
-  }
+void CpuLayers<T>::layer_norm_weight_backward(Stream& /*s*/, const LayerNormBackwardArgs<T>& args,
+                                              Scale scale, T* dw) {
+  const auto& [rows, cols, dy, x, weight, mean, rstd] = args;
+  sum_columns<T>(
+      rows, cols,
+      [dy = dy, x = x, mean = mean, rstd = rstd](std::int64_t row, std::int64_t i) {
+        return dy[i] * (x[i] - mean[row]) * rstd[row];
+      },
+      [=](std::int64_t column, T sum) { store(sum, scale, dw[column]); });
 }
 
 template <class T>
-void CpuKernels::layer_norm_input_backward(Stream& /*s*/, const LayerNormBackwardArgs<T>& args,
-                                           Scale scale, T* all_dx) {
+void CpuLayers<T>::layer_norm_input_backward(Stream& /*s*/, const LayerNormBackwardArgs<T>& args,
+                                             Scale scale, T* all_dx) {
   const T* weight = args.weight;
   const auto n = static_cast<double>(args.cols);
   for (std::int64_t row = 0; row < args.rows; ++row) {
@@ -87,15 +85,26 @@ void CpuKernels::layer_norm_input_backward(Stream& /*s*/, const LayerNormBackwar
   }
 }
 
-template decltype(CpuKernels::layer_norm<float>) CpuKernels::layer_norm<float>;
-template decltype(CpuKernels::layer_norm<double>) CpuKernels::layer_norm<double>;
-template decltype(CpuKernels::layer_norm_weight_backward<float>)
-    CpuKernels::layer_norm_weight_backward<float>;
-template decltype(CpuKernels::layer_norm_weight_backward<double>)
-    CpuKernels::layer_norm_weight_backward<double>;
-template decltype(CpuKernels::layer_norm_input_backward<float>)
-    CpuKernels::layer_norm_input_backward<float>;
-template decltype(CpuKernels::layer_norm_input_backward<double>)
-    CpuKernels::layer_norm_input_backward<double>;
+template <class T>
+void CpuLayers<T>::embedding(Stream& /*s*/, EmbeddingSize size, const std::int64_t* indices,
+                             const T* w, T* y) {
+  for (std::int64_t i = 0; i < size.count; ++i) {
+    const std::int64_t index = checked_index(size, indices, i);
+    std::copy_n(w + index * size.width, size.width, y + i * size.width);
+  }
+}
+
+template <class T>
+void CpuLayers<T>::embedding_backward(Stream& s, EmbeddingSize size, const std::int64_t* indices,
+                                      const T* dy, T alpha, T* dw) {
+  for (std::int64_t i = 0; i < size.count; ++i) {
+    T* row = dw + checked_index(size, indices, i) * size.width;
+    CpuElementwise<T>::axpby(s, size.width, dy + i * size.width,
+                             {.alpha = static_cast<double>(alpha), .beta = 1.0}, row);
+  }
+}
+
+template struct CpuLayers<float>;
+template struct CpuLayers<double>;
 
 }  // namespace brigade
