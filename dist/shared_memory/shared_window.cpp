@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "dist/comm/file_descriptor.h"
+#include "core/io/file_descriptor.h"
 
 namespace brigade::dist {
 namespace {

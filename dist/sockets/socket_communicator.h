@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "core/io/file_descriptor.h"
 #include "dist/algorithms/ring_all_reduce.h"
 #include "dist/comm/communicator.h"
-#include "dist/comm/file_descriptor.h"
 
 struct pollfd;
 

@@ -2,8 +2,8 @@
 
 #include <vector>
 
+#include "core/io/file_descriptor.h"
 #include "dist/comm/communicator.h"
-#include "dist/comm/file_descriptor.h"
 
 namespace brigade::dist {
 

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace brigade::dist {
+namespace brigade {
 
 /// Owns a file descriptor, for example of a socket, and closes it.
 class FileDescriptor {
@@ -30,4 +30,4 @@ class FileDescriptor {
   int descriptor_ = -1;
 };
 
-}  // namespace brigade::dist
+}  // namespace brigade
