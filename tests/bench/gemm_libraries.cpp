@@ -75,7 +75,7 @@ void measure(int depth, std::int64_t width, std::int64_t batch, int rounds) {
         const double begin = cpu_seconds();
         for (const Layer& layer : layers) {
           const GemmArgs<float> args = operands(kProducts[product], layer, dy, scratch);
-          onednn ? onednn::gemm(args) : CpuKernels::gemm(stream, args);
+          onednn ? onednn::gemm(args) : CpuKernels::For<float>::gemm(stream, args);
         }
         if (round >= 0) {
           seconds[onednn ? 1 : 0][product].push_back(cpu_seconds() - begin);
