@@ -81,7 +81,7 @@ int run(Options options, const dist::RankInfo& ranks) {
                            .device = place.device,
                            .deferred_sync = options.deferred_sync(),
                            .overlaps = options.overlaps(),
-                           .trace = trace_schedule(info),
+                           .trace = trace_schedule(options, info.steps),
                            .never_sync = options.never_syncs(),
                            .clip_norm = options.clip_norm,
                            .in_flight = options.in_flight(),

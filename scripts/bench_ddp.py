@@ -38,12 +38,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.join(HERE, "..", "build", "cpu-release", "bin")
 MODEL = {"depth": 16, "width": 1024, "batch": 256}
 WARMUP, STEPS = 10, 20
-BUCKETS = ["--bucket-mb", "4.1", "--last-bucket-mb", "4.1"]  # a layer of 1024 x 1024, or several of 256 x 256
+BUCKETS = ["--bucket-mb", "4.1"]  # a layer of 1024 x 1024, or several of 256 x 256
 MODES = {"alone": ["--mode", "overlap", *BUCKETS], "naive": ["--mode", "naive"],
          "per_param": ["--mode", "per_param"], "flat": ["--mode", "flat", *BUCKETS], "overlap": ["--mode", "overlap", *BUCKETS],
          "optimizer": ["--optimizer-overlap", *BUCKETS], "cross-step": ["--cross-step"]}
 # Flags of train_mlp that every mode takes and that change how Brigade sends or runs, but not what it computes.
-SAME_WORK = ["--bucket-mb", "--no-rebuild", "--reduce", "--init-sync", "--comm", "--prefetch"]
+SAME_WORK = ["--bucket-mb", "--reduce", "--init-sync", "--comm", "--prefetch"]
 LIMIT = 900  # seconds for one run: far more than any takes
 PATIENCE = 10  # seconds in which a run that is told to end must do so
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]

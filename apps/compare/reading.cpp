@@ -25,18 +25,13 @@ bool unsteady(const Comparison& result) {
 
 /// What would start the first bucket earlier, or leave less for the end. `single`: the last bucket
 /// holds one parameter.
-std::string advice(const Options& options, const CollectiveTimes& tail, bool single) {
-  if (options.bucket_by != "size") {
-    return fmt::format("--bucket-by size --bucket-mb {:.2g} makes buckets of its own size",
-                       0.5 * options.bucket_mb);
-  }
+std::string advice(const Options& options, bool single) {
   if (single) {
     return "the last bucket is a single parameter already: send less before it (--comm-hook, "
            "--accum K with no_sync) or use --cross-step of train_mlp";
   }
-  return fmt::format(
-      "--bucket-mb {:.2g} starts earlier, --last-bucket-mb {:.2g} leaves less to send at the end",
-      0.5 * options.bucket_mb, 0.5 * static_cast<double>(tail.bytes) / 0x1p20);
+  return fmt::format("--bucket-mb {:.2g} starts earlier and leaves less to send at the end",
+                     0.5 * options.bucket_mb);
 }
 
 std::string about_exposure(const RunInfo& info, const Comparison& result,
@@ -72,7 +67,7 @@ std::string about_exposure(const RunInfo& info, const Comparison& result,
   const bool single = contents.find(',') == std::string::npos;
   return text + fmt::format(" The first bucket left when {:.0f} % of backward was over; {}.",
                             100.0 * std::clamp(begun / (hideable / parts), 0.0, 1.0),
-                            advice(info.options, tail, single));
+                            advice(info.options, single));
 }
 
 /// Sentences that compare times of different modes, so they need steady times.

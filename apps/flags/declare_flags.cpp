@@ -66,7 +66,8 @@ class Declaration {
                     "naive | flat | per_param | overlap | no_sync (overlap)");
     }
     flags_.number("--accum", o_.accum, std::int64_t{1}, kLargeBatch, "micro-batches per step (1)");
-    flags_.number("--bucket-mb", o_.bucket_mb, 0.0, kNoLimit, "bucket capacity in MiB (25)");
+    flags_.number("--bucket-mb", o_.bucket_mb, 0.0, kNoLimit,
+                  "bucket capacity in MiB (25; --cross-step: 4.1)");
     const auto hook = [](const std::string& flag, const std::string& text) {
       make_comm_hook(flag, text);
       return text;
@@ -83,17 +84,8 @@ class Declaration {
     flags_.group("More synchronisation");
     flags_.choice("--reduce", o_.reduce, {"fast", "deterministic"},
                   "fast | deterministic: the same bits in every mode but no_sync (fast)");
-    flags_.choice("--bucket-by", o_.bucket_by, {"size", "layer"}, "size | layer (size)");
-    const auto mib = [](const std::string& flag, const std::string& text) {
-      return parse_number(flag, text, 0.0, kNoLimit);
-    };
-    flags_.value("--first-bucket-mb", "X", o_.first_bucket_mb, mib, "the first one's capacity");
-    flags_.value("--last-bucket-mb", "X", o_.last_bucket_mb, mib,
-                 "the last one's: nothing hides it");
     flags_.toggle("--split-tensors", o_.split_tensors,
                   "send larger buckets in pieces of --bucket-mb (--cross-step: of 1 MiB)");
-    flags_.toggle("--no-rebuild", o_.rebuild_buckets,
-                  "keep the buckets when gradients arrive in another order", false);
     flags_.toggle("--find-unused", o_.find_unused, "leave alone parameters no loss depends on");
     if (train_) {
       flags_.toggle("--optimizer-overlap", o_.optimizer_overlap,
@@ -212,10 +204,7 @@ class Declaration {
   }
 
   void trace_range() {
-    flags_.count("--trace-steps", o_.trace_steps, 1, "steps to record (3)");
-    if (!compare_) {
-      flags_.count("--trace-skip", o_.trace_skip, 1, "steps before them, the last as warm-up (5)");
-    }
+    flags_.count("--trace-steps", o_.trace_steps, 1, "steps to record, after the first five (3)");
   }
 
   FlagTable flags_;

@@ -63,13 +63,12 @@ void resolve_comparison(Options& o) {
   o.mode = std::count(o.modes.begin(), o.modes.end(), "no_sync") > 0 ? "no_sync" : o.modes.front();
 }
 
-/// The next forward waits for a layer at a time, so a layer is what should arrive; small pieces let
-/// an urgent one overtake. Only where the user has not chosen.
+/// The next forward waits for one layer at a time, so small buckets let it start earlier. Small
+/// pieces let an urgent bucket overtake. Only where the user has not chosen.
 void resolve_cross_step(const CLI::App& app, Options& o) {
-  const bool own_buckets = o.mode == "naive" || o.mode == "per_param" || o.first_bucket_mb ||
-                           o.last_bucket_mb || app.count("--bucket-mb") > 0;
-  if (!own_buckets && app.count("--bucket-by") == 0) {
-    o.bucket_by = "layer";
+  constexpr double kLayerMib = 4.1;  // a layer of 1024 x 1024, or several narrower ones
+  if (app.count("--bucket-mb") == 0) {
+    o.bucket_mb = kLayerMib;
   }
   if (!o.split_tensors && o.comm_hook == "none") {  // hooks take whole buckets
     o.split_tensors = true;
@@ -109,18 +108,11 @@ std::optional<dist::UpdateDeadline> Options::in_flight() const {
 }
 
 dist::DataParallelOptions Options::data_parallel() const {
-  const auto bytes = [](const std::optional<double>& mib) {
-    return mib ? std::optional(bytes_of(*mib)) : std::nullopt;
-  };
   dist::DataParallelOptions result;
   result.mode = deferred_sync() ? dist::SyncMode::overlap : dist::parse_sync_mode(mode);
   result.bucket_bytes = bytes_of(bucket_mb);
-  result.bucket_by = bucket_by == "layer" ? dist::BucketBy::layer : dist::BucketBy::size;
-  result.first_bucket_bytes = bytes(first_bucket_mb);
-  result.last_bucket_bytes = bytes(last_bucket_mb);
   result.split_tensors = split_tensors;
   result.piece_bytes = piece_mb > 0.0 ? std::optional(bytes_of(piece_mb)) : std::nullopt;
-  result.rebuild_buckets = rebuild_buckets;
   result.hook = make_comm_hook("--comm-hook", comm_hook);
   result.init_sync = init_sync == "verify" ? dist::InitSync::verify : dist::InitSync::broadcast;
   result.find_unused_parameters = find_unused;

@@ -25,12 +25,8 @@ struct Options {
   std::int64_t rounds = 5;         // compare_modes: times each mode has its turn
   std::int64_t accum = 1;
   double bucket_mb = 25.0;
-  std::string bucket_by = "size";
-  std::optional<double> first_bucket_mb;  // empty: bucket_mb
-  std::optional<double> last_bucket_mb;
   bool split_tensors = false;
   double piece_mb = 0.0;  // of split tensors; 0: bucket_mb
-  bool rebuild_buckets = true;
   std::string comm_hook = "none";
   std::string init_sync = "verify";
   bool optimizer_overlap = false;
@@ -82,7 +78,6 @@ struct Options {
   std::int64_t eval_every = 1;  // epochs; 0: only at the end
   std::int64_t warmup = 5;
   bool trace = false;
-  std::int64_t trace_skip = 5;
   std::int64_t trace_steps = 3;
   std::string out;  // empty: runs/<n>
   std::string color = "auto";

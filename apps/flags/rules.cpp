@@ -22,14 +22,6 @@ bool runs_naive(const Options& o) {
   return std::count(modes.begin(), modes.end(), "naive") > 0;
 }
 
-/// Whether no mode that will run fills buckets up.
-bool without_buckets(const Options& o) {
-  const std::vector<std::string> modes = modes_of(o);
-  return std::all_of(modes.begin(), modes.end(), [](const std::string& mode) {
-    return mode == "naive" || mode == "per_param";
-  });
-}
-
 std::vector<Rule> refused(const Options& o) {
   const bool in_flight = o.in_flight().has_value();
   const std::string flight = o.cross_step ? "--cross-step" : "--optimizer-overlap";
@@ -76,8 +68,6 @@ void check_combinations(const Options& options) {
 }
 
 std::vector<std::string> idle_flags(const Options& o) {
-  const bool capped = o.first_bucket_mb || o.last_bucket_mb;
-  const bool grouped = o.bucket_by != "size";
   const Rule rules[]{
       {o.momentum > 0.0 && o.optimizer != "sgd",
        message_of("--momentum: --optimizer ", o.optimizer, " has its own")},
@@ -87,11 +77,6 @@ std::vector<std::string> idle_flags(const Options& o) {
                            o.reduce != "fast" || o.find_unused || o.check_finite),
        "with --no-all-reduce no gradient leaves its rank: --emulate-link, --comm-hook, --reduce, "
        "--find-unused, --check-finite"},
-      {capped && grouped,
-       "--first-bucket-mb, --last-bucket-mb: with --bucket-by layer a bucket is a layer"},
-      {(capped || grouped) && without_buckets(o),
-       message_of("--bucket-by, --first-bucket-mb, --last-bucket-mb: in mode ", o.mode,
-                  " every parameter travels by itself")},
       {o.split_tensors && o.mode == "naive", "--split-tensors: naive sends every parameter whole"},
       {o.inject && o.inject->kind == FaultKind::other_seed && !o.init.empty(),
        "--inject other_seed: the weights are those of --init"},

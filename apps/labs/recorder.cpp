@@ -13,6 +13,7 @@
 #include "apps/report/chrome_trace.h"
 #include "apps/report/timeline.h"
 #include "apps/training/program.h"
+#include "apps/training/setup.h"
 #include "core/io/safetensors.h"
 
 namespace brigade::labs {
@@ -44,12 +45,6 @@ struct Recorder::Recording {
 
 namespace {
 
-/// Records at least one step, even if the lab has fewer than --trace-skip.
-apps::TraceSchedule schedule_of(const apps::Options& options, std::int64_t total_steps) {
-  const std::int64_t steps = std::min(options.trace_steps, total_steps);
-  return {.skip = std::min(options.trace_skip, total_steps - steps), .steps = steps};
-}
-
 /// Names the phases of a step by the marks of its clock. (In train_mlp the trainer opens a
 /// TraceScope per phase; a lab has none, to show the library's calls alone.)
 void name_phases(StepSpans& spans) {
@@ -69,7 +64,8 @@ void name_phases(StepSpans& spans) {
 
 Recorder::Recorder(const apps::Options& options, dist::Communicator& comm, int total_steps) {
   if (options.trace) {
-    recording_ = std::make_unique<Recording>(options, comm, schedule_of(options, total_steps));
+    recording_ =
+        std::make_unique<Recording>(options, comm, apps::trace_schedule(options, total_steps));
   }
 }
 

@@ -17,7 +17,7 @@ namespace brigade::labs {
 ///     start()  { forward_done()  backward_done() } once per micro-batch  finish()
 ///
 /// Backward includes the synchronisation of gradients: call backward_done() when the optimizer may
-/// start. Records --trace-steps steps after the first --trace-skip ones. All calls are collective.
+/// start. Records --trace-steps steps after the first five. All calls are collective.
 class Recorder {
  public:
   /// `options`: the lab's flags, for `total_steps` steps. Both must outlive this.

@@ -171,9 +171,10 @@ std::map<std::string, std::string> bucket_contents(const dist::GradAverager& dat
   return contents;
 }
 
-TraceSchedule trace_schedule(const RunInfo& info) {
-  const std::int64_t steps = std::min(info.options.trace_steps, info.steps);
-  return {.skip = std::min(info.options.trace_skip, info.steps - steps), .steps = steps};
+TraceSchedule trace_schedule(const Options& options, std::int64_t steps) {
+  constexpr std::int64_t kSkipped = 5;
+  const std::int64_t recorded = std::min(options.trace_steps, steps);
+  return {.skip = std::min(kSkipped, steps - recorded), .steps = recorded};
 }
 
 void set_threads(const Options& options, const dist::RankInfo& ranks) {

@@ -115,7 +115,7 @@ TEST(ExecutionSummary, OneRankEmulatesNoLink) {
 
 TEST(ExecutionSummary, ProfilesUpdatesInFlightAsOneOptimizer) {
   for (const std::string flags :
-       {"--optimizer-overlap --bucket-by layer", "--cross-step --bucket-by layer",
+       {"--optimizer-overlap --bucket-mb 0.02", "--cross-step --bucket-mb 0.02",
         "--cross-step --mode per_param"}) {
     const TemporaryDirectory dir;
     const test::Outcome outcome = test::run_program(

@@ -211,8 +211,8 @@ double hidden_fraction(const nlohmann::json& trace, int rank) {
 
 TEST_F(TrainMlp, TheTraceFileContainsTheHiddenFractionOfTheSummary) {
   const Outcome outcome = run(
-      "--hidden 256,256 --bucket-mb 0.3 --threads 1 --json --out run --steps 24 --warmup 6 --trace "
-      "--trace-skip 6 --trace-steps 18",
+      "--hidden 256,256 --bucket-mb 0.3 --threads 1 --json --out run --steps 23 --warmup 5 --trace "
+      "--trace-steps 18",
       2);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const nlohmann::json summary = nlohmann::json::parse(outcome.out);

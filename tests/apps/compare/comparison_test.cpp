@@ -178,7 +178,7 @@ TEST(Reading, AdvisesSmallerBucketsWhereTheLinkHasRoom) {
   comparison.modes[2].timing.collectives[0].begin = 25;
   const std::vector<std::string> lines = reading(two_ranks(), comparison);
   EXPECT_THAT(lines, Contains(HasSubstr("when 75 % of backward was over; --bucket-mb 12 starts "
-                                        "earlier, --last-bucket-mb 2 leaves less")));
+                                        "earlier and leaves less")));
   EXPECT_THAT(lines, Not(Contains(HasSubstr("the link is the limit"))));
 }
 
@@ -199,14 +199,6 @@ TEST(Reading, CountsFromTheFirstMicroBatchWhereEachSynchronises) {
   RunInfo info = two_ranks();
   info.options.accum = 2;
   EXPECT_THAT(reading(info, comparison), Contains(HasSubstr("when 50 % of backward was over")));
-}
-
-TEST(Reading, DoesNotAdviseACapThatIsNotUsed) {
-  Comparison comparison = two_buckets();
-  comparison.modes[2].timing.median.comm = 12;
-  RunInfo info = two_ranks();
-  info.options.bucket_by = "layer";
-  EXPECT_THAT(reading(info, comparison), Contains(HasSubstr("--bucket-by size --bucket-mb 12")));
 }
 
 TEST(Reading, OfASlowRankDoesNotBlameTheLink) {

@@ -39,11 +39,7 @@ struct Row {
 const std::vector<Row> kAlike{{"--mode", "flat"},
                               {"--accum", "2"},
                               {"--bucket-mb", "4"},
-                              {"--bucket-by", "layer"},
-                              {"--first-bucket-mb", "1"},
-                              {"--last-bucket-mb", "1"},
                               {"--split-tensors"},
-                              {"--no-rebuild"},
                               {"--reduce", "deterministic"},
                               {"--comm-hook", "fp16"},
                               {"--init-sync", "broadcast"},
@@ -84,8 +80,7 @@ const std::vector<Row> kAlike{{"--mode", "flat"},
                               {"--warmup", "2"},
                               {"--profile"},
                               {"--trace"},
-                              {"--trace-steps", "2"},
-                              {"--trace-skip", "2"}};
+                              {"--trace-steps", "2"}};
 
 const std::vector<Row> kAlikeInComparison{{"--modes", "naive,overlap"}, {"--rounds", "2"}};
 

@@ -116,7 +116,7 @@ TEST_F(ConfigFile, HoldsEveryFlagThatWasGiven) {
                                 "slow:rank=0",
                                 "--comm-hook",
                                 "fp16",
-                                "--first-bucket-mb",
+                                "--bucket-mb",
                                 "0.5",
                                 "--out",
                                 "runs/x",
@@ -128,7 +128,7 @@ TEST_F(ConfigFile, HoldsEveryFlagThatWasGiven) {
   EXPECT_EQ(again.config, first.config);
   EXPECT_EQ(again.lr, first.lr) << "every digit";
   EXPECT_EQ(again.hidden, first.hidden);
-  EXPECT_EQ(again.bucket_by, first.bucket_by);
+  EXPECT_EQ(again.bucket_mb, first.bucket_mb);
   EXPECT_FALSE(again.shuffle);
   EXPECT_EQ(again.inject->text, "slow:rank=0");
   EXPECT_EQ(again.out, "") << "a repeated run overwrites nothing";
@@ -245,17 +245,15 @@ TEST(Options, UpdatesInFlightAreRefusedWhereTheyCannotWork) {
   }
 }
 
-TEST(Options, CrossStepCutsLayersIntoPiecesUnlessAHookNeedsThemWhole) {
+TEST(Options, CrossStepCutsSmallBucketsIntoPiecesUnlessAHookNeedsThemWhole) {
   const Options o = parsed({"--cross-step"});
-  EXPECT_EQ(o.bucket_by, "layer");
+  EXPECT_DOUBLE_EQ(o.bucket_mb, 4.1);
   EXPECT_EQ(o.data_parallel().piece_bytes, 1U << 20U);
   EXPECT_TRUE(o.split_tensors);
   EXPECT_FALSE(parsed({"--cross-step", "--split-tensors"}).data_parallel().piece_bytes)
       << "pieces of the bucket cap, as the user asks";
   EXPECT_FALSE(parsed({"--cross-step", "--comm-hook", "bf16"}).split_tensors);
-  EXPECT_EQ(parsed({"--cross-step", "--bucket-mb", "4"}).bucket_by, "size");
-  EXPECT_EQ(parsed({"--cross-step", "--first-bucket-mb", "1"}).bucket_by, "size");
-  EXPECT_EQ(parsed({"--cross-step", "--last-bucket-mb", "1"}).bucket_by, "size");
+  EXPECT_EQ(parsed({"--cross-step", "--bucket-mb", "25"}).bucket_mb, 25.0) << "as the user asks";
 }
 
 TEST(Options, NoSyncNeedsMicroBatches) {
