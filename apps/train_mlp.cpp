@@ -54,7 +54,7 @@ int run(Options options, const dist::RankInfo& ranks) {
       .batch = options.batch, .accum = options.accum, .ranks = ranks.size, .rank = ranks.rank};
   const data::DataSplits data = load_data(options, geometry.global_batch());
   check_same_data(data, *place.comm);
-  emulate_chosen_link(options, *data.train, place, console);
+  emulate_link(options, *data.train, place, console);
   const ResidentPeak resident = count_memory(place.device);
 
   const auto model =

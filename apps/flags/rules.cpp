@@ -18,8 +18,7 @@ std::vector<std::string> modes_of(const Options& o) {
 }
 
 bool runs_naive(const Options& o) {
-  const std::vector<std::string> modes = modes_of(o);
-  return std::count(modes.begin(), modes.end(), "naive") > 0;
+  return std::ranges::count(modes_of(o), "naive") > 0;
 }
 
 std::vector<Rule> refused(const Options& o) {

@@ -54,7 +54,7 @@ TEST_F(TrainMlpBuckets, SplitsABucketIntoCollectivesThatKeepTheirNames) {
   EXPECT_EQ(json["buckets"][2]["pieces"], 2);
   EXPECT_GE(json["buckets"][2]["begin_ms"], json["buckets"][2]["ready_ms"]);
   EXPECT_LT(json["buckets"][2]["begin_ms"], json["buckets"][2]["end_ms"]);
-  EXPECT_THAT(read(dir_ / "runs" / "1" / "timeline.html"), HasSubstr("bucket_2[1/2]: 0."));
+  EXPECT_THAT(read(dir_ / "runs" / "1" / "timeline.html"), HasSubstr("0.weight[1/2]: 0.weight"));
 }
 
 }  // namespace
