@@ -21,7 +21,7 @@ void print(const Console& console, const std::vector<BenchResult>& results,
   console.line(message_of("# ", ranks.size, " ranks on ", ranks.hosts, " host(s); time: median of ",
                           options.iterations, " runs, slowest rank\n"));
   for (const BenchResult& result : results) {
-    console.line(bench_table(result, options, ranks.size));
+    console.line(bench_table(result, ranks.size));
   }
 }
 
@@ -49,7 +49,7 @@ int bench(const BenchOptions& options, const dist::RankInfo& ranks) {
   }
   std::vector<AllReduceCase> cases;
   for (const std::string& comm : options.comms) {
-    cases.emplace_back(comm, make_bench_communicator(comm, device), options, device);
+    cases.emplace_back(comm, dist::make_communicator(comm, device), options, device);
   }
   const std::vector<BenchResult> results = run_alternating(cases, options, *control);
   print(console, results, options, ranks);

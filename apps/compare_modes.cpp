@@ -89,7 +89,7 @@ int compare(Options options, const dist::RankInfo& ranks) {
         global_batch, " (--batch x --accum x ranks), got ", data.train->size(),
         "; lower --batch or --accum"));
   }
-  emulate_chosen_link(options, *data.train, place, console);
+  emulate_link(options, *data.train, place, console);
   dist::Communicator& comm = *place.comm;
   const RunInfo info = describe(options, ranks, place, data);
   print_comparison_start(console, info);

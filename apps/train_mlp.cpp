@@ -54,7 +54,7 @@ int run(Options options, const dist::RankInfo& ranks) {
       .batch = options.batch, .accum = options.accum, .ranks = ranks.size, .rank = ranks.rank};
   const data::DataSplits data = load_data(options, geometry.global_batch());
   check_same_data(data, *place.comm);
-  emulate_chosen_link(options, *data.train, place, console);
+  emulate_link(options, *data.train, place, console);
   const ResidentPeak resident = count_memory(place.device);
 
   const auto model =
@@ -81,7 +81,7 @@ int run(Options options, const dist::RankInfo& ranks) {
                            .device = place.device,
                            .deferred_sync = options.deferred_sync(),
                            .overlaps = options.overlaps(),
-                           .trace = trace_schedule(info),
+                           .trace = trace_schedule(options, info.steps),
                            .never_sync = options.never_syncs(),
                            .clip_norm = options.clip_norm,
                            .in_flight = options.in_flight(),

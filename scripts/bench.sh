@@ -72,7 +72,7 @@ OPENBLAS_NUM_THREADS=1 taskset -c 0 $bin/wrapper_cost 8 1024 128 31 | tee "$out/
 taskset -c 0 $bin/span_cost 40 256 32 1001 | tee "$out/span_cost.txt"
 
 title "all-reduce, two ranks of this machine, against Open MPI"
-mpirun -np 2 --bind-to core $bin/bench_all_reduce -b 1M -e 64M -f 4 --comm mpi,mpi_blocking,shared |
+mpirun -np 2 --bind-to core $bin/bench_all_reduce -b 1M -e 64M -f 4 --comm mpi,shared |
   tee "$out/all_reduce.txt"
 
 peer=(${python:+--python "$python"})

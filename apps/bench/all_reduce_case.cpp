@@ -4,13 +4,9 @@
 #include <chrono>
 #include <numeric>
 
-#include "apps/bench/blocking_mpi.h"
 #include "apps/metrics/timing_summary.h"
 #include "apps/training/gather.h"
-#include "core/error.h"
 #include "core/runtime/context.h"
-#include "dist/comm/mpi_communicator.h"
-#include "dist/launch/launch.h"
 
 namespace brigade::apps {
 
@@ -23,19 +19,17 @@ std::int64_t input_element(std::int64_t index, int rank) {
   return index % kPeriod + rank;
 }
 
-Tensor make_input(const Shape& shape, DType dtype, int rank, Device device) {
-  return dispatch_float(dtype, [&]<class T>() {
-    std::vector<T> values(static_cast<std::size_t>(shape.numel()));
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      values[i] = static_cast<T>(input_element(static_cast<std::int64_t>(i), rank));
-    }
-    return Tensor::from(values, shape, device);
-  });
+Tensor make_input(std::int64_t elements, int rank, Device device) {
+  std::vector<float> values;
+  for (std::int64_t i = 0; i < elements; ++i) {
+    values.push_back(static_cast<float>(input_element(i, rank)));
+  }
+  return Tensor::from(values, {elements}, device);
 }
 
 /// View of the first `bytes` bytes.
 Tensor head(const Tensor& tensor, std::size_t bytes) {
-  return tensor.flat_view(0, {static_cast<std::int64_t>(bytes / size_of(tensor.dtype()))});
+  return tensor.flat_view(0, {static_cast<std::int64_t>(bytes / sizeof(float))});
 }
 
 /// Median over the runs of the slowest rank's time, in µs. Collective.
@@ -54,9 +48,9 @@ double slowest_median_us(const std::vector<double>& seconds, dist::Communicator&
 AllReduceCase::AllReduceCase(std::string name, std::unique_ptr<dist::Communicator> comm,
                              const BenchOptions& options, Device device)
     : name_(std::move(name)), comm_(std::move(comm)), device_(device) {
-  const Shape shape{static_cast<std::int64_t>(options.max_bytes / size_of(options.dtype()))};
-  input_ = make_input(shape, options.dtype(), comm_->rank(), device);
-  bucket_ = comm_->make_buffer(shape, options.dtype(), device);
+  input_ = make_input(static_cast<std::int64_t>(options.max_bytes / sizeof(float)), comm_->rank(),
+                      device);
+  bucket_ = comm_->make_buffer(input_.shape(), DType::f32, device);
 }
 
 double AllReduceCase::run(std::size_t bytes) {
@@ -72,29 +66,13 @@ double AllReduceCase::run(std::size_t bytes) {
 
 std::int64_t AllReduceCase::count_wrong(std::size_t bytes) const {
   const int ranks = comm_->size();
-  return dispatch_float(bucket_.dtype(), [&]<class T>() {
-    const std::vector<T> sums = head(bucket_, bytes).template to_vector<T>();
-    std::int64_t wrong = 0;
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      const std::int64_t of_rank_zero = input_element(static_cast<std::int64_t>(i), 0);
-      const std::int64_t expected = ranks * of_rank_zero + ranks * (ranks - 1) / 2;
-      wrong += sums[i] == static_cast<T>(expected) ? 0 : 1;  // NaN counts as wrong
-    }
-    return wrong;
-  });
-}
-
-std::unique_ptr<dist::Communicator> make_bench_communicator(const std::string& comm,
-                                                            Device device) {
-  if (comm != "mpi_blocking") {
-    return dist::make_communicator(comm, device);
+  std::int64_t wrong = 0;
+  std::int64_t index = 0;
+  for (const float sum : head(bucket_, bytes).to_vector<float>()) {
+    const std::int64_t expected = ranks * input_element(index++, 0) + ranks * (ranks - 1) / 2;
+    wrong += sum == static_cast<float>(expected) ? 0 : 1;  // NaN counts as wrong
   }
-  if (device.is_cuda()) {
-    throw UsageError("--comm mpi_blocking: expected --device cpu, got a GPU");
-  }
-  auto result = std::make_unique<dist::MpiCommunicator>();
-  result->use(make_blocking_mpi_all_reduce());
-  return result;
+  return wrong;
 }
 
 std::vector<BenchResult> run_alternating(std::vector<AllReduceCase>& cases,

@@ -12,7 +12,7 @@
 namespace brigade::apps {
 
 /// One all-reduce under test: a communicator, an input and a bucket for the largest size.
-/// Element i of the input is i mod 251 + rank. These sums are exact in f32 in every order of
+/// Element i of the input is i mod 251 + rank. The sums are exact in f32 in every order of
 /// additions, so a wrong element is an error and not rounding.
 class AllReduceCase {
  public:
@@ -34,13 +34,9 @@ class AllReduceCase {
   std::string name_;
   std::unique_ptr<dist::Communicator> comm_;
   Device device_;
-  Tensor input_;   // [max_bytes / element size]
+  Tensor input_;   // [max_bytes / sizeof(float)]
   Tensor bucket_;  // the same shape, allocated by the communicator as for gradients
 };
-
-/// The communicator that --comm `comm` names: "mpi_blocking", or as in dist::make_communicator.
-/// Collective. UsageError for mpi_blocking on a GPU.
-std::unique_ptr<dist::Communicator> make_bench_communicator(const std::string& comm, Device device);
 
 /// Runs all cases on all sizes. Cases alternate run by run, so a disturbance of the machine slows
 /// all of them. The time of a run is the slowest rank's; a row has the median over the iterations.

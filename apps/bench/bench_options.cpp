@@ -7,7 +7,7 @@ namespace brigade::apps {
 namespace {
 
 constexpr const char* kExamples = R"(Examples:
-  mpirun -np 2 bench_all_reduce -b 1M -e 64M --comm mpi,mpi_blocking,shared
+  mpirun -np 2 bench_all_reduce -b 1M -e 64M --comm mpi,shared
   mpirun -np 4 bench_all_reduce -b 8 -e 64M -f 2 --comm ring,halving,tree
   sudo scripts/netlab.sh run --rate 1gbit -- build/cpu-release/bin/bench_all_reduce)";
 
@@ -18,24 +18,23 @@ void declare_flags(CLI::App& app, BenchOptions& o) {
   app.add_option("-e,--max-bytes", o.max_bytes, "largest size")->transform(bytes);
   app.add_option("-f,--factor", o.factor, "each size / the previous one")
       ->check(CLI::Range(1.01, 1e6));
-  app.add_option("-d,--type", o.type, "element type")->check(CLI::IsMember({"f32", "f64"}));
   app.add_option("-n,--iters", o.iterations, "timed runs per size")
       ->check(CLI::Range(std::int64_t{1}, kMany));
   app.add_option("-w,--warmup", o.warmup, "untimed runs per size")
       ->check(CLI::Range(std::int64_t{0}, kMany));
   app.add_option("--comm", o.comms, "what to compare, comma-separated")
       ->delimiter(',')
-      ->check(CLI::IsMember({"auto", "mpi", "mpi_blocking", "ring", "halving", "tree", "shared",
-                             "hierarchical", "nccl"}));
+      ->check(CLI::IsMember(
+          {"auto", "mpi", "ring", "halving", "tree", "shared", "hierarchical", "nccl"}));
   app.add_option("--device", o.device, "where the tensors are")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
   app.add_flag("--json", o.json, "print JSON only");
 }
 
 void check_sizes(const BenchOptions& o) {
-  if (const std::size_t element = size_of(o.dtype()); o.min_bytes < element) {
-    throw UsageError(message_of("--min-bytes: expected at least one ", o.type, ", ", element,
-                                " bytes, got ", o.min_bytes));
+  if (o.min_bytes < sizeof(float)) {
+    throw UsageError(
+        message_of("--min-bytes: expected at least one f32, 4 bytes, got ", o.min_bytes));
   }
   if (o.max_bytes < o.min_bytes) {
     throw UsageError(message_of("--max-bytes: expected at least --min-bytes, ", o.min_bytes,
@@ -46,15 +45,13 @@ void check_sizes(const BenchOptions& o) {
 }  // namespace
 
 std::vector<std::size_t> BenchOptions::sizes() const {
-  const std::size_t element = size_of(dtype());
   std::vector<std::size_t> sizes;
-  auto bytes = static_cast<double>(min_bytes);
-  while (bytes <= static_cast<double>(max_bytes)) {
-    const std::size_t whole = static_cast<std::size_t>(bytes) / element * element;
+  const auto most = static_cast<double>(max_bytes);
+  for (auto bytes = static_cast<double>(min_bytes); bytes <= most; bytes *= factor) {
+    const std::size_t whole = static_cast<std::size_t>(bytes) / sizeof(float) * sizeof(float);
     if (sizes.empty() || whole > sizes.back()) {
       sizes.push_back(whole);
     }
-    bytes *= factor;
   }
   return sizes;
 }

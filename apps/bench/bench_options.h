@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "apps/flags/command_line.h"
-#include "core/dtype.h"
 
 namespace brigade::apps {
 
@@ -18,13 +17,11 @@ struct BenchOptions {
   double factor = 4.0;
   std::int64_t warmup = 3;
   std::int64_t iterations = 20;
-  std::string type = "f32";
   std::vector<std::string> comms{"auto"};
   std::string device = "auto";
   bool json = false;
   std::vector<std::string> config;  ///< every flag with its value, one per line
 
-  DType dtype() const { return type == "f64" ? DType::f64 : DType::f32; }
   /// Sizes in bytes: min_bytes, then `factor` times the previous one up to max_bytes, each rounded
   /// down to whole elements.
   std::vector<std::size_t> sizes() const;

@@ -25,15 +25,6 @@ std::optional<AlphaBeta> fit(const BenchResult& result, int ranks) {
   return fit_alpha_beta(times, ranks, result.name);
 }
 
-Json fit_json(const std::optional<AlphaBeta>& model) {
-  if (!model) {
-    return nullptr;
-  }
-  return {{"alpha_us", model->alpha_us},
-          {"beta_ns_per_byte", model->ns_per_byte},
-          {"residual", model->residual}};
-}
-
 }  // namespace
 
 double algbw(std::size_t bytes, double us) {
@@ -44,13 +35,12 @@ double busbw(std::size_t bytes, double us, int ranks) {
   return algbw(bytes, us) * 2.0 * (ranks - 1) / ranks;
 }
 
-std::string bench_table(const BenchResult& result, const BenchOptions& options, int ranks) {
+std::string bench_table(const BenchResult& result, int ranks) {
   std::string text = fmt::format("# {}: {}\n{}", result.name, result.description, kHead);
   for (const BenchRow& row : result.rows) {
-    text +=
-        fmt::format("  {:>10} {:>12} {:>5} {:>6}  {:>10.1f} {:>7.2f} {:>7.2f} {:>7}\n", row.bytes,
-                    row.bytes / size_of(options.dtype()), options.type, "sum", row.us,
-                    algbw(row.bytes, row.us), busbw(row.bytes, row.us, ranks), row.wrong);
+    text += fmt::format("  {:>10} {:>12} {:>5} {:>6}  {:>10.1f} {:>7.2f} {:>7.2f} {:>7}\n",
+                        row.bytes, row.bytes / sizeof(float), "f32", "sum", row.us,
+                        algbw(row.bytes, row.us), busbw(row.bytes, row.us, ranks), row.wrong);
   }
   if (const auto model = fit(result, ranks)) {
     text += fmt::format(
@@ -62,22 +52,27 @@ std::string bench_table(const BenchResult& result, const BenchOptions& options, 
 
 std::string bench_json(const std::vector<BenchResult>& results, const BenchOptions& options,
                        int ranks) {
-  Json json{{"program", "bench_all_reduce"}, {"version", kVersion},      {"ranks", ranks},
-            {"type", options.type},          {"results", Json::array()}, {"flags", options.config}};
+  Json json{
+      {"program", "bench_all_reduce"}, {"version", kVersion},    {"ranks", ranks}, {"type", "f32"},
+      {"results", Json::array()},      {"flags", options.config}};
   for (const BenchResult& result : results) {
     Json rows = Json::array();
+    Json model = nullptr;
+    if (const auto found = fit(result, ranks)) {
+      model = {{"alpha_us", found->alpha_us},
+               {"beta_ns_per_byte", found->ns_per_byte},
+               {"residual", found->residual}};
+    }
     for (const BenchRow& row : result.rows) {
       rows.push_back({{"bytes", row.bytes},
-                      {"count", row.bytes / size_of(options.dtype())},
+                      {"count", row.bytes / sizeof(float)},
                       {"time_us", row.us},
                       {"algbw_gigabytes_per_s", algbw(row.bytes, row.us)},
                       {"busbw_gigabytes_per_s", busbw(row.bytes, row.us, ranks)},
                       {"wrong", row.wrong}});
     }
-    json["results"].push_back({{"name", result.name},
-                               {"comm", result.description},
-                               {"rows", rows},
-                               {"fit", fit_json(fit(result, ranks))}});
+    json["results"].push_back(
+        {{"name", result.name}, {"comm", result.description}, {"rows", rows}, {"fit", model}});
   }
   return json.dump(2) + "\n";
 }

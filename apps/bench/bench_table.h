@@ -30,7 +30,7 @@ double algbw(std::size_t bytes, double us);
 double busbw(std::size_t bytes, double us, int ranks);
 
 /// A table with the in-place columns of nccl-tests, and the fit of alpha_beta.h.
-std::string bench_table(const BenchResult& result, const BenchOptions& options, int ranks);
+std::string bench_table(const BenchResult& result, int ranks);
 
 /// The same results as JSON.
 std::string bench_json(const std::vector<BenchResult>& results, const BenchOptions& options,

@@ -130,8 +130,4 @@ std::vector<std::string> config_lines(const CLI::App& app) {
   return lines;
 }
 
-std::string as_typed(int argc, const char* const* argv) {
-  return CLI::detail::join(std::vector<std::string>(argv, argv + argc), " ");
-}
-
 }  // namespace brigade::apps

@@ -35,7 +35,4 @@ void keep_last(CLI::App& app, const std::vector<std::vector<std::string>>& ways)
 /// the comment `# batch`. What a config file can hold, and what ranks can compare.
 std::vector<std::string> config_lines(const CLI::App& app);
 
-/// Everything as typed, with spaces between.
-std::string as_typed(int argc, const char* const* argv);
-
 }  // namespace brigade::apps

@@ -1,12 +1,16 @@
 #include "apps/flags/declare_flags.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <limits>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include "apps/flags/command_line.h"
-#include "apps/flags/flag_table.h"
+#include "apps/flags/flag_values.h"
 #include "apps/flags/hook_flag.h"
 
 namespace brigade::apps {
@@ -17,11 +21,13 @@ constexpr std::int64_t kDeepest = 100'000;
 constexpr std::int64_t kLargeBatch = 1'000'000;
 constexpr double kNoLimit = std::numeric_limits<double>::max();
 
-/// The flags of one program. `train`, `compare`: those of train_mlp or compare_modes alone.
+/// Declares the flags of one program, each in the current group. CLI11 splits the command line and
+/// the config file; flag_values.h converts what stands behind a flag, because CLI11 reads 010 as
+/// octal and words its errors differently.
 class Declaration {
  public:
   Declaration(CLI::App& app, Options& options, ShapeFlags& shape, Program program)
-      : flags_(app),
+      : app_(app),
         o_(options),
         shape_(shape),
         train_(program == Program::train_mlp),
@@ -41,173 +47,219 @@ class Declaration {
   }
 
   void lab() {
-    flags_.group("Machine");
-    flags_.value("--emulate-link", "US,GB/S", o_.emulated_link, parse_link,
-                 "all-reduce as slowly as over this link");
-    flags_.group("Output");
+    group("Machine");
+    value("--emulate-link", "US,GB/S", o_.emulated_link, parse_link,
+          "all-reduce as slowly as over this link");
+    group("Output");
     trace();
     trace_steps();
-    flags_.text("--out", "DIR", o_.out, "for the files of --trace (runs/<n>)");
+    text("--out", "DIR", o_.out, "for the files of --trace (runs/<n>)");
   }
 
  private:
   void comparison() {
-    flags_.group("Comparison");
-    flags_.list("--modes", o_.modes, {kModes.begin(), kModes.end()},
-                "which, in which order (all; no_sync needs --accum)");
-    flags_.count("--rounds", o_.rounds, 1, "turns each mode has; the order rotates (5)");
-    flags_.count("--steps", o_.steps, 2, "steps of a turn; the first is not timed (10)");
+    group("Comparison");
+    const auto modes = [](const std::string& flag, const std::string& text) {
+      return parse_list(flag, text, {kModes.begin(), kModes.end()});
+    };
+    value("--modes", "A,B,..", o_.modes, modes,
+          "which, in which order (all; no_sync needs --accum)");
+    count("--rounds", o_.rounds, 1, "turns each mode has; the order rotates (5)");
+    count("--steps", o_.steps, 2, "steps of a turn; the first is not timed (10)");
   }
 
   void synchronisation() {
-    flags_.group("Synchronisation");
+    group("Synchronisation");
     if (train_) {
-      flags_.choice("--mode", o_.mode, {kModes.begin(), kModes.end()},
-                    "naive | flat | per_param | overlap | no_sync (overlap)");
+      choice("--mode", o_.mode, {kModes.begin(), kModes.end()});
     }
-    flags_.number("--accum", o_.accum, std::int64_t{1}, kLargeBatch, "micro-batches per step (1)");
-    flags_.number("--bucket-mb", o_.bucket_mb, 0.0, kNoLimit,
-                  "bucket capacity in MiB (25; --cross-step: 1)");
+    number("--accum", o_.accum, std::int64_t{1}, kLargeBatch, "micro-batches per step (1)");
+    number("--bucket-mb", o_.bucket_mb, 0.0, kNoLimit,
+           "bucket capacity in MiB (25; --cross-step: 1)");
     const auto hook = [](const std::string& flag, const std::string& text) {
       make_comm_hook(flag, text);
       return text;
     };
-    flags_.value("--comm-hook", "HOOK", o_.comm_hook, hook,
-                 "none | fp16 | bf16 | powersgd:rank=R | topk:ratio=X");
+    value("--comm-hook", "HOOK", o_.comm_hook, hook,
+          "none | fp16 | bf16 | powersgd:rank=R | topk:ratio=X");
     if (train_) {
-      flags_.toggle("--cross-step", o_.cross_step,
-                    "communicate and update under the next forward, too");
+      toggle("--cross-step", o_.cross_step, "communicate and update under the next forward, too");
     }
   }
 
   void more_synchronisation() {
-    flags_.group("More synchronisation");
-    flags_.choice("--reduce", o_.reduce, {"fast", "deterministic"},
-                  "fast | deterministic: the same bits in every mode but no_sync (fast)");
-    flags_.toggle("--find-unused", o_.find_unused, "leave alone parameters no loss depends on");
+    group("More synchronisation");
+    choice("--reduce", o_.reduce, {"fast", "deterministic"},
+           "deterministic: the same bits in all modes but no_sync; ");
+    toggle("--find-unused", o_.find_unused, "leave alone parameters no loss depends on");
     if (train_) {
-      flags_.toggle("--optimizer-overlap", o_.optimizer_overlap,
-                    "update each bucket as soon as it has arrived");
-      flags_.toggle("--no-all-reduce", o_.no_all_reduce, "watch the ranks drift apart");
-      flags_.choice("--init-sync", o_.init_sync, {"verify", "broadcast"},
-                    "initial weights: verify | broadcast rank 0's (verify)");
-      flags_.count("--verify-every", o_.verify_every, 1,
-                   "compare the ranks' weights every N steps (first and last)");
-      flags_.toggle("--check-finite", o_.check_finite,
-                    "stop at the first gradient that is NaN or infinite, before it travels");
+      toggle("--optimizer-overlap", o_.optimizer_overlap,
+             "update each bucket as soon as it has arrived");
+      toggle("--no-all-reduce", o_.no_all_reduce, "watch the ranks drift apart");
+      choice("--init-sync", o_.init_sync, {"verify", "broadcast"}, "initial weights: ");
+      count("--verify-every", o_.verify_every, 1,
+            "compare the ranks' weights every N steps (first and last)");
+      toggle("--check-finite", o_.check_finite,
+             "stop at the first gradient that is NaN or infinite, before it travels");
     }
   }
 
   void data() {
-    flags_.group("Data");
-    flags_.choice("--data", o_.data, {"synthetic", "fashion-mnist"},
-                  "synthetic | fashion-mnist (synthetic)");
-    flags_.number("--batch", o_.batch, std::int64_t{1}, kLargeBatch,
-                  "samples per rank and micro-batch (64)");
-    flags_.count("--global-batch", o_.global_batch, 1, "instead: per step, of all ranks together");
+    group("Data");
+    choice("--data", o_.data, {"synthetic", "fashion-mnist"});
+    number("--batch", o_.batch, std::int64_t{1}, kLargeBatch,
+           "samples per rank and micro-batch (64)");
+    count("--global-batch", o_.global_batch, 1, "instead: per step, of all ranks together");
     if (train_) {
-      flags_.count("--epochs", o_.epochs, 1, "passes over the data (2)");
-      flags_.count("--steps", o_.steps, 1, "optimizer steps; overrides --epochs");
+      count("--epochs", o_.epochs, 1, "passes over the data (2)");
+      count("--steps", o_.steps, 1, "optimizer steps; overrides --epochs");
     }
-    flags_.group("More data");
-    flags_.text("--data-dir", "DIR", o_.data_dir, "where the idx.gz files are");
-    flags_.count("--train-samples", o_.train_samples, 1, "use N samples (all; synthetic: 8192)");
-    flags_.toggle("--no-shuffle", o_.shuffle, "file order in every epoch", false);
-    flags_.choice("--uneven", o_.uneven, {"join", "drop", "pad"},
-                  "an epoch's last, smaller batch: join | drop | pad (join)");
+    group("More data");
+    text("--data-dir", "DIR", o_.data_dir, "where the idx.gz files are");
+    count("--train-samples", o_.train_samples, 1, "use N samples (all; synthetic: 8192)");
+    toggle("--no-shuffle", o_.shuffle, "file order in every epoch", false);
+    choice("--uneven", o_.uneven, {"join", "drop", "pad"}, "an epoch's last, smaller batch: ");
     if (train_) {
-      flags_.choice("--prefetch", o_.prefetch, {"auto", "on", "off"},
-                    "read ahead: auto (GPU, or a core to spare) | on | off (auto)");
+      choice("--prefetch", o_.prefetch, {"auto", "on", "off"},
+             "read ahead; auto: with a GPU or a core to spare; ");
     }
   }
 
   void model() {
-    flags_.group("Model");
-    flags_.value("--hidden", "A,B,..", shape_.hidden, parse_widths,
-                 "widths of the hidden layers, or none (512,512)");
-    flags_.number("--depth", shape_.depth, std::int64_t{1}, kDeepest,
-                  "instead of --hidden: D Linear layers ...");
-    flags_.count("--width", shape_.width, 1, "... this wide; the last of these flags wins");
-    flags_.choice("--loss", o_.loss, {"mse", "cross_entropy"}, "mse | cross_entropy (mse)");
+    group("Model");
+    value("--hidden", "A,B,..", shape_.hidden, parse_widths,
+          "widths of the hidden layers, or none (512,512)");
+    number("--depth", shape_.depth, std::int64_t{1}, kDeepest,
+           "instead of --hidden: D Linear layers ...");
+    count("--width", shape_.width, 1, "... this wide; the last of these flags wins");
+    choice("--loss", o_.loss, {"mse", "cross_entropy"});
     if (train_) {
-      flags_.text("--save", "FILE", o_.save, "write the trained weights, PyTorch names");
+      text("--save", "FILE", o_.save, "write the trained weights, PyTorch names");
     }
-    flags_.group("More model");
-    flags_.text("--init", "FILE", o_.init, "start from these .safetensors weights");
-    flags_.toggle("--no-bias", o_.bias, "Linear layers without bias", false);
-    flags_.choice("--dtype", o_.dtype, {"f32", "bf16"},
-                  "what layers multiply: f32 | bf16; all else stays f32 (f32)");
+    group("More model");
+    text("--init", "FILE", o_.init, "start from these .safetensors weights");
+    toggle("--no-bias", o_.bias, "Linear layers without bias", false);
+    choice("--dtype", o_.dtype, {"f32", "bf16"}, "what layers multiply; all else stays f32: ");
   }
 
   void optimizer() {
-    flags_.group("Optimizer");
-    flags_.choice("--optimizer", o_.optimizer, {"sgd", "adam", "adamw"},
-                  "sgd | adam | adamw (sgd)");
-    flags_.number("--lr", o_.lr, kAboveZero, kNoLimit, "learning rate (sgd 0.1, adam 0.001)");
-    flags_.number("--momentum", o_.momentum, 0.0, kNoLimit, "of sgd; adam has its own (0)");
-    flags_.group("More optimizer");
-    flags_.toggle("--nesterov", o_.nesterov, "Nesterov momentum");
-    flags_.number("--weight-decay", o_.weight_decay, 0.0, kNoLimit, "decoupled with adamw (0)");
-    flags_.number("--clip-norm", o_.clip_norm, kAboveZero, kNoLimit,
-                  "scale longer gradients down to this norm (off)");
-    flags_.number("--seed", o_.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
-                  "of weights, sample order, synthetic data (0)");
+    group("Optimizer");
+    choice("--optimizer", o_.optimizer, {"sgd", "adam", "adamw"});
+    number("--lr", o_.lr, kAboveZero, kNoLimit, "learning rate (sgd 0.1, adam 0.001)");
+    number("--momentum", o_.momentum, 0.0, kNoLimit, "of sgd; adam has its own (0)");
+    group("More optimizer");
+    toggle("--nesterov", o_.nesterov, "Nesterov momentum");
+    number("--weight-decay", o_.weight_decay, 0.0, kNoLimit, "decoupled with adamw (0)");
+    number("--clip-norm", o_.clip_norm, kAboveZero, kNoLimit,
+           "scale longer gradients down to this norm (off)");
+    number("--seed", o_.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
+           "of weights, sample order, synthetic data (0)");
   }
 
   void machine() {
-    flags_.group("Machine");
-    flags_.choice("--device", o_.device, {"auto", "cpu", "cuda"}, "auto | cpu | cuda (auto)");
-    flags_.choice("--comm", o_.comm,
-                  {"auto", "mpi", "shared", "hierarchical", "nccl", "ring", "halving", "tree"},
-                  "auto | mpi | shared | hierarchical | nccl | ring | halving | tree");
+    group("Machine");
+    choice("--device", o_.device, {"auto", "cpu", "cuda"});
+    choice("--comm", o_.comm,
+           {"auto", "mpi", "shared", "hierarchical", "nccl", "ring", "halving", "tree"});
     const auto link = [&chosen = o_.choose_link](const std::string& flag, const std::string& text) {
       chosen = text == "auto";
       return chosen ? std::nullopt : std::optional(parse_link(flag, text));
     };
-    flags_.value("--emulate-link", "US,GB/S", o_.emulated_link, link,
-                 "all-reduce as slowly as over this link; auto: one as slow as backward");
-    flags_.group("More machine");
-    flags_.number("--threads", o_.threads, std::int64_t{1}, std::int64_t{4096},
-                  "per rank (the cores it is bound to)");
-    flags_.toggle("--tf32", o_.tf32,
-                  "matrix products on tensor cores, factors rounded to TF32; GPU");
+    value("--emulate-link", "US,GB/S", o_.emulated_link, link,
+          "all-reduce as slowly as over this link; auto: one as slow as backward");
+    group("More machine");
+    number("--threads", o_.threads, std::int64_t{1}, std::int64_t{4096},
+           "per rank (the cores it is bound to)");
+    toggle("--tf32", o_.tf32, "matrix products on tensor cores, factors rounded to TF32; GPU");
     if (train_) {
-      flags_.value("--inject", "FAULT", o_.inject, parse_fault,
-                   "slow | skip_param | ...: see the error it ends in");
+      value("--inject", "FAULT", o_.inject, parse_fault,
+            "slow | skip_param | ...: see the error it ends in");
     }
   }
 
   void output() {
-    flags_.group("Output");
+    group("Output");
     trace();
-    flags_.text("--out", "DIR", o_.out, "for the files of the run (runs/<n>)");
-    flags_.toggle("--json", o_.json, "stdout is the summary alone");
-    flags_.group("More output");
+    text("--out", "DIR", o_.out, "for the files of the run (runs/<n>)");
+    toggle("--json", o_.json, "stdout is the summary alone");
+    group("More output");
     trace_steps();
     if (train_) {
-      flags_.count("--log-every", o_.log_every, 1,
-                   "steps between progress lines (some 20 lines; --no-all-reduce: 1)");
-      flags_.count("--eval-every", o_.eval_every, 0, "epochs between tests (1); 0: at the end");
-      flags_.count("--warmup", o_.warmup, 0, "first steps left out of the medians (5, <= 1/4)");
+      count("--log-every", o_.log_every, 1,
+            "steps between progress lines (some 20 lines; --no-all-reduce: 1)");
+      count("--eval-every", o_.eval_every, 0, "epochs between tests (1); 0: at the end");
+      count("--warmup", o_.warmup, 0, "first steps left out of the medians (5, <= 1/4)");
     }
-    flags_.choice("--color", o_.color, {"auto", "always", "never"}, "auto | always | never (auto)");
+    choice("--color", o_.color, {"auto", "always", "never"});
   }
 
   void trace() {
-    flags_.toggle("--trace", o_.trace,
-                  compare_ ? "write a trace-MODE.json.gz (Perfetto) per mode"
-                           : "write trace.json.gz (Perfetto) and timeline.html");
+    toggle("--trace", o_.trace,
+           compare_ ? "write a trace-MODE.json.gz (Perfetto) per mode"
+                    : "write trace.json.gz (Perfetto) and timeline.html");
   }
 
   void trace_steps() {
-    flags_.count("--trace-steps", o_.trace_steps, 1, "steps to record, after the first five (3)");
+    count("--trace-steps", o_.trace_steps, 1,
+          compare_ ? "steps to record, the last ones (3)"
+                   : "steps to record, after the first five (3)");
   }
 
-  FlagTable flags_;
+  /// Flags of a group whose name begins with "More" are listed by --help-all alone.
+  void group(const char* name) { group_ = name; }
+
+  void text(const char* flag, const char* type, std::string& target, const char* help) {
+    value(flag, type, target, check_not_empty, help);
+  }
+
+  void toggle(const char* flag, bool& target, const char* help, bool value = true) {
+    app_.add_flag_callback(
+            flag, [&target, value] { target = value; }, help)
+        ->group(group_);
+  }
+
+  /// `help` comes before the names that are allowed and the default.
+  void choice(const char* flag, std::string& target, const std::vector<std::string>& allowed,
+              const char* help = "") {
+    value(
+        flag, "NAME", target,
+        [allowed](const std::string& name, const std::string& text) {
+          check_choice(name, text, allowed);
+          return text;
+        },
+        fmt::format("{}{} ({})", help, fmt::join(allowed, " | "), target));
+  }
+
+  template <class T>
+  void number(const char* flag, T& target, T least, T most, const char* help) {
+    value(
+        flag, std::is_floating_point_v<T> ? "X" : "N", target,
+        [least, most](const std::string& name, const std::string& text) {
+          return parse_number(name, text, least, most);
+        },
+        help);
+  }
+
+  void count(const char* flag, std::int64_t& target, std::int64_t least, const char* help) {
+    constexpr std::int64_t kMany = 1'000'000'000;
+    number(flag, target, least, kMany, help);
+  }
+
+  /// Any other value: `parse` makes it from (flag, text).
+  template <class T, class Parse>
+  void value(const char* flag, const char* type, T& target, Parse parse, const std::string& help) {
+    const auto assign = [flag, &target, parse](const std::string& text) {
+      target = parse(flag, text);
+    };
+    app_.add_option_function<std::string>(flag, assign, help)->group(group_)->type_name(type);
+  }
+
+  CLI::App& app_;
+  std::string group_;
   Options& o_;
   ShapeFlags& shape_;
-  bool train_;
-  bool compare_;
+  bool train_;    // the flags of train_mlp alone
+  bool compare_;  // those of compare_modes
 };
 
 }  // namespace

@@ -1,9 +1,10 @@
 #include "apps/flags/flag_values.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
-#include <sstream>
-#include <string_view>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 
@@ -18,9 +19,7 @@ constexpr std::int64_t kWidestLayer = 1'000'000;
 /// Optimal string alignment distance: Levenshtein's, where two swapped neighbours count once.
 std::size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<std::size_t> two_above, above, row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) {
-    row[j] = j;
-  }
+  std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 1; i <= a.size(); ++i) {
     two_above = std::exchange(above, row);
     row[0] = i;
@@ -35,6 +34,8 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
   return row[b.size()];
 }
 
+}  // namespace
+
 std::vector<std::string> split_at_commas(const std::string& text) {
   std::vector<std::string> parts;
   for (std::size_t begin = 0; begin <= text.size();) {
@@ -45,8 +46,6 @@ std::vector<std::string> split_at_commas(const std::string& text) {
   return parts;
 }
 
-}  // namespace
-
 template <class T>
 T parse_number(const std::string& flag, const std::string& text, T least, T most) {
   T value{};
@@ -56,19 +55,13 @@ T parse_number(const std::string& flag, const std::string& text, T least, T most
   if (result.ec == std::errc{} && result.ptr == end && value >= least && value <= most) {
     return value;
   }
-  std::ostringstream expected;
-  expected << (std::is_floating_point_v<T> ? "a number " : "a whole number ");
-  if (static_cast<double>(least) == kAboveZero) {
-    expected << "greater than 0";
-  } else {
-    expected << "from " << least;
-  }
-  if (most < std::numeric_limits<T>::max()) {
-    expected << " to " << most;
-  } else if (static_cast<double>(least) != kAboveZero) {
-    expected << " up";
-  }
-  throw UsageError(message_of(flag, ": expected ", expected.str(), ", got \"", text, "\""));
+  const bool above_zero = static_cast<double>(least) == kAboveZero;
+  const std::string from = above_zero ? "greater than 0" : message_of("from ", least);
+  const std::string to = most < std::numeric_limits<T>::max() ? message_of(" to ", most)
+                         : above_zero                         ? ""
+                                                              : " up";
+  throw UsageError(message_of(flag, ": expected a ", std::is_floating_point_v<T> ? "" : "whole ",
+                              "number ", from, to, ", got \"", text, "\""));
 }
 
 template double parse_number(const std::string&, const std::string&, double, double);
@@ -86,19 +79,6 @@ std::vector<std::int64_t> parse_widths(const std::string& flag, const std::strin
     widths.push_back(parse_number<std::int64_t>(flag, part, 1, kWidestLayer));
   }
   return widths;
-}
-
-std::size_t parse_bytes(const std::string& flag, const std::string& text) {
-  constexpr std::string_view kUnits = "KMG";
-  constexpr std::int64_t kMost = std::int64_t{1} << 40U;
-  const std::size_t unit = text.empty() ? std::string::npos : kUnits.find(text.back());
-  if (unit == std::string::npos) {
-    return static_cast<std::size_t>(parse_number<std::int64_t>(flag, text, 0, kMost));
-  }
-  const unsigned shift = 10U * (static_cast<unsigned>(unit) + 1U);
-  const std::string number = text.substr(0, text.size() - 1);
-  return static_cast<std::size_t>(parse_number<std::int64_t>(flag, number, 0, kMost >> shift))
-         << shift;
 }
 
 std::vector<std::string> parse_list(const std::string& flag, const std::string& text,
@@ -140,12 +120,8 @@ void check_choice(const std::string& flag, const std::string& text,
   if (std::find(allowed.begin(), allowed.end(), text) != allowed.end()) {
     return;
   }
-  std::string names;
-  for (const std::string& name : allowed) {
-    names += (names.empty() ? "" : ", ") + name;
-  }
-  throw UsageError(message_of(flag, ": expected one of ", names, ", got \"", text, "\"",
-                              suggestion(text, allowed)));
+  throw UsageError(fmt::format("{}: expected one of {}, got \"{}\"{}", flag,
+                               fmt::join(allowed, ", "), text, suggestion(text, allowed)));
 }
 
 std::string closest_match(const std::string& word, const std::vector<std::string>& candidates) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -22,8 +21,8 @@ T parse_number(const std::string& flag, const std::string& text, T least, T most
 /// "512,256" or "none".
 std::vector<std::int64_t> parse_widths(const std::string& flag, const std::string& text);
 
-/// "64M": bytes, with K, M or G for 2¹⁰, 2²⁰, 2³⁰, as in nccl-tests.
-std::size_t parse_bytes(const std::string& flag, const std::string& text);
+/// "a,,b": the texts between the commas, empty ones too.
+std::vector<std::string> split_at_commas(const std::string& text);
 
 /// "naive,overlap": values of `allowed`, each at most once.
 std::vector<std::string> parse_list(const std::string& flag, const std::string& text,

@@ -1,6 +1,6 @@
 #include "apps/flags/hook_flag.h"
 
-#include <optional>
+#include <string_view>
 
 #include "apps/flags/flag_values.h"
 #include "core/error.h"
@@ -12,13 +12,8 @@ namespace brigade::apps {
 
 namespace {
 
-constexpr const char* kPowerSgd = "powersgd:rank=";
-constexpr const char* kTopK = "topk:ratio=";
-
-/// What follows `prefix` in `text`; nothing if `text` does not begin with it.
-std::optional<std::string> behind(const std::string& prefix, const std::string& text) {
-  return text.rfind(prefix, 0) == 0 ? std::optional(text.substr(prefix.size())) : std::nullopt;
-}
+constexpr std::string_view kPowerSgd = "powersgd:rank=";
+constexpr std::string_view kTopK = "topk:ratio=";
 
 }  // namespace
 
@@ -30,13 +25,13 @@ std::shared_ptr<dist::CommHook> make_comm_hook(const std::string& flag, const st
   if (text == "fp16" || text == "bf16") {
     return std::make_shared<dist::HalfHook>(text == "fp16" ? DType::f16 : DType::bf16);
   }
-  if (const auto rank = behind(kPowerSgd, text)) {
-    return std::make_shared<dist::PowerSgd>(
-        parse_number<std::int64_t>(flag + " powersgd:rank", *rank, 1, kLargestRank));
+  if (text.starts_with(kPowerSgd)) {
+    return std::make_shared<dist::PowerSgd>(parse_number<std::int64_t>(
+        flag + " powersgd:rank", text.substr(kPowerSgd.size()), 1, kLargestRank));
   }
-  if (const auto ratio = behind(kTopK, text)) {
+  if (text.starts_with(kTopK)) {
     return std::make_shared<dist::TopK>(
-        parse_number(flag + " topk:ratio", *ratio, kAboveZero, 1.0));
+        parse_number(flag + " topk:ratio", text.substr(kTopK.size()), kAboveZero, 1.0));
   }
   const std::string word = text.substr(0, text.find(':'));
   const std::string match = closest_match(word, {"none", "fp16", "bf16", "powersgd", "topk"});
@@ -55,7 +50,7 @@ std::string comm_hook_text(const std::string& text) {
   if (text == "fp16" || text == "bf16") {
     return text + ": 16 bits per number on the wire, added up in float";
   }
-  return behind(kPowerSgd, text)
+  return text.starts_with(kPowerSgd)
              ? text + ": matrices travel as a product of two thin ones; error feedback"
              : text + ": only the largest numbers of each bucket travel; error feedback";
 }

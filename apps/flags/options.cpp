@@ -1,5 +1,7 @@
 #include "apps/flags/options.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -15,17 +17,29 @@ namespace brigade::apps {
 
 namespace {
 
-constexpr const char* kTrainExamples = R"(Examples:
+struct ProgramText {
+  const char* name;  // empty: as typed
+  const char* purpose;
+  const char* examples;
+};
+
+constexpr ProgramText kTrainMlp{
+    "train_mlp", "Trains a multilayer perceptron, data parallel over the ranks that mpirun starts.",
+    R"(Examples:
   mpirun -np 2 train_mlp --data fashion-mnist --momentum 0.9 --save weights.safetensors
-  mpirun -np 4 train_mlp --mode naive --depth 8 --width 1024 --steps 50)";
+  mpirun -np 4 train_mlp --mode naive --depth 8 --width 1024 --steps 50)"};
 
-constexpr const char* kCompareExamples = R"(Examples:
+constexpr ProgramText kCompareModes{
+    "compare_modes", "Times the synchronisation modes against each other, on the same work.",
+    R"(Examples:
   mpirun -np 2 compare_modes --depth 8 --width 1024 --batch 128 --emulate-link auto
-  mpirun -np 2 compare_modes --modes overlap,no_sync --accum 4 --bucket-mb 1)";
+  mpirun -np 2 compare_modes --modes overlap,no_sync --accum 4 --bucket-mb 1)"};
 
-constexpr const char* kLabExamples = R"(Examples:
+constexpr ProgramText kLab{
+    "", "Data parallelism, built step by step: apps/labs/README.md tells what to look for.",
+    R"(Examples:
   mpirun -np 2 lab5_overlap
-  mpirun -np 2 lab5_overlap --trace --emulate-link 50,0.1 --out runs/lab5)";
+  mpirun -np 2 lab5_overlap --trace --emulate-link 50,0.1 --out runs/lab5)"};
 
 /// --hidden or --depth and --width; --batch or --global-batch.
 void resolve_alternatives(CLI::App& app, const ShapeFlags& shape, Options& o) {
@@ -125,38 +139,37 @@ void Options::share_global_batch(int ranks) {
   if (batch * parts == global_batch) {
     return;
   }
-  std::string divisors;
+  std::vector<std::int64_t> divisors;
   for (std::int64_t divisor = 1; divisor <= std::min(global_batch, 2 * parts); ++divisor) {
-    divisors +=
-        global_batch % divisor == 0 ? message_of(divisors.empty() ? "" : ", ", divisor) : "";
+    if (global_batch % divisor == 0) {
+      divisors.push_back(divisor);
+    }
   }
-  throw UsageError(message_of("--global-batch: expected a multiple of ranks x --accum = ", ranks,
-                              " x ", accum, " = ", parts, ", got ", global_batch, "; use ",
-                              batch > 0 ? message_of(batch * parts, " or ") : "",
-                              (batch + 1) * parts, ", or make ranks x --accum one of ", divisors));
+  throw UsageError(fmt::format(
+      "--global-batch: expected a multiple of ranks x --accum = {} x {} = {}, got {}; use {}{}, or "
+      "make ranks x --accum one of {}",
+      ranks, accum, parts, global_batch, batch > 0 ? message_of(batch * parts, " or ") : "",
+      (batch + 1) * parts, fmt::join(divisors, ", ")));
 }
 
 ParseResult parse_options(int argc, const char* const* argv, Program program) {
-  const bool train = program == Program::train_mlp;
-  const bool lab = program == Program::lab;
-  CLI::App app(
-      lab     ? "Data parallelism, built step by step: apps/labs/README.md tells what to look for."
-      : train ? "Trains a multilayer perceptron, data parallel over the ranks that mpirun starts."
-              : "Times the synchronisation modes against each other, on the same work.",
-      lab     ? std::filesystem::path(argv[0]).filename().string()
-      : train ? "train_mlp"
-              : "compare_modes");
+  const ProgramText& text = program == Program::train_mlp       ? kTrainMlp
+                            : program == Program::compare_modes ? kCompareModes
+                                                                : kLab;
+  CLI::App app(text.purpose, text.name);
+  if (program == Program::lab) {
+    app.name(std::filesystem::path(argv[0]).filename().string());
+  }
   prepare_command_line(app);
-  app.footer(lab ? kLabExamples : train ? kTrainExamples : kCompareExamples);
+  app.footer(text.examples);
   Options options;
   ShapeFlags shape;
   declare_flags(app, program, options, shape);
-  const auto exit =
-      parse_command_line(app, argc, argv, [&] { resolve(app, shape, program, options); });
-  if (exit) {
+  if (const auto exit =
+          parse_command_line(app, argc, argv, [&] { resolve(app, shape, program, options); })) {
     return {.options = {}, .text = exit->text, .exit_code = exit->exit_code};
   }
-  options.command_line = as_typed(argc, argv);
+  options.command_line = fmt::format("{}", fmt::join(argv, argv + argc, " "));
   return {.options = std::move(options), .text = {}, .exit_code = 0};
 }
 

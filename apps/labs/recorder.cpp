@@ -11,6 +11,7 @@
 #include "apps/report/chrome_trace.h"
 #include "apps/report/timeline.h"
 #include "apps/training/program.h"
+#include "apps/training/setup.h"
 #include "core/io/safetensors.h"
 
 namespace brigade::labs {
@@ -18,11 +19,8 @@ namespace brigade::labs {
 Recorder::Recorder(const apps::Options& options, dist::Communicator& comm, std::int64_t total_steps)
     : options_(options), comm_(comm) {
   if (options.trace) {
-    // Records at least one step, even if the lab has fewer than kTraceSkip.
-    const std::int64_t steps = std::min(options.trace_steps, total_steps);
-    const std::int64_t skip = std::min(apps::kTraceSkip, total_steps - steps);
     clock_.emplace(kCpu, comm);
-    recorder_.emplace(apps::TraceSchedule{.skip = skip, .steps = steps}, *clock_, comm);
+    recorder_.emplace(apps::trace_schedule(options, total_steps), *clock_, comm);
   }
 }
 

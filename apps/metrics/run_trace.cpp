@@ -97,7 +97,7 @@ std::vector<RankTrace> gather_traces(dist::Communicator& comm, const std::string
                   .host = host,
                   .clock_error_ms = std::max(before.error_ms, after.error_ms) + epochs_error,
                   .steps = std::move(steps)};
-  const std::vector<std::string> texts = gather_texts(comm, nlohmann::json(trace).dump());
+  const std::vector<std::string> texts = gather_vectors(comm, nlohmann::json(trace).dump());
   std::vector<RankTrace> ranks;
   for (const std::string& text : texts) {
     if (comm.rank() == 0) {

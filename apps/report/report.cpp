@@ -173,8 +173,7 @@ void print_first_screen(const Console& console, const RunInfo& info) {
 }
 
 void print_rebuilt_buckets(const Console& console, const std::vector<BucketInfo>& buckets) {
-  console.line(
-      "buckets rebuilt after step 1, from the order in which its gradients really became ready");
+  console.line("buckets rebuilt after step 1, from the order in which its gradients became ready");
   print_buckets(console, buckets, "parameters, in the order their gradients were ready on rank 0");
 }
 

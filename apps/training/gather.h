@@ -3,41 +3,29 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "dist/comm/communicator.h"
 
 namespace brigade::apps {
 
-/// The vectors of all ranks, in rank order, of any lengths. Collective.
-template <class T>
-std::vector<std::vector<T>> gather_vectors(dist::Communicator& comm, std::vector<T> mine) {
+/// The vectors (or strings) of all ranks, in rank order, of any lengths. Collective.
+template <class Vector>
+std::vector<Vector> gather_vectors(dist::Communicator& comm, Vector mine) {
+  using Value = typename Vector::value_type;
   const std::vector<std::size_t> lengths = dist::all_gather_values(comm, mine.size());
   const std::size_t longest = *std::max_element(lengths.begin(), lengths.end());
   mine.resize(longest);  // MPI's all-gather wants as much from everybody
   const std::vector<std::byte> bytes = comm.all_gather(std::as_bytes(std::span(mine)));
-  std::vector<std::vector<T>> all;
+  std::vector<Vector> all;
   for (std::size_t rank = 0; rank < lengths.size(); ++rank) {
-    std::vector<T>& one = all.emplace_back(lengths[rank]);
+    Vector& one = all.emplace_back(lengths[rank], Value{});
     if (!one.empty()) {
-      std::memcpy(one.data(), bytes.data() + rank * longest * sizeof(T), one.size() * sizeof(T));
+      const std::byte* begin = bytes.data() + rank * longest * sizeof(Value);
+      std::memcpy(one.data(), begin, one.size() * sizeof(Value));
     }
   }
   return all;
-}
-
-/// The texts of all ranks, in rank order, of any lengths. Collective.
-inline std::vector<std::string> gather_texts(dist::Communicator& comm, std::string mine) {
-  const std::vector<std::size_t> lengths = dist::all_gather_values(comm, mine.size());
-  const std::size_t longest = *std::max_element(lengths.begin(), lengths.end());
-  mine.resize(longest);
-  const std::vector<std::byte> bytes = comm.all_gather(std::as_bytes(std::span(mine)));
-  std::vector<std::string> texts;
-  for (std::size_t rank = 0; rank < lengths.size(); ++rank) {
-    texts.emplace_back(reinterpret_cast<const char*>(bytes.data()) + rank * longest, lengths[rank]);
-  }
-  return texts;
 }
 
 }  // namespace brigade::apps

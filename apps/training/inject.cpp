@@ -5,6 +5,8 @@
 #include <csignal>
 #include <iterator>
 #include <limits>
+#include <map>
+#include <ranges>
 #include <thread>
 #include <utility>
 
@@ -17,44 +19,34 @@ namespace brigade::apps {
 
 namespace {
 
+using Names = std::vector<std::string>;
+
 struct KindEntry {
   FaultKind kind;
-  const char* name;
-  std::vector<std::string> keys;
+  std::string key;  // beside rank; empty: none
 };
 
-const std::vector<KindEntry>& known_kinds() {
-  static const std::vector<KindEntry> kinds{
-      {FaultKind::slow, "slow", {"rank", "ms"}},
-      {FaultKind::skip_param, "skip_param", {"rank", "name"}},
-      {FaultKind::swap_buckets, "swap_buckets", {"rank"}},
-      {FaultKind::other_seed, "other_seed", {"rank"}},
-      {FaultKind::nan, "nan", {"rank", "step"}},
-      {FaultKind::kill, "kill", {"rank", "step"}},
-      {FaultKind::bit_flip, "bit_flip", {"rank", "step"}},
+const std::map<std::string, KindEntry>& known_kinds() {
+  static const std::map<std::string, KindEntry> kinds{
+      {"slow", {FaultKind::slow, "ms"}},
+      {"skip_param", {FaultKind::skip_param, "name"}},
+      {"swap_buckets", {FaultKind::swap_buckets, ""}},
+      {"other_seed", {FaultKind::other_seed, ""}},
+      {"nan", {FaultKind::nan, "step"}},
+      {"kill", {FaultKind::kill, "step"}},
+      {"bit_flip", {FaultKind::bit_flip, "step"}},
   };
   return kinds;
 }
 
-const KindEntry& find_kind(const std::string& flag, const std::string& name) {
-  const std::vector<KindEntry>& kinds = known_kinds();
-  std::vector<std::string> names;
-  std::transform(kinds.begin(), kinds.end(), std::back_inserter(names),
-                 [](const KindEntry& entry) { return entry.name; });
-  check_choice(flag, name, names);
-  return *std::find_if(kinds.begin(), kinds.end(),
-                       [&](const KindEntry& entry) { return entry.name == name; });
-}
-
-/// One "key=value" of `entry`'s kind.
-void set_key(const std::string& flag, const KindEntry& entry, const std::string& item,
+/// One "key=value". `subject`: the flag and the kind. `other_key`: the kind's own, beside rank.
+void set_key(const std::string& subject, const std::string& other_key, const std::string& item,
              Fault& fault) {
   constexpr std::int64_t kMany = 1'000'000'000;
   constexpr double kLongestDelay = 1e6;
-  const std::string subject = message_of(flag, " ", entry.name);
   const std::size_t equals = item.find('=');
   const std::string key = item.substr(0, equals);
-  check_choice(subject, key, entry.keys);
+  check_choice(subject, key, other_key.empty() ? Names{"rank"} : Names{"rank", other_key});
   if (equals == std::string::npos) {
     throw UsageError(message_of(subject, ": expected ", key, "=value, got \"", item, "\""));
   }
@@ -136,15 +128,18 @@ class FaultyModel final : public nn::Module {
 }  // namespace
 
 Fault parse_fault(const std::string& flag, const std::string& text) {
-  const std::size_t colon = std::min(text.find(':'), text.size());
-  const KindEntry& entry = find_kind(flag, text.substr(0, colon));
+  const std::size_t colon = text.find(':');
+  const std::string name = text.substr(0, colon);
+  const auto names = std::views::keys(known_kinds());
+  check_choice(flag, name, {names.begin(), names.end()});
+  const KindEntry& entry = known_kinds().at(name);
   Fault fault;
   fault.kind = entry.kind;
   fault.text = text;
-  for (std::size_t begin = colon + 1; begin <= text.size();) {
-    const std::size_t comma = std::min(text.find(',', begin), text.size());
-    set_key(flag, entry, text.substr(begin, comma - begin), fault);
-    begin = comma + 1;
+  if (colon != std::string::npos) {
+    for (const std::string& item : split_at_commas(text.substr(colon + 1))) {
+      set_key(message_of(flag, " ", name), entry.key, item, fault);
+    }
   }
   return fault;
 }
@@ -175,7 +170,7 @@ std::vector<autograd::Variable> FaultInjector::parameters(
   if (!has(FaultKind::skip_param)) {
     return parameters;
   }
-  std::vector<std::string> names;
+  Names names;
   std::transform(parameters.begin(), parameters.end(), std::back_inserter(names),
                  [](const autograd::Variable& parameter) { return parameter.name(); });
   const std::string& wanted = fault_->name.empty() ? names.front() : fault_->name;

@@ -77,12 +77,21 @@ dist::LinkModel choose_link(const Options& options, const data::Dataset& dataset
   return link;
 }
 
-void emulate_chosen_link(Options& options, const data::Dataset& dataset, Runtime& place,
-                         const Console& console) {
-  if (!options.choose_link || place.comm->size() == 1) {
+void emulate_link(Options& options, const data::Dataset& dataset, Runtime& place,
+                  const Console& console) {
+  if (!options.emulated_link && !options.choose_link) {
     return;
   }
-  options.emulated_link = choose_link(options, dataset, place.device, *place.comm, console);
+  if (place.comm->size() == 1) {
+    console.warn(
+        "[rank 0] warning: --emulate-link: without effect: one rank sends nothing; start more "
+        "with mpirun -np 2");
+    options.emulated_link.reset();
+    return;
+  }
+  if (options.choose_link) {
+    options.emulated_link = choose_link(options, dataset, place.device, *place.comm, console);
+  }
   place.comm = std::make_unique<dist::EmulatedLinkCommunicator>(std::move(place.comm),
                                                                 *options.emulated_link);
 }

@@ -1,6 +1,6 @@
 #include "apps/training/model.h"
 
-#include <sstream>
+#include <fmt/format.h>
 
 #include "core/error.h"
 #include "core/random.h"
@@ -10,11 +10,7 @@
 namespace brigade::apps {
 
 std::string MlpShape::description() const {
-  std::ostringstream text;
-  for (std::size_t i = 0; i < widths.size(); ++i) {
-    text << (i == 0 ? "" : "-") << widths[i];
-  }
-  return text.str();
+  return fmt::format("{}", fmt::join(widths, "-"));
 }
 
 std::unique_ptr<nn::Sequential> make_mlp(const MlpShape& shape, std::uint64_t seed, Device device) {

@@ -8,7 +8,6 @@
 #include "core/error.h"
 #include "core/runtime/context.h"
 #include "dist/algorithms/ordered_all_reduce.h"
-#include "dist/comm/emulated_link_communicator.h"
 #include "dist/launch/agreement.h"
 #include "nn/data/fashion_mnist.h"
 #include "nn/data/synthetic.h"
@@ -38,14 +37,6 @@ Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const 
   if (options.reduce == "deterministic" && !place.comm->sums_in_rank_order()) {
     place.comm->use(std::make_unique<dist::OrderedAllReduce>());
   }
-  if (options.emulated_link && ranks.size > 1) {
-    place.comm = std::make_unique<dist::EmulatedLinkCommunicator>(std::move(place.comm),
-                                                                  *options.emulated_link);
-  } else if ((options.emulated_link || options.choose_link) && ranks.size == 1) {
-    console.warn(
-        "[rank 0] warning: --emulate-link: without effect: one rank sends nothing; start more "
-        "with mpirun -np 2");
-  }
   return place;
 }
 
@@ -70,14 +61,13 @@ data::DataSplits load_data(const Options& options, std::int64_t global_batch) {
     return data::load_fashion_mnist(options.data_dir, options.train_samples);
   }
   constexpr std::int64_t kUsualSamples = 8192;
-  data::SyntheticDataset::Options synthetic;
-  synthetic.in = options.synthetic_in;
-  synthetic.out = options.synthetic_out;
-  synthetic.classes = options.loss == "cross_entropy";
-  synthetic.seed = options.seed;
-  return data::make_synthetic(synthetic, options.train_samples > 0
-                                             ? options.train_samples
-                                             : std::max(kUsualSamples, global_batch));
+  const std::int64_t samples =
+      options.train_samples > 0 ? options.train_samples : std::max(kUsualSamples, global_batch);
+  return data::make_synthetic({.in = options.synthetic_in,
+                               .out = options.synthetic_out,
+                               .classes = options.loss == "cross_entropy",
+                               .seed = options.seed},
+                              samples);
 }
 
 void check_same_data(const data::DataSplits& data, dist::Communicator& comm) {
@@ -92,8 +82,8 @@ MlpShape shape_of(const Options& options, const data::Dataset& data) {
   MlpShape shape;
   shape.precision = options.dtype == "bf16" ? autograd::Precision::bf16 : autograd::Precision::full;
   shape.bias = options.bias;
-  shape.widths.push_back(data.input_width());
-  shape.widths.insert(shape.widths.end(), options.hidden.begin(), options.hidden.end());
+  shape.widths = options.hidden;
+  shape.widths.insert(shape.widths.begin(), data.input_width());
   shape.widths.push_back(data.output_width());
   return shape;
 }
@@ -107,11 +97,10 @@ std::unique_ptr<optim::Optimizer> make_optimizer(
                                                             .weight_decay = o.weight_decay,
                                                             .nesterov = o.nesterov});
   }
-  optim::Adam::Options adam;
-  adam.lr = o.lr;
-  adam.weight_decay = o.weight_decay;
-  adam.decoupled = o.optimizer == "adamw";
-  return std::make_unique<optim::Adam>(parameters, adam);
+  return std::make_unique<optim::Adam>(
+      parameters,
+      optim::Adam::Options{
+          .lr = o.lr, .weight_decay = o.weight_decay, .decoupled = o.optimizer == "adamw"});
 }
 
 std::shared_ptr<dist::FiniteCheck> add_finite_check(const Options& options,
@@ -161,9 +150,9 @@ std::map<std::string, std::string> bucket_contents(const dist::GradAverager& dat
   return contents;
 }
 
-TraceSchedule trace_schedule(const RunInfo& info) {
-  const std::int64_t steps = std::min(info.options.trace_steps, info.steps);
-  return {.skip = std::min(kTraceSkip, info.steps - steps), .steps = steps};
+TraceSchedule trace_schedule(const Options& options, std::int64_t steps) {
+  const std::int64_t recorded = std::min(options.trace_steps, steps);
+  return {.skip = std::min(kTraceSkip, steps - recorded), .steps = recorded};
 }
 
 void set_threads(const Options& options, const dist::RankInfo& ranks) {
@@ -180,9 +169,6 @@ RunInfo describe_setting(const Options& options, const dist::RankInfo& ranks,
                          const data::DataSplits& data, const Runtime& place) {
   RunInfo info;
   info.options = options;
-  if (ranks.size == 1) {
-    info.options.emulated_link.reset();  // nothing is sent
-  }
   info.ranks = ranks;
   info.device = place.device;
   info.device_name = place.device.is_cuda() ? gpu_identity(place.device.index).name : "cpu";

@@ -63,8 +63,9 @@ std::vector<BucketInfo> describe_buckets(const dist::GradAverager& data_parallel
 /// The parameters that travel in each collective, by its label.
 std::map<std::string, std::string> bucket_contents(const dist::GradAverager& data_parallel);
 
-/// Which steps are recorded: as asked, but in a short run early enough that there is something.
-TraceSchedule trace_schedule(const RunInfo& info);
+/// Which of a run's `steps` are recorded: --trace-steps of them after the first five, or the last
+/// ones of a shorter run.
+TraceSchedule trace_schedule(const Options& options, std::int64_t steps);
 
 /// As many threads as --threads says, or as many as this rank has cores. UsageError for more than
 /// the library is built for.

@@ -25,16 +25,16 @@ void check_finite(const std::vector<float>& losses, std::int64_t step) {
   if (first == losses.end()) {
     return;
   }
-  const std::string what =
-      message_of("loss: expected a finite number, got ", *first, " in step ", step, " on ");
-  if (!std::all_of(losses.begin(), losses.end(), bad)) {
-    throw Error(
-        message_of(what, "rank ", first - losses.begin(),
-                   ", while other ranks' are finite: look for NaN or inf in that rank's data; "
-                   "if the losses before grew, training has diverged: lower --lr"));
+  std::string where = losses.size() == 1 ? "rank 0" : "all ranks";
+  std::string advice = "; training has diverged: lower --lr";
+  if (!std::ranges::all_of(losses, bad)) {
+    where = message_of("rank ", first - losses.begin());
+    advice =
+        ", while other ranks' are finite: look for NaN or inf in that rank's data; if the losses "
+        "before grew, training has diverged: lower --lr";
   }
-  throw Error(message_of(what, losses.size() == 1 ? "rank 0" : "all ranks",
-                         "; training has diverged: lower --lr"));
+  throw Error(message_of("loss: expected a finite number, got ", *first, " in step ", step, " on ",
+                         where, advice));
 }
 
 double samples_of(const std::vector<data::Batch>& batches) {

@@ -109,7 +109,7 @@ std::vector<std::string> lines(const std::string& text) {
 TEST(BenchTable, HasTheColumnsOfNcclTests) {
   const BenchResult result{
       .name = "ring", .description = "sockets", .rows = {row(4'000'000, 2000.0)}};
-  const std::vector<std::string> text = lines(bench_table(result, {}, 2));
+  const std::vector<std::string> text = lines(bench_table(result, 2));
   ASSERT_EQ(text.size(), 4U) << "one size: no fit";
   EXPECT_EQ(text[0], "# ring: sockets");
   EXPECT_EQ(text[1], "#       size        count  type  redop        time   algbw   busbw  #wrong");
@@ -121,7 +121,7 @@ TEST(BenchTable, EndsWithTheFitOfTheTimes) {
   // 2 ranks: T = 2 α + S β, α = 5 µs, β = 0.5 ns/B.
   const BenchResult result{
       .name = "shared", .description = "", .rows = {row(1000, 10.5), row(1'000'000, 510.0)}};
-  EXPECT_EQ(lines(bench_table(result, {}, 2)).back(),
+  EXPECT_EQ(lines(bench_table(result, 2)).back(),
             "# fit: alpha 5.00 us, beta 0.5000 ns/B (2.00 GB/s), residual 0 %");
 }
 
@@ -167,8 +167,8 @@ TEST(BenchOptions, MistakesAreOneLine) {
   };
   EXPECT_EQ(complaint({"-b", "2M", "-e", "1M"}),
             "bench_all_reduce: --max-bytes: expected at least --min-bytes, 2097152, got 1048576\n");
-  EXPECT_EQ(complaint({"-b", "4", "-d", "f64"}),
-            "bench_all_reduce: --min-bytes: expected at least one f64, 8 bytes, got 4\n");
+  EXPECT_EQ(complaint({"-b", "2"}),
+            "bench_all_reduce: --min-bytes: expected at least one f32, 4 bytes, got 2\n");
   EXPECT_THAT(complaint({"--comm", "shard"}), HasSubstr("--comm: shard not in {auto,mpi,"));
   EXPECT_THAT(complaint({"-e", "64X"}), HasSubstr("--max-bytes: x unit not recognized"));
   EXPECT_THAT(complaint({"-f", "1"}), HasSubstr("--factor: Value 1 not in range 1.01"));

@@ -37,8 +37,8 @@ TEST(Inject, KeysComeInAnyOrder) {
 
 TEST(Inject, MistakesNameWhatWasExpected) {
   EXPECT_ERROR_OF(UsageError, parsed("slwo"),
-                  "--inject: expected one of slow, skip_param, swap_buckets, other_seed, nan, "
-                  "kill, bit_flip, got \"slwo\"; did you mean slow?");
+                  "--inject: expected one of bit_flip, kill, nan, other_seed, skip_param, "
+                  "slow, swap_buckets, got \"slwo\"; did you mean slow?");
   EXPECT_ERROR_OF(UsageError, parsed("slow:rnak=1"),
                   "--inject slow: expected one of rank, ms, got \"rnak\"; did you mean rank?");
   EXPECT_ERROR_OF(UsageError, parsed("slow:step=1"),

@@ -49,9 +49,7 @@ TEST(Setup, ReadsAheadOnAGpuOrWithACoreToSpare) {
 
 TEST(Setup, RecordsTheLastStepsOfARunTooShortToSkipAsMany) {
   const auto recorded = [](std::int64_t steps) {
-    RunInfo info;
-    info.steps = steps;
-    const TraceSchedule schedule = trace_schedule(info);
+    const TraceSchedule schedule = trace_schedule(Options(), steps);
     return std::pair(schedule.skip, schedule.steps);
   };
   EXPECT_EQ(recorded(100), std::pair(5L, 3L));
