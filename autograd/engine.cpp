@@ -106,9 +106,8 @@ void Engine::discover(GradState& root) {
     if (state->is_leaf()) {
       continue;
     }
-    BRIGADE_CHECK(!state->producer_->released, "backward: the graph behind ",
-                  state->producer_->name(),
-                  " was freed by an earlier backward; call forward again");
+    BRIGADE_CHECK(state->producer_->backward != nullptr, "backward: the graph behind ",
+                  state->producer_->name, " was freed by an earlier backward; call forward again");
     for (const std::shared_ptr<GradState>& input : state->producer_->inputs) {
       if (input) {
         ++input->pending_;
@@ -134,7 +133,7 @@ void Engine::written(GradState& state) {
 
 void Engine::run_node(GradState& output) {
   Node& node = *output.producer_;
-  const TraceScope scope(node.name(), [&node] { return layer_of(node); });
+  const TraceScope scope(node.name, [&node] { return layer_of(node); });
   // Moved out of the state: once the node has read dy, the memory is free for the next gradient.
   const Tensor dy = std::exchange(output.grad_, Tensor());
   output.has_grad_ = false;
@@ -143,10 +142,9 @@ void Engine::run_node(GradState& output) {
   node.backward(dy, writer);
   const auto expected = static_cast<std::size_t>(std::ranges::count_if(
       node.inputs, [](const std::shared_ptr<GradState>& input) { return input != nullptr; }));
-  BRIGADE_CHECK(writer.written() == expected, "backward: ", node.name(), " owes ", expected,
+  BRIGADE_CHECK(writer.written() == expected, "backward: ", node.name, " owes ", expected,
                 " gradients and wrote ", writer.written());
-  node.release();  // so that memory falls while backward runs
-  node.released = true;
+  node.backward = nullptr;  // frees what it kept, so that memory falls while backward runs
 }
 
 // Leaves live on, and after a failure the graph may: neither must remember this pass.

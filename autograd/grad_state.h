@@ -11,7 +11,7 @@
 
 namespace brigade::autograd {
 
-class Node;
+struct Node;
 
 /// Where one contribution to a gradient is written:
 ///   place = scale.alpha * contribution + scale.beta * place

@@ -1,14 +1,19 @@
 #include "autograd/node.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "autograd/accumulate_grad.h"
 #include "autograd/engine.h"
+#include "autograd/grad_mode.h"
 
 namespace brigade::autograd {
 namespace {
 thread_local std::uint64_t next_sequence = 0;
 }  // namespace
 
-Node::Node() : sequence(next_sequence++) {}
+Node::Node(const char* its_name, BackwardFunction its_backward)
+    : name(its_name), backward(std::move(its_backward)), sequence(next_sequence++) {}
 
 Node::~Node() {
   // A graph is a chain of shared pointers as long as the model is deep: destroyed recursively,
@@ -26,6 +31,19 @@ Node::~Node() {
       state->producer()->inputs.clear();
     }
   }
+}
+
+Variable record(const char* name, Tensor output, const std::vector<Variable>& inputs,
+                BackwardFunction backward) {
+  if (!grad_enabled() || !std::ranges::any_of(inputs, &Variable::requires_grad)) {
+    return make_output(std::move(output), nullptr);
+  }
+  auto node = std::make_shared<Node>(name, std::move(backward));
+  node->inputs.reserve(inputs.size());
+  for (const Variable& input : inputs) {
+    node->inputs.push_back(input.requires_grad() ? input.grad_state() : nullptr);
+  }
+  return make_output(std::move(output), std::move(node));
 }
 
 bool GradWriter::wanted(std::size_t i) const {

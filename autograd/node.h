@@ -1,19 +1,18 @@
 #pragma once
 
-#include <algorithm>
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
-#include "autograd/grad_mode.h"
 #include "autograd/variable.h"
 
 namespace brigade::autograd {
 
 class Engine;
+struct Node;
 
 /// Hands a node's backward the places for its gradients, one per input.
 class GradWriter {
@@ -49,69 +48,32 @@ class GradWriter {
   std::size_t written_ = 0;
 };
 
-/// One recorded operation with one output. Subclasses save what backward needs.
-class Node {
- public:
-  Node();
-  virtual ~Node();
+/// Given dy, the gradient of the output, writes the gradients of all wanted inputs, each exactly
+/// once. Owns the tensors it needs, as the captures of a lambda. May overwrite dy if no other tensor
+/// shares its memory (Tensor::holds_alone).
+using BackwardFunction = std::function<void(const Tensor& dy, GradWriter& grads)>;
+
+/// One recorded operation with one output.
+struct Node {
+  Node(const char* name, BackwardFunction backward);
+  ~Node();
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  virtual const char* name() const = 0;
-
-  /// Given dy, the gradient of the output, writes the gradients of all wanted inputs, each exactly
-  /// once. May overwrite dy if no other tensor shares its memory (Tensor::holds_alone).
-  virtual void backward(const Tensor& dy, GradWriter& grads) = 0;
-
-  /// Drops the saved tensors; backward is impossible afterwards.
-  virtual void release() = 0;
-
+  const char* name;           ///< a literal
+  BackwardFunction backward;  ///< empty once it has run: its tensors are freed then
   /// Null where an input requires no gradient.
   std::vector<std::shared_ptr<GradState>> inputs;
-  std::uint64_t sequence = 0;  ///< creation order on this thread: backward runs latest first
-  bool released = false;
+  std::uint64_t sequence;  ///< creation order on this thread: backward runs latest first
 };
 
 /// A variable computed by `producer`; a plain one when producer is null.
 Variable make_output(Tensor data, std::shared_ptr<Node> producer);
 
 /// Ends a function's forward: wraps `output` and, when gradients are on and some input wants one,
-/// records a NodeT made from `saved`. An undefined Variable among the inputs counts as a constant.
-template <std::derived_from<Node> NodeT, class... Saved>
-Variable record(Tensor output, const std::vector<Variable>& inputs, Saved&&... saved) {
-  const bool wanted = std::ranges::any_of(inputs, &Variable::requires_grad);
-  if (!wanted || !grad_enabled()) {
-    return make_output(std::move(output), nullptr);
-  }
-  auto node = std::make_shared<NodeT>(std::forward<Saved>(saved)...);
-  node->inputs.reserve(inputs.size());
-  for (const Variable& input : inputs) {
-    node->inputs.push_back(input.requires_grad() ? input.grad_state() : nullptr);
-  }
-  return make_output(std::move(output), std::move(node));
-}
-
-/// A node whose backward is a callable. The callable owns the saved tensors, for example as the
-/// captures of a lambda, so releasing them is to destroy it.
-template <std::invocable<const Tensor&, GradWriter&> Backward>
-class FunctionNode final : public Node {
- public:
-  FunctionNode(const char* name, Backward backward) : name_(name), backward_(std::move(backward)) {}
-  const char* name() const override { return name_; }
-  void backward(const Tensor& dy, GradWriter& grads) override { (*backward_)(dy, grads); }
-  void release() override { backward_.reset(); }
-
- private:
-  const char* name_;
-  std::optional<Backward> backward_;
-};
-
-/// The same with a FunctionNode. backward(dy, grads) is Node::backward. `name` must be a literal.
-template <std::invocable<const Tensor&, GradWriter&> Backward>
+/// records a Node. An undefined Variable among the inputs counts as a constant.
 Variable record(const char* name, Tensor output, const std::vector<Variable>& inputs,
-                Backward backward) {
-  return record<FunctionNode<Backward>>(std::move(output), inputs, name, std::move(backward));
-}
+                BackwardFunction backward);
 
 /// The same for one input. backward(dy, dx, scale) computes dx = scale.alpha * gradient +
 /// scale.beta * dx.

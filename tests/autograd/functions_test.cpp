@@ -139,21 +139,15 @@ TEST(Gradient, WithoutSamplesIsZero) {
 }
 
 /// y = x, whose backward forgets one percent.
-class ForgetfulNode final : public Node {
- public:
-  const char* name() const override { return "forgetful"; }
-  void backward(const Tensor& dy, GradWriter& grads) override {
-    grads.write(0, [&](Tensor& dx, Scale scale) {
-      ops::axpby(dy, {.alpha = 0.99 * scale.alpha, .beta = scale.beta}, dx);
-    });
-  }
-  void release() override {}
-};
+Variable forgetful(const Variable& x) {
+  return record("forgetful", x.data().clone(), x, [](const Tensor& dy, Tensor& dx, Scale scale) {
+    ops::axpby(dy, {.alpha = 0.99 * scale.alpha, .beta = scale.beta}, dx);
+  });
+}
 
 TEST(GradCheck, NoticesABackwardThatIsOnePercentOff) {
   const auto function = [](const Inputs& in) {
-    return mse_loss(record<ForgetfulNode>(in[0].data().clone(), {in[0]}),
-                    Tensor::zeros({2}, DType::f64));
+    return mse_loss(forgetful(in[0]), Tensor::zeros({2}, DType::f64));
   };
   EXPECT_GT(largest_gradient_error(function, {smooth_values({2}, 0)}), 1e-3);
 }

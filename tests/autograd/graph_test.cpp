@@ -6,6 +6,7 @@
 #include "autograd/functions/linear.h"
 #include "autograd/functions/loss.h"
 #include "autograd/functions/unary.h"
+#include "autograd/grad_mode.h"
 #include "autograd/node.h"
 #include "core/runtime/context.h"
 #include "tests/autograd/probe.h"
@@ -14,21 +15,14 @@
 namespace brigade::autograd {
 namespace {
 
-/// A function whose backward calls write() `times` times.
-class CarelessNode final : public Node {
- public:
-  explicit CarelessNode(int times) : times_(times) {}
-  const char* name() const override { return "careless"; }
-  void backward(const Tensor& /*dy*/, GradWriter& grads) override {
-    for (int i = 0; i < times_; ++i) {
+/// y = 0, whose backward calls write() `times` times.
+Variable careless(const Variable& x, int times) {
+  return record("careless", Tensor::zeros({}), {x}, [times](const Tensor&, GradWriter& grads) {
+    for (int i = 0; i < times; ++i) {
       grads.write(0, [](Tensor& dx, Scale /*scale*/) { dx.zero(); });
     }
-  }
-  void release() override {}
-
- private:
-  int times_;
-};
+  });
+}
 
 std::size_t bytes_in_use() {
   return Context::current().allocator(kCpu)->stats().in_use;
@@ -114,13 +108,12 @@ TEST(Graph, Of100000NodesNeitherRunsNorDiesRecursively) {
 
 TEST(Graph, NamesAFunctionThatOwesAGradient) {
   const Variable w = scalar_leaf(1);
-  EXPECT_ERROR(backward(record<CarelessNode>(Tensor::zeros({}), {w}, 0)),
-               "backward: careless owes 1 gradients and wrote 0");
+  EXPECT_ERROR(backward(careless(w, 0)), "backward: careless owes 1 gradients and wrote 0");
 }
 
 TEST(Graph, RefusesAGradientThatIsDeliveredTwice) {
   const Variable w = scalar_leaf(1, "0.bias");
-  EXPECT_ERROR(backward(record<CarelessNode>(Tensor::zeros({}), {w}, 2)),
+  EXPECT_ERROR(backward(careless(w, 2)),
                "backward: a function wrote the gradient of '0.bias' twice");
 }
 

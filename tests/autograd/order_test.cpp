@@ -80,19 +80,16 @@ TEST(BackwardOrder, LinearMakesWhatTheNetworkWaitsForBeforeWhatOnlyThisRankWaits
 }
 
 /// y = a + b, whose backward writes both gradients at once: how a GPU computes dW and db.
-class TwoAtOnceNode final : public Node {
- public:
-  const char* name() const override { return "two at once"; }
-  void backward(const Tensor& dy, GradWriter& grads) override {
+Variable two_at_once(const Variable& a, const Variable& b) {
+  return record("two at once", Tensor::zeros({}), {a, b}, [](const Tensor& dy, GradWriter& grads) {
     grads.write(1, [&](Tensor& db, Scale db_scale) {
       grads.write(0, [&](Tensor& da, Scale da_scale) {
         ops::axpby(dy, da_scale, da);
         ops::axpby(dy, db_scale, db);
       });
     });
-  }
-  void release() override {}
-};
+  });
+}
 
 TEST(BackwardOrder, TwoGradientsThatOneKernelWritesAreBothInPlaceBeforeEitherIsAnnounced) {
   struct Reader final : GradListener {
@@ -106,9 +103,7 @@ TEST(BackwardOrder, TwoGradientsThatOneKernelWritesAreBothInPlaceBeforeEitherIsA
   Reader reader;
   const HookHandle ha = reader.a.attach_listener(reader, 0);
   const HookHandle hb = reader.b.attach_listener(reader, 1);
-  const auto backward_once = [&] {
-    backward(record<TwoAtOnceNode>(scalar_leaf(3).data(), {reader.a, reader.b}));
-  };
+  const auto backward_once = [&] { backward(two_at_once(reader.a, reader.b)); };
   backward_once();
   backward_once();  // added to the first
   EXPECT_THAT(reader.seen, ElementsAre("0: 1 1", "1: 1 1", "0: 2 2", "1: 2 2"));

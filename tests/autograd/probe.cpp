@@ -6,37 +6,20 @@
 #include "core/ops.h"
 
 namespace brigade::autograd {
-namespace {
-
-class ProbeNode final : public Node {
- public:
-  ProbeNode(EventLog& log, std::string name) : log_(log), name_(std::move(name)) {}
-  const char* name() const override { return name_.c_str(); }
-
-  void backward(const Tensor& dy, GradWriter& grads) override {
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      grads.write(i, [&](Tensor& dx, Scale scale) {
-        log_.push_back(name_ + ":" + std::to_string(i));
-        ops::axpby(dy, scale, dx);
-      });
-    }
-  }
-
-  void release() override {}
-
- private:
-  EventLog& log_;
-  std::string name_;
-};
-
-}  // namespace
-
-Variable probe(EventLog& log, std::string name, std::initializer_list<Variable> inputs) {
+Variable probe(EventLog& log, const std::string& name, std::initializer_list<Variable> inputs) {
   Tensor y = Tensor::zeros(inputs.begin()->shape(), inputs.begin()->data().dtype());
   for (const Variable& input : inputs) {
     ops::axpby(input.data(), {.alpha = 1.0, .beta = 1.0}, y);
   }
-  return record<ProbeNode>(std::move(y), inputs, log, std::move(name));
+  const auto backward = [&log, name, count = inputs.size()](const Tensor& dy, GradWriter& grads) {
+    for (std::size_t i = 0; i < count; ++i) {
+      grads.write(i, [&](Tensor& dx, Scale scale) {
+        log.push_back(name + ":" + std::to_string(i));
+        ops::axpby(dy, scale, dx);
+      });
+    }
+  };
+  return record("probe", std::move(y), inputs, backward);
 }
 
 Variable scalar_leaf(float value, std::string name) {

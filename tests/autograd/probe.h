@@ -14,7 +14,7 @@ using EventLog = std::vector<std::string>;
 
 /// y = Σ inputs, of equal shapes. Its backward treats the inputs in the order given and logs each
 /// gradient kernel as "name:0", "name:1", …
-Variable probe(EventLog& log, std::string name, std::initializer_list<Variable> inputs);
+Variable probe(EventLog& log, const std::string& name, std::initializer_list<Variable> inputs);
 
 /// A leaf holding `value` in one element, without dimensions.
 Variable scalar_leaf(float value, std::string name = {});
