@@ -29,14 +29,14 @@ std::string layer_of(const Node& node) {
 
 }  // namespace
 
-void backward(const Variable& root, BackwardOptions options) {
+void backward(const Variable& root, double grad_scale) {
   BRIGADE_CHECK(root.requires_grad(),
                 "backward: the root requires no gradient: nothing it depends on does, or it was "
                 "computed under NoGradGuard");
   BRIGADE_CHECK(root.data().numel() == 1, "backward: expected a scalar root, got ", root.shape());
   // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): a listener may drop `root`
   const std::shared_ptr<GradState> kept = root.grad_state();
-  Engine().run(*kept, options.grad_scale);
+  Engine().run(*kept, grad_scale);
 }
 
 // Backward is a topological walk over GradStates (values) and Nodes (functions), from the root to

@@ -7,14 +7,8 @@
 
 namespace brigade::autograd {
 
-struct BackwardOptions {
-  /// Every gradient is multiplied by this: 1 / K if the objective is the mean of K accumulated
-  /// losses.
-  double grad_scale = 1.0;
-};
-
 /// Adds d(grad_scale * root)/d(leaf) to the gradient of every leaf that `root` depends on. root
-/// must have one element.
+/// must have one element. grad_scale is 1 / K if the objective is the mean of K accumulated losses.
 ///
 /// Runs on the calling thread and only enqueues on the compute stream. Backwards that share a leaf
 /// must come one after the other. Errors: root is not a scalar or requires no gradient; the graph
@@ -22,7 +16,7 @@ struct BackwardOptions {
 /// the gradients are unspecified, and the next backward starts clean (unless it goes through a node
 /// of the failed one that was freed, or a listener refuses it, as GradAverager does when
 /// all-reduces were in flight).
-void backward(const Variable& root, BackwardOptions options = {});
+void backward(const Variable& root, double grad_scale = 1.0);
 
 /// One backward pass. backward() makes one; GradWriter (node.h) reports to it.
 class Engine {

@@ -59,7 +59,7 @@ Tensor Variable::grad() const {
 }
 
 void Variable::backward(double grad_scale) const {
-  autograd::backward(*this, {.grad_scale = grad_scale});
+  autograd::backward(*this, grad_scale);
 }
 
 void Variable::zero_grad() const {

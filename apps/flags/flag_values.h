@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "dist/comm/emulated_link.h"
+#include "dist/comm/emulated_link_communicator.h"
 
 /// From the text after a flag to a value. Every mistake is a UsageError that reads alike: flag,
 /// what was expected, what came.

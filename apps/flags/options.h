@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "apps/training/inject.h"
-#include "dist/comm/emulated_link.h"
+#include "dist/comm/emulated_link_communicator.h"
 #include "dist/ddp/grad_averager.h"
 #include "dist/overlap/bucket_optimizer.h"
 

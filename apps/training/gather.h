@@ -16,7 +16,7 @@ std::vector<Vector> gather_vectors(dist::Communicator& comm, Vector mine) {
   const std::vector<std::size_t> lengths = dist::all_gather_values(comm, mine.size());
   const std::size_t longest = *std::max_element(lengths.begin(), lengths.end());
   mine.resize(longest);  // MPI's all-gather wants as much from everybody
-  const std::vector<std::byte> bytes = comm.all_gather(std::as_bytes(std::span(mine)));
+  const std::vector<std::byte> bytes = comm.all_gather_bytes(std::as_bytes(std::span(mine)));
   std::vector<Vector> all;
   for (std::size_t rank = 0; rank < lengths.size(); ++rank) {
     Vector& one = all.emplace_back(lengths[rank], Value{});

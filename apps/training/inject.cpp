@@ -197,7 +197,7 @@ dist::DataParallelOptions FaultInjector::synchronisation(
   if (!strikes(FaultKind::swap_buckets)) {
     return options;
   }
-  options.plan = dist::plan_buckets(parameters, options);
+  options.plan = dist::plan_buckets(parameters, options.capacity());
   std::reverse(options.plan.begin(), options.plan.end());
   for (std::vector<std::size_t>& members : options.plan) {
     std::reverse(members.begin(), members.end());

@@ -68,7 +68,8 @@ dist::LinkModel choose_link(const Options& options, const data::Dataset& dataset
   const auto bytes = static_cast<std::size_t>(count_elements(parameters)) * sizeof(float);
   const double mine = backward_ms(*model, options, dataset, device, comm);
   const double ms = dist::broadcast_from_rank0(comm, std::vector{mine})[0];
-  const std::size_t collectives = dist::plan_buckets(parameters, options.data_parallel()).size();
+  const std::size_t collectives =
+      dist::plan_buckets(parameters, options.data_parallel().capacity()).size();
   const dist::LinkModel link = link_as_slow_as(ms, bytes, collectives, comm.size());
   console.line(fmt::format(
       "emulating a link of {:.3g} us and {:.3g} GB/s, on which the gradients, {:.2f} MiB in {} "

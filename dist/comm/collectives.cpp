@@ -47,19 +47,11 @@ void Collectives::do_reporting_exchange(std::span<const Message> outgoing,
 }
 
 void Collectives::reduce_scatter(const Tensor& tensor) {
-  do_reduce_scatter(tensor);
-}
-
-void Collectives::all_gather(const Tensor& tensor) {
-  do_all_gather(tensor);
-}
-
-void Collectives::do_reduce_scatter(const Tensor& tensor) {
   Scratch scratch;
   reduce_scatter_in_rank_order(*this, tensor, scratch);
 }
 
-void Collectives::do_all_gather(const Tensor& tensor) {
+void Collectives::all_gather(const Tensor& tensor) {
   const Tensor mine = share_of(tensor, rank_, size_);
   std::vector<Message> outgoing;
   std::vector<Message> incoming;

@@ -55,9 +55,9 @@ class Collectives {
 
   /// The two halves of a sum. After reduce_scatter, this rank's share_of(tensor) is the sum over
   /// ranks and the rest of `tensor` is unspecified. all_gather copies every share from its owner.
-  /// f32 or f64.
-  void reduce_scatter(const Tensor& tensor);
-  void all_gather(const Tensor& tensor);
+  /// f32 or f64. The defaults use exchange() and add in the order of the ranks.
+  virtual void reduce_scatter(const Tensor& tensor);
+  virtual void all_gather(const Tensor& tensor);
 
   /// Sends all of `outgoing` and receives all of `incoming`, at the same time. What rank a sends to
   /// rank b must be what b receives from a: as many messages, of the same lengths, in the same
@@ -83,9 +83,6 @@ class Collectives {
   virtual void do_reporting_exchange(std::span<const Message> outgoing,
                                      std::span<const Message> incoming,
                                      const OnArrival& on_arrival);
-  /// The default uses exchange() and adds in the order of the ranks (ordered_all_reduce.h).
-  virtual void do_reduce_scatter(const Tensor& tensor);
-  virtual void do_all_gather(const Tensor& tensor);
 
   void count_sent(std::uint64_t bytes) { bytes_sent_.fetch_add(bytes, std::memory_order_relaxed); }
 

@@ -102,7 +102,7 @@ class Communicator : protected Collectives {
   /// Host side, blocking.
   virtual void barrier() = 0;
   /// Concatenation over ranks of equally long byte strings, in rank order.
-  virtual std::vector<std::byte> all_gather(std::span<const std::byte> mine) = 0;
+  virtual std::vector<std::byte> all_gather_bytes(std::span<const std::byte> mine) = 0;
   /// Host bytes of rank `root` to everyone.
   virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
 
@@ -184,7 +184,7 @@ std::vector<T> broadcast_from_rank0(Communicator& comm, std::vector<T> values) {
 template <class T>
 std::vector<T> all_gather_values(Communicator& comm, const T& mine) {
   static_assert(std::is_trivially_copyable_v<T>);
-  const std::vector<std::byte> bytes = comm.all_gather(std::as_bytes(std::span(&mine, 1)));
+  const std::vector<std::byte> bytes = comm.all_gather_bytes(std::as_bytes(std::span(&mine, 1)));
   std::vector<T> values(bytes.size() / sizeof(T));
   std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
@@ -196,7 +196,7 @@ template <class Sequence>
 std::vector<Sequence> all_gather_sequences(Communicator& comm, Sequence mine) {
   const std::vector<std::size_t> lengths = all_gather_values(comm, mine.size());
   mine.resize(*std::max_element(lengths.begin(), lengths.end()));
-  const std::vector<std::byte> bytes = comm.all_gather(std::as_bytes(std::span(mine)));
+  const std::vector<std::byte> bytes = comm.all_gather_bytes(std::as_bytes(std::span(mine)));
   std::vector<Sequence> all(lengths.size(), mine);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const std::size_t size = bytes.size() / all.size();

@@ -169,7 +169,7 @@ void MpiCommunicator::barrier() {
   MPI_CHECK(MPI_Barrier(handles_->control));
 }
 
-std::vector<std::byte> MpiCommunicator::all_gather(std::span<const std::byte> mine) {
+std::vector<std::byte> MpiCommunicator::all_gather_bytes(std::span<const std::byte> mine) {
   std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(size()));
   const int count = to_count(mine.size());
   MPI_CHECK(

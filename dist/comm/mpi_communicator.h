@@ -35,7 +35,7 @@ class MpiCommunicator : public Communicator {
   std::vector<int> host_of_ranks();
 
   void barrier() override;
-  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override;
+  std::vector<std::byte> all_gather_bytes(std::span<const std::byte> mine) override;
   void broadcast(std::span<std::byte> bytes, int root) override;
 
  protected:

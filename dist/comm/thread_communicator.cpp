@@ -45,7 +45,7 @@ ThreadCommunicator::~ThreadCommunicator() {
 }
 
 // The host's calls have a channel of their own, which no collective in flight can disturb.
-std::vector<std::byte> ThreadCommunicator::all_gather(std::span<const std::byte> mine) {
+std::vector<std::byte> ThreadCommunicator::all_gather_bytes(std::span<const std::byte> mine) {
   for (int peer = 0; peer < size(); ++peer) {
     mailbox_->send({group_ + " host", rank(), peer}, mine);
   }
@@ -79,7 +79,7 @@ std::unique_ptr<Communicator> ThreadCommunicator::split(int color, int key) {
 
 void ThreadCommunicator::do_sum(const Tensor& tensor) {
   reduce_scatter(tensor);  // in rank order
-  Collectives::all_gather(tensor);
+  all_gather(tensor);
 }
 
 // All messages are sent first, and sending never blocks: no two ranks can wait for each other.

@@ -45,8 +45,8 @@ class ThreadCommunicator final : public Communicator {
 
   bool sums_in_rank_order() const override { return true; }
   std::unique_ptr<Communicator> split(int color, int key) override;
-  void barrier() override { all_gather({}); }
-  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override;
+  void barrier() override { all_gather_bytes({}); }
+  std::vector<std::byte> all_gather_bytes(std::span<const std::byte> mine) override;
   void broadcast(std::span<std::byte> bytes, int root) override;
 
  protected:

@@ -12,11 +12,7 @@ Accumulation::Accumulation(GradAverager& averager, int micro_batches)
 
 void Accumulation::start(int index) {
   current_.index = index;
-  if (index == 0 && !current_.last()) {
-    silent_ = averager_.no_sync();
-  } else if (current_.last()) {
-    silent_.reset();
-  }
+  silent_ = index + 1 < current_.count ? averager_.no_sync() : nullptr;
 }
 
 }  // namespace brigade::dist

@@ -20,6 +20,11 @@ std::vector<PlanParameter> plan_parameters(std::span<const autograd::Variable> p
   return result;
 }
 
+BucketPlan plan_buckets(std::span<const autograd::Variable> parameters, std::size_t cap_bytes) {
+  const std::vector<PlanParameter> planned = plan_parameters(parameters);
+  return assign_buckets(planned, expected_order(planned), cap_bytes);
+}
+
 namespace {
 
 /// Every parameter in the plan, and once.

@@ -20,6 +20,9 @@ std::size_t slice_bytes(const Tensor& parameter);
 /// The parameters as a plan sees them.
 std::vector<PlanParameter> plan_parameters(std::span<const autograd::Variable> parameters);
 
+/// assign_buckets for these parameters in expected_order().
+BucketPlan plan_buckets(std::span<const autograd::Variable> parameters, std::size_t cap_bytes);
+
 /// What one collective carries: the gradients of a bucket, or a range of them.
 struct Chunk {
   Tensor grads;       ///< flat view

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "dist/comm/communicator.h"
@@ -37,14 +38,14 @@ class WaitForBuckets final : public BucketCompletion {
   explicit WaitForBuckets(Communicator& comm) : comm_(comm) {}
 
   void launched(const Bucket& bucket, const Work& work) override {
-    in_flight_.push_back({work, bucket.grads.device()});
+    in_flight_.emplace_back(work, bucket.grads.device());
   }
 
   // Only now, and not when a bucket is launched: a compute stream that waited there could never
   // have more than one bucket in flight. On a GPU the host does not wait.
   void backward_ended() override {
-    for (const InFlight& bucket : in_flight_) {
-      comm_.wait(bucket.work, bucket.device);
+    for (const auto& [work, device] : in_flight_) {
+      comm_.wait(work, device);
     }
     reset();
   }
@@ -52,13 +53,8 @@ class WaitForBuckets final : public BucketCompletion {
   void reset() noexcept override { in_flight_.clear(); }
 
  private:
-  struct InFlight {
-    Work work;
-    Device device;
-  };
-
   Communicator& comm_;
-  std::vector<InFlight> in_flight_;
+  std::vector<std::pair<Work, Device>> in_flight_;
 };
 
 }  // namespace brigade::dist

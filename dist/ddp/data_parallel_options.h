@@ -2,9 +2,7 @@
 
 #include <cstddef>
 #include <memory>
-#include <span>
 
-#include "autograd/variable.h"
 #include "dist/ddp/bucket_plan.h"
 #include "dist/ddp/grad_sync.h"
 #include "dist/hooks/comm_hook.h"
@@ -31,13 +29,9 @@ struct DataParallelOptions {
   /// The same on every rank, and never changed. Empty: by bucket_bytes, in expected_order() first
   /// and after the first synchronised backward in the order observed (bucket_rebuilder.h).
   BucketPlan plan = {};
+
+  /// What assign_buckets gets; per_param: one parameter each.
+  std::size_t capacity() const { return mode == SyncMode::per_param ? 0 : bucket_bytes; }
 };
-
-/// The capacity of buckets with these options; per_param: 0, one parameter each.
-std::size_t bucket_cap(const DataParallelOptions& options);
-
-/// The plan that a DataParallel with these options starts with.
-BucketPlan plan_buckets(std::span<const autograd::Variable> parameters,
-                        const DataParallelOptions& options);
 
 }  // namespace brigade::dist

@@ -1,7 +1,5 @@
 #include "dist/ddp/flat_sync.h"
 
-#include <algorithm>
-
 namespace brigade::dist {
 
 void FlatSync::on_backward_end() {
@@ -10,12 +8,12 @@ void FlatSync::on_backward_end() {
     reducer_.on_grad_ready(index);
   }
   reducer_.on_backward_end();
-  std::fill(arrived_.begin(), arrived_.end(), false);
+  arrived_.assign(arrived_.size(), false);
 }
 
 void FlatSync::reset() noexcept {
   reducer_.reset();
-  std::fill(arrived_.begin(), arrived_.end(), false);
+  arrived_.assign(arrived_.size(), false);
 }
 
 }  // namespace brigade::dist

@@ -26,7 +26,8 @@ GradAverager::GradAverager(std::vector<autograd::Variable> parameters, Communica
     BRIGADE_CHECK(!parameter.grad_state()->has_listeners(), "data parallel: parameter '",
                   parameter.name(), "' is already wrapped; its gradient would be reduced twice");
   }
-  const BucketPlan plan = plan_buckets(parameters_, options);
+  const BucketPlan plan =
+      options.plan.empty() ? plan_buckets(parameters_, options.capacity()) : options.plan;
   check_same_layout(parameters_, frozen_, options, plan, comm_);
   if (options.init_sync == InitSync::broadcast) {
     broadcast_parameters(parameters, comm_);
@@ -203,7 +204,7 @@ void GradAverager::rebuild_buckets() {
   }
   compute_stream(parameters_.front().device()).synchronize();
   const std::optional<BucketPlan> plan =
-      rebuilder_.decide(parameters_, bucket_cap(options_), buckets_, comm_);
+      rebuilder_.decide(parameters_, options_.capacity(), buckets_, comm_);
   if (plan) {
     lay_out(*plan);
     rebuilt_ = true;

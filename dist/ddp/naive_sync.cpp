@@ -1,7 +1,5 @@
 #include "dist/ddp/naive_sync.h"
 
-#include <algorithm>
-
 #include "core/runtime/context.h"
 
 namespace brigade::dist {
@@ -19,7 +17,7 @@ void NaiveSync::on_backward_end() {
 }
 
 void NaiveSync::reset() noexcept {
-  std::fill(arrived_.begin(), arrived_.end(), false);
+  arrived_.assign(arrived_.size(), false);
 }
 
 }  // namespace brigade::dist

@@ -13,20 +13,13 @@
 namespace brigade::dist {
 namespace {
 
-std::span<const std::byte> bytes_of(const Tensor& tensor) {
-  return {tensor.bytes(), tensor.nbytes()};
-}
-std::uint64_t hash_of(std::span<const std::byte> bytes) {
-  return XXH3_64bits(bytes.data(), bytes.size());
-}
-
 std::string layout_of(const autograd::Variable& parameter) {
   return message_of(parameter.name(), ' ', parameter.data().dtype(), ' ', parameter.shape());
 }
 
 /// The largest (maximum − minimum) over the ranks of one element; ∞ if one is not finite.
 double largest_spread(const Tensor& mine, Communicator& comm) {
-  const std::vector<std::byte> all = comm.all_gather(bytes_of(mine));
+  const std::vector<std::byte> all = comm.all_gather_bytes({mine.bytes(), mine.nbytes()});
   return dispatch_float(mine.dtype(), [&]<class T>() {
     std::vector<T> values(all.size() / sizeof(T));  // rank after rank
     std::memcpy(values.data(), all.data(), all.size());
@@ -82,7 +75,8 @@ void check_same_values(const std::vector<autograd::Variable>& parameters, Commun
   }
   for (const autograd::Variable& parameter : parameters) {
     const Tensor mine = parameter.data().to(kCpu);
-    const std::size_t rank = first_different(all_gather_values(comm, hash_of(bytes_of(mine))));
+    const std::size_t rank =
+        first_different(all_gather_values(comm, XXH3_64bits(mine.bytes(), mine.nbytes())));
     if (rank == 0) {
       continue;
     }

@@ -17,17 +17,13 @@ void contribute_without_backward(const autograd::Variable& parameter) {
   }
 }
 
-bool UnusedParameters::used(std::size_t index) const {
-  const autograd::GradState& state = *parameters_[index].grad_state();
-  // A gradient that is not synchronised is one from inside no_sync(): zero_grad and every
-  // synchronisation put the mark back.
-  return state.in_graph() || !state.synchronized();
-}
-
 std::vector<std::size_t> UnusedParameters::begin() {
   std::vector<float> numbers;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    numbers.push_back(used(i) ? 1.0F : 0.0F);
+  for (const autograd::Variable& parameter : parameters_) {
+    // A gradient that is not synchronised is one from inside no_sync(): zero_grad and every
+    // synchronisation put the mark back.
+    const autograd::GradState& state = *parameter.grad_state();
+    numbers.push_back(state.in_graph() || !state.synchronized() ? 1.0F : 0.0F);
   }
   bitmap_ = Tensor::from(numbers, {static_cast<std::int64_t>(numbers.size())},
                          parameters_.front().device());

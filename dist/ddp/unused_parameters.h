@@ -40,8 +40,6 @@ class UnusedParameters {
   void reset() noexcept { before_.clear(); }
 
  private:
-  bool used(std::size_t index) const;
-
   const std::vector<autograd::Variable>& parameters_;
   Communicator& comm_;
 

@@ -114,8 +114,8 @@ class NcclCommunicator final : public Communicator {
     Communicator::abandon();
   }
   void barrier() override { control_->barrier(); }
-  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
-    return control_->all_gather(mine);
+  std::vector<std::byte> all_gather_bytes(std::span<const std::byte> mine) override {
+    return control_->all_gather_bytes(mine);
   }
   void broadcast(std::span<std::byte> bytes, int root) override {
     control_->broadcast(bytes, root);

@@ -67,8 +67,8 @@ class StagedCommunicator final : public Communicator {
   StagedCommunicator& operator=(const StagedCommunicator&) = delete;
 
   void barrier() override { host().barrier(); }
-  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
-    return host().all_gather(mine);
+  std::vector<std::byte> all_gather_bytes(std::span<const std::byte> mine) override {
+    return host().all_gather_bytes(mine);
   }
   void broadcast(std::span<std::byte> bytes, int root) override { host().broadcast(bytes, root); }
 

@@ -37,15 +37,15 @@ void SharedMemoryCommunicator::do_sum(const Tensor& tensor) {
   memory_->sum(tensor);
 }
 
-void SharedMemoryCommunicator::do_reduce_scatter(const Tensor& tensor) {
+void SharedMemoryCommunicator::reduce_scatter(const Tensor& tensor) {
   if (!memory_->reduce_scatter(tensor)) {
-    MpiCommunicator::do_reduce_scatter(tensor);
+    MpiCommunicator::reduce_scatter(tensor);
   }
 }
 
-void SharedMemoryCommunicator::do_all_gather(const Tensor& tensor) {
+void SharedMemoryCommunicator::all_gather(const Tensor& tensor) {
   if (!memory_->all_gather(tensor)) {
-    MpiCommunicator::do_all_gather(tensor);
+    MpiCommunicator::all_gather(tensor);
   }
 }
 

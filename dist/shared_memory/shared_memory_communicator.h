@@ -24,8 +24,8 @@ class SharedMemoryCommunicator final : public MpiCommunicator {
   std::string transport() const override;
   Tensor do_make_buffer(const Shape& shape, DType dtype, Device device) override;
   void do_sum(const Tensor& tensor) override;
-  void do_reduce_scatter(const Tensor& tensor) override;
-  void do_all_gather(const Tensor& tensor) override;
+  void reduce_scatter(const Tensor& tensor) override;
+  void all_gather(const Tensor& tensor) override;
 
  private:
   std::unique_ptr<SharedMemory> make_memory();

@@ -1,6 +1,6 @@
 // What an emulated link shows: blocking collectives hide nothing behind computation, overlapping
 // ones most of their time.
-#include "dist/comm/emulated_link.h"
+#include "dist/comm/emulated_link_communicator.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,6 @@
 
 #include "apps/training/model.h"
 #include "apps/training/trainer.h"
-#include "dist/comm/emulated_link_communicator.h"
 #include "nn/data/synthetic.h"
 #include "nn/linear.h"
 #include "optim/sgd.h"

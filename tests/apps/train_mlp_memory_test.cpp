@@ -18,8 +18,7 @@ using ::testing::HasSubstr;
 constexpr const char* kFlags = "--hidden 8,24 --steps 6 --batch 4 --train-samples 64 --json ";
 constexpr std::uint64_t kNumbers = 64 + 16 + 192 + 32 + 576 + 32;
 constexpr std::uint64_t kBytes = kNumbers * sizeof(float);
-// What is kept per weight ends with the last one, a bias of 8 numbers, and not with its padding.
-constexpr std::uint64_t kStateBytes = kBytes - 8 * sizeof(float);
+constexpr std::uint64_t kStateBytes = (64 + 8 + 192 + 24 + 576 + 24) * sizeof(float);  // per weight
 
 class Memory : public ::testing::Test {
  protected:

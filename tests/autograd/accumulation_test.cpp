@@ -147,7 +147,7 @@ TEST(Accumulation, CarriesThePresentValueOverWithItsFactorOnce) {
 
 TEST(Accumulation, StartsFromTheSeed) {
   const Variable w = scalar_leaf(2);
-  backward(mul(w, 3), {.grad_scale = 0.5});
+  backward(mul(w, 3), 0.5);
   EXPECT_EQ(grad_of(w), 1.5);
 }
 

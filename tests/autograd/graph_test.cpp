@@ -86,7 +86,7 @@ TEST(Graph, RefusesARootWithSeveralElements) {
 
 TEST(Graph, MayConsistOfALeafAlone) {
   const Variable w = scalar_leaf(2);
-  backward(w, {.grad_scale = 3});
+  backward(w, 3);
   EXPECT_EQ(grad_of(w), 3.0);
 }
 

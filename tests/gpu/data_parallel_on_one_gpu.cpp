@@ -133,8 +133,7 @@ std::vector<double> train_together(dist::Communicator& comm, Device device, cons
     for (int round = 0; round < rounds; ++round) {
       const std::int64_t begin = (round * comm.size() + comm.rank()) * count;
       const auto backward = [&] {
-        autograd::backward(loss_of(model, device, step, total, begin, count),
-                           {.grad_scale = 1.0 / rounds});
+        autograd::backward(loss_of(model, device, step, total, begin, count), 1.0 / rounds);
       };
       if (round + 1 < rounds) {
         const auto scope = parallel.no_sync();

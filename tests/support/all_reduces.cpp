@@ -64,7 +64,7 @@ void expect_all_reduce_sums(dist::Communicator& comm, std::int64_t numel, DType 
   } else {
     expect_near_sum<double>(sum, comm.size());
   }
-  const std::vector<std::byte> all = comm.all_gather({sum.bytes(), sum.nbytes()});
+  const std::vector<std::byte> all = comm.all_gather_bytes({sum.bytes(), sum.nbytes()});
   for (std::size_t at = 0; at < all.size(); at += sum.nbytes()) {
     EXPECT_EQ(std::memcmp(all.data() + at, sum.bytes(), sum.nbytes()), 0)
         << "rank " << comm.rank() << " has other bits than rank " << at / sum.nbytes();

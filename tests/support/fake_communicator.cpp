@@ -45,7 +45,7 @@ void RecordingStream::flush() {
   }
 }
 
-std::vector<std::byte> FakeCommunicator::all_gather(std::span<const std::byte> mine) {
+std::vector<std::byte> FakeCommunicator::all_gather_bytes(std::span<const std::byte> mine) {
   std::vector<std::byte> all;
   for (int rank = 0; rank < size(); ++rank) {
     all.insert(all.end(), mine.begin(), mine.end());

@@ -38,7 +38,7 @@ class FakeCommunicator final : public dist::Communicator {
   explicit FakeCommunicator(int size) : Communicator(0, size), stream_(log) {}
 
   void barrier() override { log.emplace_back("barrier"); }
-  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override;
+  std::vector<std::byte> all_gather_bytes(std::span<const std::byte> mine) override;
   void broadcast(std::span<std::byte> /*bytes*/, int /*root*/) override {}
   RecordingStream& stream() { return stream_; }
 

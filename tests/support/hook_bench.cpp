@@ -38,7 +38,7 @@ std::vector<float> HookBench::reduce(const std::vector<float>& gradients) {
 }
 
 std::vector<std::vector<float>> from_all(dist::Communicator& comm, const std::vector<float>& mine) {
-  const std::vector<std::byte> bytes = comm.all_gather(std::as_bytes(std::span(mine)));
+  const std::vector<std::byte> bytes = comm.all_gather_bytes(std::as_bytes(std::span(mine)));
   std::vector<std::vector<float>> all(static_cast<std::size_t>(comm.size()),
                                       std::vector<float>(mine.size()));
   for (std::size_t rank = 0; rank < all.size(); ++rank) {

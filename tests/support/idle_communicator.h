@@ -17,7 +17,7 @@ class IdleCommunicator : public dist::Communicator {
  public:
   explicit IdleCommunicator(int rank = 0, int size = 1) : Communicator(rank, size) {}
   void barrier() override {}
-  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
+  std::vector<std::byte> all_gather_bytes(std::span<const std::byte> mine) override {
     std::vector<std::byte> all;
     for (int rank = 0; rank < size(); ++rank) {
       all.insert(all.end(), mine.begin(), mine.end());

@@ -38,7 +38,7 @@ std::vector<float> train(dist::Communicator& comm, const TrainingRun& run) {
         scope.reset();
       }
       autograd::backward(autograd::mse_loss(model->forward(autograd::Variable(x)), target),
-                         {.grad_scale = 1.0 / run.accum});
+                         1.0 / run.accum);
     }
     optimizer.step();
   }

@@ -69,7 +69,7 @@ class SlowPeer final : public test::IdleCommunicator {
   explicit SlowPeer(std::deque<std::vector<double>> times)
       : IdleCommunicator(0, 2), times_(std::move(times)) {}
 
-  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
+  std::vector<std::byte> all_gather_bytes(std::span<const std::byte> mine) override {
     std::vector<std::byte> all(mine.begin(), mine.end());
     std::span<const std::byte> other = mine;
     std::vector<double> scripted;

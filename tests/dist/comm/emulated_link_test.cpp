@@ -1,4 +1,4 @@
-#include "dist/comm/emulated_link.h"
+#include "dist/comm/emulated_link_communicator.h"
 
 #include <gmock/gmock.h>
 
@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "core/ops.h"
-#include "dist/comm/emulated_link_communicator.h"
 #include "dist/ddp/grad_averager.h"
 #include "tests/support/small_model.h"
 #include "tests/support/thread_world.h"
@@ -102,7 +101,9 @@ class GpuCommunicator final : public Communicator {
  public:
   GpuCommunicator() : Communicator(0, 2) {}
   void barrier() override {}
-  std::vector<std::byte> all_gather(std::span<const std::byte> /*mine*/) override { return {}; }
+  std::vector<std::byte> all_gather_bytes(std::span<const std::byte> /*mine*/) override {
+    return {};
+  }
   void broadcast(std::span<std::byte> /*bytes*/, int /*root*/) override {}
 
  protected:

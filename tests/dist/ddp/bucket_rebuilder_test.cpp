@@ -189,8 +189,7 @@ TEST(BucketRebuilder, RankZeroDecidesForAll) {
   thread_world(3, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 3, 2});
     const std::vector<autograd::Variable> parameters = model->parameters();
-    const std::vector<Bucket> current =
-        make_buckets(parameters, plan_buckets(parameters, {.bucket_bytes = 0}));
+    const std::vector<Bucket> current = make_buckets(parameters, plan_buckets(parameters, 0));
     BucketRebuilder order(true);
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       const auto shift = static_cast<std::size_t>(comm.rank());
@@ -259,7 +258,7 @@ TEST(Rebuild, InTheMiddleOfTrainingChangesNoBit) {
       const DataParallelOptions with{.mode = mode, .bucket_bytes = 256};
       const auto model = test::make_mlp({6, 16, 8, 3});
       DataParallelOptions without = with;
-      without.plan = plan_buckets(wrong_way_round(*model), with);
+      without.plan = plan_buckets(wrong_way_round(*model), with.capacity());
       const optim::SGD::Options momentum{.lr = 0.1, .momentum = 0.9};
       EXPECT_EQ(train<optim::SGD>(comm, momentum, with), train<optim::SGD>(comm, momentum, without))
           << to_string(mode);

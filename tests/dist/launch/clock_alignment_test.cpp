@@ -26,7 +26,7 @@ class AnHourAhead final : public test::IdleCommunicator {
   static constexpr double kHour = 3.6e6;  // ms
 
   AnHourAhead() : IdleCommunicator(1, 2) {}
-  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
+  std::vector<std::byte> all_gather_bytes(std::span<const std::byte> mine) override {
     double now = 0.0;
     std::memcpy(&now, mine.data(), sizeof now);
     const std::array both{now - kHour, now};

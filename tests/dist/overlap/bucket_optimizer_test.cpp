@@ -55,7 +55,7 @@ std::vector<float> trained(const Training& how) {
     const auto model = test::make_mlp({8, 24, 24, 4});
     DataParallelOptions options{.mode = how.mode, .bucket_bytes = 1024};
     if (!how.rebuild) {
-      options.plan = plan_buckets(model->parameters(), options);
+      options.plan = plan_buckets(model->parameters(), options.capacity());
     }
     GradAverager data_parallel(model->parameters(), comm, options);
     const auto optimizer = make_optimizer(how.adam, data_parallel.parameters());

@@ -30,7 +30,7 @@ class SlowUpdates {
       : link_(comm.split(0, comm.rank()),
               {.alpha_us = 10'000, .gigabytes_per_s = 1}),  // a collective takes 20 ms
         data_parallel(model_->parameters(), link_,
-                      {.plan = plan_buckets(model_->parameters(), {.bucket_bytes = 600})}) {}
+                      {.plan = plan_buckets(model_->parameters(), 600)}) {}
 
   InFlightUpdates in_flight() {
     return InFlightUpdates(
