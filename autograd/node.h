@@ -49,8 +49,8 @@ class GradWriter {
 };
 
 /// Given dy, the gradient of the output, writes the gradients of all wanted inputs, each exactly
-/// once. Owns the tensors it needs, as the captures of a lambda. May overwrite dy if no other tensor
-/// shares its memory (Tensor::holds_alone).
+/// once. Owns the tensors it needs, as the captures of a lambda. May overwrite dy if no other
+/// tensor shares its memory (Tensor::holds_alone).
 using BackwardFunction = std::function<void(const Tensor& dy, GradWriter& grads)>;
 
 /// One recorded operation with one output.

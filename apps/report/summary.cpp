@@ -29,36 +29,6 @@ Json link_json(const Options& options) {
               : Json(nullptr);
 }
 
-/// The flags with their defaults filled in.
-Json config_json(const Options& o) {
-  return json_of({{"data", o.data},
-                  {"bias", o.bias},
-                  {"dtype", o.dtype},
-                  {"loss", o.loss},
-                  {"optimizer", o.optimizer},
-                  {"lr", o.lr},
-                  {"momentum", known(o.optimizer == "sgd", o.momentum)},
-                  {"nesterov", o.nesterov},
-                  {"weight_decay", o.weight_decay},
-                  {"clip_norm", known(o.clip_norm > 0.0, o.clip_norm)},
-                  {"seed", o.seed},
-                  {"shuffle", o.shuffle},
-                  {"batch", o.batch},
-                  {"accum", o.accum},
-                  {"bucket_mb", o.bucket_mb},
-                  {"optimizer_overlap", o.optimizer_overlap},
-                  {"cross_step", o.cross_step},
-                  {"comm_hook", o.comm_hook},
-                  {"tf32", o.tf32},
-                  {"init", o.init},
-                  {"init_sync", o.init_sync},
-                  {"all_reduce", !o.never_syncs()},
-                  {"find_unused", o.find_unused},
-                  {"uneven", o.uneven},
-                  {"inject", o.inject ? Json(o.inject->text) : Json(nullptr)},
-                  {"warmup", o.warmup}});
-}
-
 /// Sizes and members; times as well if the collectives of a step are exactly the buckets, in their
 /// order.
 Json buckets_json(const Options& options, const std::vector<BucketInfo>& buckets,
@@ -187,6 +157,8 @@ const char* emulated_text(const Options& options) {
 }
 
 Figures setting_figures(const RunInfo& info) {
+  std::vector<std::string> given = info.options.config;
+  std::erase_if(given, [](const std::string& line) { return line.starts_with('#'); });
   return {{"version", kVersion},
           {"world_size", info.ranks.size},
           {"hosts", info.ranks.hosts},
@@ -201,7 +173,7 @@ Figures setting_figures(const RunInfo& info) {
           {"train_samples", info.train_size},
           {"test_samples", info.test_size},
           {"global_batch", info.geometry.global_batch()},
-          {"config", config_json(info.options)},
+          {"config", given},
           {"flags", info.options.command_line}};
 }
 

@@ -1,9 +1,7 @@
 #include "dist/launch/fallback.h"
 
-#include <algorithm>
-#include <array>
 #include <set>
-#include <vector>
+#include <string>
 
 #include "core/error.h"
 
@@ -11,20 +9,18 @@ namespace brigade::dist {
 
 std::string complaints_about(Communicator& control, const std::function<void()>& work) {
   constexpr std::size_t kMost = 3;
-  std::array<char, 512> complaint{};  // empty: none
+  std::string complaint;
   try {
     work();
   } catch (const Error& error) {
-    const std::string text = error.what();
-    std::copy_n(text.begin(), std::min(text.size(), complaint.size() - 1), complaint.begin());
+    complaint = error.what();
   }
   // Where one rank has failed, others may only have waited for it: theirs is another complaint, and
   // the cause may be any of them.
   std::set<std::string> different;
   std::string all;
   int rank = 0;
-  for (const auto& one : all_gather_values(control, complaint)) {
-    const std::string text = one.data();
+  for (const std::string& text : all_gather_sequences(control, complaint)) {
     if (!text.empty() && different.size() < kMost && different.insert(text).second) {
       all += message_of(all.empty() ? "" : "; ", "rank ", rank, ": ", text);
     }

@@ -1,7 +1,5 @@
 // What an emulated link shows: blocking collectives hide nothing behind computation, overlapping
 // ones most of their time.
-#include "dist/comm/emulated_link_communicator.h"
-
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -10,6 +8,7 @@
 
 #include "apps/training/model.h"
 #include "apps/training/trainer.h"
+#include "dist/comm/emulated_link_communicator.h"
 #include "nn/data/synthetic.h"
 #include "nn/linear.h"
 #include "optim/sgd.h"

@@ -1,11 +1,10 @@
-#include "dist/comm/emulated_link_communicator.h"
-
 #include <gmock/gmock.h>
 
 #include <chrono>
 #include <thread>
 
 #include "core/ops.h"
+#include "dist/comm/emulated_link_communicator.h"
 #include "dist/ddp/grad_averager.h"
 #include "tests/support/small_model.h"
 #include "tests/support/thread_world.h"
