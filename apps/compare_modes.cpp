@@ -97,7 +97,7 @@ int compare(Options options, const dist::RankInfo& ranks) {
   if (comm.rank() == 0) {
     check_places(options, directory);
   }
-  const Comparison result = compare_modes(options, ranks, place, data);
+  const Comparison result = compare_modes(info, place, data);
   if (comm.rank() == 0) {
     print_comparison(console, info, result);
     write_results(console, info, result, directory);

@@ -47,7 +47,6 @@ int run(Options options, const dist::RankInfo& ranks) {
                         options.color);
   set_threads(options, ranks);
   Runtime place = find_runtime(options, ranks, console);
-  measure_rate(options, place);
   FaultInjector faults(options.inject, *place.comm);
 
   const data::BatchGeometry geometry{

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -24,22 +23,6 @@ struct MemoryUse {
   std::uint64_t data_set = 0;        ///< both splits, in host memory, not in tensors
   std::uint64_t process_growth = 0;  ///< ResidentPeak::growth()
 };
-
-/// Each number's key in summary.json and, if the last screen shows it, its name there.
-struct MemoryPart {
-  const char* key;
-  const char* name;
-  std::uint64_t MemoryUse::*bytes;
-};
-inline constexpr std::array<MemoryPart, 7> kMemoryParts{{
-    {"weights", "weights", &MemoryUse::weights},
-    {"gradients", "gradients = buckets", &MemoryUse::gradients},
-    {"optimizer_state", "optimizer state", &MemoryUse::optimizer_state},
-    {"activations_and_rest", "activations and rest", &MemoryUse::activations_and_rest},
-    {"peak", "sum", &MemoryUse::peak},
-    {"data_set", "data set in host memory", &MemoryUse::data_set},
-    {"process_growth", "", &MemoryUse::process_growth},
-}};
 
 /// By how much the process grows during this object's life, to compare with other programs: the
 /// highest resident set (VmHWM of /proc/self/status) minus the resident set at the start. Counts

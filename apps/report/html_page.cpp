@@ -1,5 +1,7 @@
 #include "apps/report/html_page.h"
 
+#include <fmt/format.h>
+
 #include <map>
 
 #include "apps/report/page_html.h"
@@ -18,12 +20,11 @@ std::string escaped(std::string_view text) {
 
 std::string html_table(const TextGrid& grid) {
   std::string html = "<div class=\"scroll\"><table>\n";
-  std::string tag = "th";
+  const char* tag = "th";
   for (const std::vector<std::string>& row : grid) {
     html += "<tr>";
     for (const std::string& cell : row) {
-      html.append("<").append(tag).append(">").append(escaped(cell));
-      html.append("</").append(tag).append(">");
+      html += fmt::format("<{0}>{1}</{0}>", tag, escaped(cell));
     }
     html += "</tr>\n";
     tag = "td";

@@ -29,36 +29,6 @@ Json link_json(const Options& options) {
               : Json(nullptr);
 }
 
-/// The flags with their defaults filled in.
-Json config_json(const Options& o) {
-  return json_of({{"data", o.data},
-                  {"bias", o.bias},
-                  {"dtype", o.dtype},
-                  {"loss", o.loss},
-                  {"optimizer", o.optimizer},
-                  {"lr", o.lr},
-                  {"momentum", known(o.optimizer == "sgd", o.momentum)},
-                  {"nesterov", o.nesterov},
-                  {"weight_decay", o.weight_decay},
-                  {"clip_norm", known(o.clip_norm > 0.0, o.clip_norm)},
-                  {"seed", o.seed},
-                  {"shuffle", o.shuffle},
-                  {"batch", o.batch},
-                  {"accum", o.accum},
-                  {"bucket_mb", o.bucket_mb},
-                  {"optimizer_overlap", o.optimizer_overlap},
-                  {"cross_step", o.cross_step},
-                  {"comm_hook", o.comm_hook},
-                  {"tf32", o.tf32},
-                  {"init", o.init},
-                  {"init_sync", o.init_sync},
-                  {"all_reduce", !o.never_syncs()},
-                  {"find_unused", o.find_unused},
-                  {"uneven", o.uneven},
-                  {"inject", o.inject ? Json(o.inject->text) : Json(nullptr)},
-                  {"warmup", o.warmup}});
-}
-
 /// Sizes and members; times as well if the collectives of a step are exactly the buckets, in their
 /// order.
 Json buckets_json(const Options& options, const std::vector<BucketInfo>& buckets,
@@ -90,10 +60,6 @@ Json operations_json(const std::vector<OperationTime>& operations) {
     list.push_back({{"name", operation.name}, {"calls", operation.calls}, {"ms", operation.ms}});
   }
   return list;
-}
-
-Json utilisation(const RunInfo& info, double step_ms) {
-  return model_flop_utilisation(info.step_shape(), info.gemm_gflops, step_ms);
 }
 
 Figures outcome_figures(const RunInfo& info, const RunResult& result) {
@@ -138,12 +104,7 @@ Figures times_figures(const RunInfo& info, const RunResult& result) {
            "computing {:.0f} %", kPercent},
           {"samples_per_second", t.samples_per_second, speed, "{:.0f} samples/s"},
           {"samples_per_second_overall", result.samples_per_second_overall, speed,
-           "{:.0f} with loading and reports"},
-          {"gemm_gflops", info.gemm_gflops},
-          {"model_flop", model_flop(info.step_shape())},
-          {"model_flop_utilisation", utilisation(info, t.step), speed, "MFU {:.0f} %", kPercent},
-          {"", known(t.step > 0.0, 1e-6 * model_flop(info.step_shape()) / t.step), speed,
-           "{:.1f} GFLOP/s per rank"}};
+           "{:.0f} with loading and reports"}};
 }
 
 Figures communication_figures(const RunInfo& info, const RunResult& result) {
@@ -168,16 +129,19 @@ Figures communication_figures(const RunInfo& info, const RunResult& result) {
 }
 
 Figures memory_figures(const MemoryUse& memory) {
-  Figures figures{{"peak_memory_bytes", memory.peak}};
-  for (const MemoryPart& part : kMemoryParts) {
-    figures.push_back({message_of("memory_bytes/", part.key), memory.*part.bytes,
-                       *part.name != '\0' ? "memory at its peak, largest rank" : "",
-                       message_of(part.name, " {:.2f} MiB"), kMiB});
-  }
-  if (memory.process_growth == 0) {  // /proc does not tell
-    figures.back().value = nullptr;
-  }
-  return figures;
+  const auto part = [](const char* key, std::uint64_t bytes, const char* name) {
+    return Figure{message_of("memory_bytes/", key), bytes, "memory at its peak, largest rank",
+                  message_of(name, " {:.2f} MiB"), kMiB};
+  };
+  const std::uint64_t growth = memory.process_growth;  // 0: /proc does not tell
+  return {{"peak_memory_bytes", memory.peak},
+          part("weights", memory.weights, "weights"),
+          part("gradients", memory.gradients, "gradients = buckets"),
+          part("optimizer_state", memory.optimizer_state, "optimizer state"),
+          part("activations_and_rest", memory.activations_and_rest, "activations and rest"),
+          part("peak", memory.peak, "sum"),
+          part("data_set", memory.data_set, "data set in host memory"),
+          {"memory_bytes/process_growth", growth > 0 ? Json(growth) : Json(nullptr)}};
 }
 
 }  // namespace
@@ -201,7 +165,6 @@ Figures setting_figures(const RunInfo& info) {
           {"train_samples", info.train_size},
           {"test_samples", info.test_size},
           {"global_batch", info.geometry.global_batch()},
-          {"config", config_json(info.options)},
           {"flags", info.options.command_line}};
 }
 
@@ -239,8 +202,7 @@ Figures figures_of(const RunInfo& info, const Progress& progress) {
       {"optimizer_ms", t.optimizer},
       {"comm_ms", t.comm},
       {"exposed_ms", t.exposed},
-      {"samples_per_second", progress.samples_per_second, "progress", "{:.0f} samples/s"},
-      {"model_flop_utilisation", utilisation(info, t.step), "progress", "MFU {:.0f} %", kPercent}};
+      {"samples_per_second", progress.samples_per_second, "progress", "{:.0f} samples/s"}};
   if (progress.difference) {
     figures.push_back({"largest_rank_difference", progress.difference->value, "progress",
                        "ranks differ by {:.3g}"});

@@ -40,12 +40,6 @@ Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const 
   return place;
 }
 
-void measure_rate(const Options& options, Runtime& place) {
-  place.comm->barrier();
-  place.gemm_gflops =
-      measure_gemm_gflops(place.device, options.dtype == "bf16" ? DType::bf16 : DType::f32);
-}
-
 std::string libraries_of(const Options& options, Device device) {
   return message_of(device.is_cuda() ? cuda_info().runtime : blas_description(),
                     options.tf32 ? ", TF32" : "");
@@ -190,11 +184,8 @@ RunInfo describe_run(const Options& options, const dist::RankInfo& ranks,
   constexpr std::int64_t kProgressLines = 20;
   constexpr std::int64_t kLongestSilence = 200;  // steps
   RunInfo info = describe_setting(options, ranks, data, place);
-  info.gemm_gflops = place.gemm_gflops;
   info.prefetches = prefetches(options, place.device, info.threads, ranks.threads);
   info.parameters = count_elements(data_parallel.parameters());
-  const std::int64_t pieces = info.geometry.accum * info.geometry.ranks;
-  info.micro_batch = (sampler.global_samples(0) + pieces - 1) / pieces;
   info.steps_per_epoch = sampler.steps_per_epoch();
   info.steps = options.steps > 0 ? options.steps : options.epochs * info.steps_per_epoch;
   // With --no-all-reduce every step is worth a line: how far the ranks have drifted apart.

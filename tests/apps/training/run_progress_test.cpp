@@ -179,7 +179,7 @@ TEST(RunProgress, TimeInTestsIsNoTrainingAndTheEtaIsWhatIsLeft) {
   EXPECT_LE(training, told.result.seconds - kTestSeconds);
 
   // The test after step 2 is over when step 3 is reported.
-  const std::regex eta("step 3/4 .* ETA (\\d+) s\n");
+  const std::regex eta("step 3/4 .* ETA 00:00:(\\d+)\n");
   std::smatch found;
   ASSERT_TRUE(std::regex_search(told.text, found, eta)) << told.text;
   const double seconds = told.metrics[2]["seconds"];
