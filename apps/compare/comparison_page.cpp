@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "apps/report/html_page.h"
 #include "apps/report/summary.h"
@@ -64,34 +65,29 @@ std::string step_chart(const std::vector<FigureRow>& rows) {
 }  // namespace
 
 std::string comparison_html(const RunInfo& info, const Comparison& result) {
-  std::string summary;
-  for (const std::string& line : comparison_start(info)) {
-    summary += "<p class=\"muted\">" + escaped(line) + "</p>\n";
-  }
-  const char* label = emulated_text(info.options);
+  const std::string label = emulated_text(info.options);
   const std::vector<FigureRow> rows = comparison_rows(info, result);
-  summary += html_table(grid_of(message_of("mode", label), rows)) + "<ul>\n";
+  std::string start;
+  for (const std::string& line : comparison_start(info)) {
+    start += "<p class=\"muted\">" + escaped(line) + "</p>\n";
+  }
+  std::string notes;
   for (const std::string& note : comparison_notes(info, result)) {
-    summary += "<li>" + escaped(note) + "</li>\n";
+    notes += "<li>" + escaped(note) + "</li>\n";
   }
-  summary += "</ul>\n";
-  summary += fmt::format(
-      "<section><h2>Step</h2>\n<div class=\"scroll\">{}</div>\n<p class=\"muted\">Medians of "
-      "forward, backward, idle (waiting for gradients) and optimizer. The number is the median of "
-      "the whole step{}.</p></section>\n",
-      step_chart(rows), label);
-  summary +=
-      "<h2>Time lines</h2>\n<p class=\"muted\">The last steps of each mode, all on one scale. "
-      "Figures in bold are of the steps in the picture alone; those of the table are of all timed "
-      "steps.</p>\n";
-  std::vector<RunTrace> panels;
-  for (const ModeResult& mode : result.modes) {
-    panels.push_back(mode.trace);
-  }
-  panels.push_back(result.ideal.trace);
-  return html_page(
-      fmt::format("compare_modes: the synchronisation modes on {} ranks", info.ranks.size), summary,
-      timeline_panels(panels));
+  std::vector<RunTrace> traces;
+  std::ranges::transform(result.modes, std::back_inserter(traces), &ModeResult::trace);
+  traces.push_back(result.ideal.trace);
+  return html_part(
+      "page",
+      {{"title",
+        fmt::format("compare_modes: the synchronisation modes on {} ranks", info.ranks.size)},
+       {"summary", html_part("comparison", {{"start", start},
+                                            {"table", html_table(grid_of("mode" + label, rows))},
+                                            {"notes", notes},
+                                            {"chart", step_chart(rows)},
+                                            {"emulated", label}})},
+       {"panels", timeline_panels(traces)}});
 }
 
 }  // namespace brigade::apps
