@@ -10,7 +10,6 @@
 #include "apps/training/trainer.h"
 #include "core/error.h"
 #include "dist/comm/single_process.h"
-#include "nn/weights.h"
 
 namespace brigade::apps {
 
@@ -24,11 +23,8 @@ class ModeRun {
   ModeRun(const Options& options, const data::DataSplits& data, Device device,
           dist::Communicator& comm)
       : comm_(comm),
-        model_(make_mlp(shape_of(options, *data.train), options.seed, device)),
+        model_(make_model(options, *data.train, options.seed, device)),
         loss_(make_loss(options.loss)) {
-    if (!options.init.empty()) {
-      nn::load(*model_, options.init);
-    }
     data_parallel_ =
         std::make_unique<dist::GradAverager>(model_->parameters(), comm, options.data_parallel());
     optimizer_ = make_optimizer(options, data_parallel_->parameters());

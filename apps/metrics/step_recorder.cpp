@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <ranges>
 #include <utility>
@@ -63,11 +62,10 @@ std::vector<RankTrace> StepRecorder::gather(const std::string& host) const {
 
 std::vector<OperationTime> operation_times(const std::vector<StepTrace>& steps) {
   std::map<std::string, OperationTime> totals;
-  const auto count = static_cast<double>(steps.size());
   const auto add = [&](const std::string& name, double ms, double calls) {
     OperationTime& total = totals.try_emplace(name, OperationTime{.name = name}).first->second;
-    total.ms += ms / count;
-    total.calls += calls / count;
+    total.ms += ms;
+    total.calls += calls;
   };
   for (const StepTrace& step : steps) {
     std::vector<ScopeTimes> timed;  // on the compute stream, which also waits
@@ -99,7 +97,10 @@ std::vector<OperationTime> operation_times(const std::vector<StepTrace>& steps) 
     }
   }
   std::vector<OperationTime> times;
-  std::ranges::copy(totals | std::views::values, std::back_inserter(times));
+  const auto count = static_cast<double>(steps.size());
+  for (const OperationTime& total : totals | std::views::values) {
+    times.push_back({total.name, total.ms / count, total.calls / count});
+  }
   std::ranges::sort(times, std::greater(), &OperationTime::ms);
   return times;
 }

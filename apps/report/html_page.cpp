@@ -30,8 +30,7 @@ std::string html_table(const TextGrid& grid) {
   return html + "</table></div>\n";
 }
 
-std::string html_part(std::string_view part,
-                      const std::map<std::string_view, std::string>& values) {
+std::string html_part(std::string_view part, const std::map<std::string_view, std::string>& texts) {
   const std::string marker = fmt::format("<!--part {}-->\n", part);
   std::string_view rest = kPageHtml.substr(kPageHtml.find(marker) + marker.size());
   rest = rest.substr(0, rest.find("\n<!--part "));
@@ -40,7 +39,7 @@ std::string html_part(std::string_view part,
   for (std::size_t open = rest.find("{{"); open != rest.npos; open = rest.find("{{")) {
     const std::size_t close = rest.find("}}", open);
     html += rest.substr(0, open);
-    html += values.at(rest.substr(open + 2, close - open - 2));
+    html += texts.at(rest.substr(open + 2, close - open - 2));
     rest.remove_prefix(close + 2);
   }
   return html += rest;

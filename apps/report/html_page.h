@@ -16,8 +16,8 @@ std::string escaped(std::string_view text);
 /// `grid` as a table; its first row are the headings.
 std::string html_table(const TextGrid& grid);
 
-/// A part of page.html, {{name}} replaced by `values`, which are HTML. The part "page" has the style
+/// A part of page.html, {{name}} replaced by `texts`, which are HTML. The part "page" has the style
 /// sheet with the colours of the blocks (timeline_canvas.h).
-std::string html_part(std::string_view part, const std::map<std::string_view, std::string>& values);
+std::string html_part(std::string_view part, const std::map<std::string_view, std::string>& texts);
 
 }  // namespace brigade::apps

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <map>
+#include <ranges>
 
 #include "apps/flags/hook_flag.h"
 #include "apps/report/summary.h"
@@ -81,10 +83,8 @@ std::string test_text(const Evaluation& test) {
 void print_operations(const Console& console, const RunInfo& info, const RunResult& result) {
   constexpr std::size_t kShown = 5;
   std::vector<std::string> top;
-  for (const OperationTime& operation : result.operations) {
-    if (top.size() < kShown) {
-      top.push_back(fmt::format("{} {:.2f} ms", operation.name, operation.ms));
-    }
+  for (const OperationTime& operation : result.operations | std::views::take(kShown)) {
+    top.push_back(fmt::format("{} {:.2f} ms", operation.name, operation.ms));
   }
   if (!top.empty()) {
     console.line(

@@ -140,7 +140,6 @@ Figures memory_figures(const MemoryUse& memory) {
           part("optimizer_state", memory.optimizer_state, "optimizer state"),
           part("activations_and_rest", memory.activations_and_rest, "activations and rest"),
           part("peak", memory.peak, "sum"),
-          part("data_set", memory.data_set, "data set in host memory"),
           {"memory_bytes/process_growth", growth > 0 ? Json(growth) : Json(nullptr)}};
 }
 

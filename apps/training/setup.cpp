@@ -11,6 +11,7 @@
 #include "dist/launch/agreement.h"
 #include "nn/data/fashion_mnist.h"
 #include "nn/data/synthetic.h"
+#include "nn/weights.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 
@@ -80,6 +81,15 @@ MlpShape shape_of(const Options& options, const data::Dataset& data) {
   shape.widths.insert(shape.widths.begin(), data.input_width());
   shape.widths.push_back(data.output_width());
   return shape;
+}
+
+std::unique_ptr<nn::Sequential> make_model(const Options& options, const data::Dataset& data,
+                                           std::uint64_t seed, Device device) {
+  auto model = make_mlp(shape_of(options, data), seed, device);
+  if (!options.init.empty()) {
+    nn::load(*model, options.init);
+  }
+  return model;
 }
 
 std::unique_ptr<optim::Optimizer> make_optimizer(

@@ -42,6 +42,10 @@ void check_same_data(const data::DataSplits& data, dist::Communicator& comm);
 
 MlpShape shape_of(const Options& options, const data::Dataset& data);
 
+/// Weights made from `seed`, or those of --init.
+std::unique_ptr<nn::Sequential> make_model(const Options& options, const data::Dataset& data,
+                                           std::uint64_t seed, Device device);
+
 std::unique_ptr<optim::Optimizer> make_optimizer(const Options& options,
                                                  const std::vector<autograd::Variable>& parameters);
 

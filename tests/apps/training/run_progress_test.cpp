@@ -35,7 +35,6 @@ class OneClass final : public data::Dataset {
   std::int64_t size() const override { return kSamples; }
   std::int64_t input_width() const override { return 3; }
   std::int64_t output_width() const override { return 2; }
-  std::size_t nbytes() const override { return 0; }
   bool classes() const override { return true; }
   void read(std::span<const std::int64_t> samples, const data::Batch& batch) const override {
     batch.inputs.zero();
