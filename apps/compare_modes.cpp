@@ -12,7 +12,6 @@
 #include "apps/training/program.h"
 #include "core/error.h"
 #include "core/io/safetensors.h"
-#include "nn/weights.h"
 
 namespace brigade::apps {
 
@@ -21,11 +20,9 @@ namespace {
 RunInfo describe(const Options& options, const dist::RankInfo& ranks, const Runtime& place,
                  const data::DataSplits& data) {
   RunInfo info = describe_setting(options, ranks, data, place);
-  const auto model = make_mlp(info.shape, options.seed, kCpu);
+  // Refuses other weights in --init before anything is written.
+  const auto model = make_model(options, *data.train, options.seed, kCpu);
   info.parameters = count_elements(model->parameters());
-  if (!options.init.empty()) {
-    nn::load(*model, options.init);  // refuses others before anything is written
-  }
   return info;
 }
 
@@ -97,7 +94,7 @@ int compare(Options options, const dist::RankInfo& ranks) {
   if (comm.rank() == 0) {
     check_places(options, directory);
   }
-  const Comparison result = compare_modes(options, ranks, place, data);
+  const Comparison result = compare_modes(info, place, data);
   if (comm.rank() == 0) {
     print_comparison(console, info, result);
     write_results(console, info, result, directory);

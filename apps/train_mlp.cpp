@@ -7,7 +7,6 @@
 #include "apps/training/run_progress.h"
 #include "apps/training/setup.h"
 #include "dist/hooks/finite_check.h"
-#include "nn/weights.h"
 
 namespace brigade::apps {
 
@@ -32,22 +31,11 @@ RunResult train(const RunInfo& info, const TrainerParts& parts, const data::Data
   return progress.finish();
 }
 
-/// Weights made from `seed`, or those of --init.
-std::unique_ptr<nn::Sequential> make_model(const Options& options, const data::Dataset& data,
-                                           std::uint64_t seed, Device device) {
-  auto model = make_mlp(shape_of(options, data), seed, device);
-  if (!options.init.empty()) {
-    nn::load(*model, options.init);
-  }
-  return model;
-}
-
 int run(Options options, const dist::RankInfo& ranks) {
   const Console console(ranks.rank == 0, options.json ? Console::Target::err : Console::Target::out,
                         options.color);
   set_threads(options, ranks);
   Runtime place = find_runtime(options, ranks, console);
-  measure_rate(options, place);
   FaultInjector faults(options.inject, *place.comm);
 
   const data::BatchGeometry geometry{
@@ -92,8 +80,7 @@ int run(Options options, const dist::RankInfo& ranks) {
 
   RunResult result = train(info, parts, *data.test, {console, files.metrics()});
   result.memory = largest_of_ranks(
-      measure_memory(data_parallel, *optimizer, parameters, data, resident, result.tensors),
-      *place.comm);
+      measure_memory(data_parallel, *optimizer, parameters, resident, result.tensors), *place.comm);
   files.write_results(console, info, result, data_parallel.parameters());
   place.comm->barrier();  // nobody ends the job while rank 0 still writes
   if (!result.params_equal && !options.never_syncs()) {

@@ -10,7 +10,6 @@
 #include "apps/training/trainer.h"
 #include "core/error.h"
 #include "dist/comm/single_process.h"
-#include "nn/weights.h"
 
 namespace brigade::apps {
 
@@ -24,11 +23,8 @@ class ModeRun {
   ModeRun(const Options& options, const data::DataSplits& data, Device device,
           dist::Communicator& comm)
       : comm_(comm),
-        model_(make_mlp(shape_of(options, *data.train), options.seed, device)),
+        model_(make_model(options, *data.train, options.seed, device)),
         loss_(make_loss(options.loss)) {
-    if (!options.init.empty()) {
-      nn::load(*model_, options.init);
-    }
     data_parallel_ =
         std::make_unique<dist::GradAverager>(model_->parameters(), comm, options.data_parallel());
     optimizer_ = make_optimizer(options, data_parallel_->parameters());
@@ -126,9 +122,8 @@ void meet_asleep(dist::Communicator& comm, Device device) {
 
 class Race {
  public:
-  Race(const Options& options, const dist::RankInfo& ranks, const Runtime& place,
-       const data::DataSplits& data)
-      : options_(options), ranks_(ranks), place_(place), data_(data), alone_(place.device) {}
+  Race(const RunInfo& info, const Runtime& place, const data::DataSplits& data)
+      : info_(info), options_(info.options), place_(place), data_(data), alone_(place.device) {}
 
   Comparison run() {
     make_runs();
@@ -212,21 +207,21 @@ class Race {
   }
 
   Comparison collect() {
-    const bool cuda = place_.device.is_cuda();
     RunTrace trace{.title = {},
-                   .device = cuda ? gpu_identity(place_.device.index).name : "cpu",
-                   .comm = world().description(),
-                   .caption = message_of(shape_of(options_, *data_.train).description(), ", batch ",
-                                         options_.batch, " per rank, ", options_.accum,
+                   .device = info_.device_name,
+                   .comm = info_.comm,
+                   .caption = message_of(info_.shape.description(), ", batch ", options_.batch,
+                                         " per rank, ", options_.accum,
                                          options_.accum == 1 ? " micro-batch" : " micro-batches"),
                    .ranks = {}};
     for (std::size_t i = 0; i < runs_.size(); ++i) {
       const std::string& mode = options_.modes[i];
       trace.title = message_of(mode, ", ", world().size(), " ranks");
-      comparison_.modes.push_back(runs_[i]->finish(mode, world(), trace, ranks_.host));
+      comparison_.modes.push_back(runs_[i]->finish(mode, world(), trace, info_.ranks.host));
     }
     trace.title = message_of(kIdeal, ", rank 0 by itself");
-    ModeResult& ideal = comparison_.ideal = ideal_->finish(kIdeal, world(), trace, ranks_.host);
+    ModeResult& ideal = comparison_.ideal =
+        ideal_->finish(kIdeal, world(), trace, info_.ranks.host);
     // One rank's all-reduces only hand a tensor to another thread and back: nothing to show.
     for (RankTrace& rank : ideal.trace.ranks) {
       for (StepTrace& step : rank.steps) {
@@ -238,12 +233,12 @@ class Race {
     ideal.timing.samples_per_second *= world().size();  // it counts its own samples only
     comparison_.timed_steps = static_cast<std::int64_t>(ideal.timing.measured_steps);
     comparison_.alone_samples_per_second =
-        one_ ? one_->finish("alone", alone_, {}, ranks_.host).timing.samples_per_second : 0.0;
+        one_ ? one_->finish("alone", alone_, {}, info_.ranks.host).timing.samples_per_second : 0.0;
     return std::move(comparison_);
   }
 
+  const RunInfo& info_;
   const Options& options_;
-  const dist::RankInfo& ranks_;
   const Runtime& place_;
   const data::DataSplits& data_;
   dist::SingleProcessCommunicator alone_;
@@ -275,9 +270,8 @@ const ModeResult* Comparison::find(const std::string& mode) const {
   return found == modes.end() ? nullptr : &*found;
 }
 
-Comparison compare_modes(const Options& options, const dist::RankInfo& ranks, const Runtime& place,
-                         const data::DataSplits& data) {
-  return Race(options, ranks, place, data).run();
+Comparison compare_modes(const RunInfo& info, const Runtime& place, const data::DataSplits& data) {
+  return Race(info, place, data).run();
 }
 
 }  // namespace brigade::apps

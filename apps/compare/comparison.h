@@ -48,11 +48,10 @@ double rounding_tolerance(const Options& options);
 bool passes(const ModeResult& checked, double tolerance);
 
 /// Runs it. Every mode has its own model and optimizer, from the same seed. In each of
-/// options.rounds rounds every mode has a turn of options.steps steps, and the round starts with
-/// another mode than the last one, so that a machine that gets slower with time does so for all.
+/// --rounds rounds every mode has a turn of --steps steps, and the round starts with another mode
+/// than the last one, so that a machine that gets slower with time does so for all.
 /// Weights are compared after the first round. Collective; the result is complete on rank 0, and
 /// `equal` is the same everywhere.
-Comparison compare_modes(const Options& options, const dist::RankInfo& ranks, const Runtime& place,
-                         const data::DataSplits& data);
+Comparison compare_modes(const RunInfo& info, const Runtime& place, const data::DataSplits& data);
 
 }  // namespace brigade::apps

@@ -57,22 +57,20 @@ Figures mode_figures(const RunInfo& info, const Comparison& result, const ModeRe
 }
 
 std::string check_text(const Comparison& result) {
-  const bool ranks_equal = std::all_of(result.modes.begin(), result.modes.end(),
-                                       [](const ModeResult& mode) { return mode.ranks_equal; });
-  double between = 0.0;
-  double one_rank = 0.0;
-  for (const ModeResult& mode : result.modes) {
-    // NaN is no less than any number; once there, it stays.
-    between = std::isnan(between) ? between : std::max(mode.against_first, between);
-    one_rank = std::isnan(one_rank) ? one_rank : std::max(mode.against_one_rank, one_rank);
-  }
-  const auto difference = [](double value) {
-    return value == 0.0 ? "bit-equal" : fmt::format("differ by {:.1e} (relative L2)", value);
+  const bool ranks_equal = std::ranges::all_of(result.modes, &ModeResult::ranks_equal);
+  const auto difference = [&result](double ModeResult::*part) {
+    double largest = 0.0;
+    for (const ModeResult& mode : result.modes) {
+      // NaN is no less than any number; once there, it stays.
+      largest = std::isnan(largest) ? largest : std::max(mode.*part, largest);
+    }
+    return largest == 0.0 ? "bit-equal" : fmt::format("differ by {:.1e} (relative L2)", largest);
   };
   return fmt::format(
       "{}: after {} steps: ranks {}; modes {}; all ranks together and one rank alone {}",
       result.equal ? "equal" : "NOT EQUAL", result.checked_steps,
-      ranks_equal ? "bit-equal" : "DIFFER", difference(between), difference(one_rank));
+      ranks_equal ? "bit-equal" : "DIFFER", difference(&ModeResult::against_first),
+      difference(&ModeResult::against_one_rank));
 }
 
 }  // namespace

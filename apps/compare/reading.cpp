@@ -23,17 +23,6 @@ bool unsteady(const Comparison& result) {
          });
 }
 
-/// What would start the first bucket earlier, or leave less for the end. `single`: the last bucket
-/// holds one parameter.
-std::string advice(const Options& options, bool single) {
-  if (single) {
-    return "the last bucket is a single parameter already: send less before it (--comm-hook, "
-           "--accum K with no_sync) or use --cross-step of train_mlp";
-  }
-  return fmt::format("--bucket-mb {:.2g} starts earlier and leaves less to send at the end",
-                     0.5 * options.bucket_mb);
-}
-
 std::string about_exposure(const RunInfo& info, const Comparison& result,
                            const ModeResult& overlap) {
   const TimingSummary& t = overlap.timing;
@@ -64,10 +53,11 @@ std::string about_exposure(const RunInfo& info, const Comparison& result,
   // With micro-batches that each synchronise, the first bucket leaves in the first of them.
   const auto parts = static_cast<double>(info.options.accum);
   const double begun = t.collectives.front().begin - t.median.forward / parts;
-  const bool single = contents.find(',') == std::string::npos;
-  return text + fmt::format(" The first bucket left when {:.0f} % of backward was over; {}.",
-                            100.0 * std::clamp(begun / (hideable / parts), 0.0, 1.0),
-                            advice(info.options, single));
+  return text + fmt::format(
+                    " The first bucket left when {:.0f} % of backward was over; --bucket-mb {:.2g} "
+                    "starts earlier and leaves less to send at the end.",
+                    100.0 * std::clamp(begun / (hideable / parts), 0.0, 1.0),
+                    0.5 * info.options.bucket_mb);
 }
 
 /// Sentences that compare times of different modes, so they need steady times.
@@ -84,13 +74,6 @@ std::vector<std::string> differences(const RunInfo& info, const Comparison& resu
         "A perfect reducer would need {:.2f} ms: overlap {} {:.0f} % of what naive leaves to gain.",
         bound, gained > 0.0 ? "reaches" : "is slower than naive by",
         100.0 * std::abs(gained) / (naive->timing.step - bound)));
-  }
-  if (const ModeResult* per_param = result.find("per_param")) {
-    const double extra = per_param->timing.step - overlap.timing.step;
-    lines.push_back(fmt::format(
-        "per_param sends {:g} messages where overlap sends {:g} and is {:.2f} ms {}.",
-        per_param->collectives_per_step, overlap.collectives_per_step, std::abs(extra),
-        extra >= 0.0 ? "slower: each message costs its latency" : "faster: latency is cheap here"));
   }
   return lines;
 }

@@ -39,8 +39,7 @@ std::uint64_t ResidentPeak::growth() const {
 
 MemoryUse measure_memory(const dist::GradAverager& data_parallel, const optim::Optimizer& optimizer,
                          const std::vector<autograd::Variable>& parameters,
-                         const data::DataSplits& data, const ResidentPeak& resident,
-                         const MemoryStats& tensors) {
+                         const ResidentPeak& resident, const MemoryStats& tensors) {
   MemoryUse use{.peak = tensors.peak_in_use};
   for (const dist::Bucket& bucket : data_parallel.buckets()) {
     use.weights += bucket.data.nbytes();
@@ -52,7 +51,6 @@ MemoryUse measure_memory(const dist::GradAverager& data_parallel, const optim::O
   }
   use.optimizer_state = optimizer.state_bytes();
   use.activations_and_rest = use.peak - use.weights - use.gradients - use.optimizer_state;
-  use.data_set = data.train->nbytes() + data.test->nbytes();
   use.process_growth = resident.growth();
   return use;
 }

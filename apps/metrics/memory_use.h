@@ -1,17 +1,15 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "core/runtime/allocator.h"
 #include "dist/ddp/grad_averager.h"
-#include "nn/data/dataset.h"
 #include "optim/optimizer.h"
 
 namespace brigade::apps {
 
-/// Where a rank's memory for training is, in bytes. On the training device, but for data_set.
+/// Where a rank's memory for training is, in bytes on the training device.
 struct MemoryUse {
   std::uint64_t weights = 0;          ///< the buckets' weights, padding included, and frozen ones
   std::uint64_t gradients = 0;        ///< the buckets' gradients: there are no others
@@ -21,25 +19,8 @@ struct MemoryUse {
   std::uint64_t activations_and_rest = 0;
   /// Most bytes in live tensors at one time since the data set was loaded: the sum of the above.
   std::uint64_t peak = 0;
-  std::uint64_t data_set = 0;        ///< both splits, in host memory, not in tensors
   std::uint64_t process_growth = 0;  ///< ResidentPeak::growth()
 };
-
-/// Each number's key in summary.json and, if the last screen shows it, its name there.
-struct MemoryPart {
-  const char* key;
-  const char* name;
-  std::uint64_t MemoryUse::*bytes;
-};
-inline constexpr std::array<MemoryPart, 7> kMemoryParts{{
-    {"weights", "weights", &MemoryUse::weights},
-    {"gradients", "gradients = buckets", &MemoryUse::gradients},
-    {"optimizer_state", "optimizer state", &MemoryUse::optimizer_state},
-    {"activations_and_rest", "activations and rest", &MemoryUse::activations_and_rest},
-    {"peak", "sum", &MemoryUse::peak},
-    {"data_set", "data set in host memory", &MemoryUse::data_set},
-    {"process_growth", "", &MemoryUse::process_growth},
-}};
 
 /// By how much the process grows during this object's life, to compare with other programs: the
 /// highest resident set (VmHWM of /proc/self/status) minus the resident set at the start. Counts
@@ -60,8 +41,7 @@ class ResidentPeak {
 /// training device's.
 MemoryUse measure_memory(const dist::GradAverager& data_parallel, const optim::Optimizer& optimizer,
                          const std::vector<autograd::Variable>& parameters,
-                         const data::DataSplits& data, const ResidentPeak& resident,
-                         const MemoryStats& tensors);
+                         const ResidentPeak& resident, const MemoryStats& tensors);
 
 /// That of the rank with the largest peak. Collective.
 MemoryUse largest_of_ranks(const MemoryUse& mine, dist::Communicator& comm);

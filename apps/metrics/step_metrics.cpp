@@ -35,18 +35,20 @@ void share_out(std::vector<Record>& records, const Event& start, double step_ms,
   records = std::move(unfinished);
 }
 
-}  // namespace
-
-std::vector<ScopeTimes> innermost(const std::vector<ScopeTimes>& scopes, Lane lane) {
-  std::vector<ScopeTimes> result;
+/// When the device executed the scopes without others inside. Scopes come in the order in which
+/// they were opened, so one has others inside exactly if the next one lies deeper.
+std::vector<Interval> innermost(const std::vector<ScopeTimes>& scopes) {
+  std::vector<Interval> result;
   for (std::size_t i = 0; i < scopes.size(); ++i) {
     const bool last = i + 1 == scopes.size() || scopes[i + 1].depth <= scopes[i].depth;
-    if (last && scopes[i].lane == lane) {
-      result.push_back(scopes[i]);
+    if (last && (scopes[i].lane == Lane::compute || scopes[i].lane == Lane::optimizer)) {
+      result.push_back({scopes[i].begin, scopes[i].end});
     }
   }
   return result;
 }
+
+}  // namespace
 
 IntervalSet computation_of(const StepSpans& spans) {
   // A GPU whose host is late has nothing to do between two operations, without any wait in its
@@ -155,11 +157,7 @@ StepSpans StepClock::finish(std::vector<dist::UpdateRecord> updates) {
         {std::move(scope.name), scope.lane, scope.depth, ms(scope.begin), ms(scope.end)});
   }
   if (device_.is_cuda()) {
-    for (const Lane lane : {Lane::compute, Lane::optimizer}) {
-      for (const ScopeTimes& operation : innermost(spans.scopes, lane)) {
-        spans.operations.push_back({operation.begin, operation.end});
-      }
-    }
+    spans.operations = innermost(spans.scopes);
   }
   return spans;
 }

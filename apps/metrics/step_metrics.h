@@ -51,10 +51,6 @@ struct ScopeTimes {
   double end = 0.0;
 };
 
-/// Those of a lane without scopes inside them: its operations. Scopes come in the order in which
-/// they were opened, so one has others inside exactly if the next one lies deeper.
-std::vector<ScopeTimes> innermost(const std::vector<ScopeTimes>& scopes, Lane lane);
-
 /// Ends the label of a collective or update in the steps after the one in which it began.
 inline constexpr const char* kGoesOn = " (goes on)";
 

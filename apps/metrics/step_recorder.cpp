@@ -1,8 +1,9 @@
 #include "apps/metrics/step_recorder.h"
 
 #include <algorithm>
-#include <iterator>
+#include <functional>
 #include <map>
+#include <ranges>
 #include <utility>
 
 namespace brigade::apps {
@@ -10,6 +11,8 @@ namespace brigade::apps {
 namespace {
 
 constexpr int kClockRounds = 50;
+constexpr const char* kWaiting = "waiting for gradients";
+constexpr const char* kInFlight = "optimizer ";  // begins the name of an update in flight
 
 /// The kind of a scope: "layer 3 Linear(512, 10)" -> "Linear", "linear 4.weight" -> "linear".
 std::string kind_of(const std::string& name) {
@@ -58,49 +61,47 @@ std::vector<RankTrace> StepRecorder::gather(const std::string& host) const {
 }
 
 std::vector<OperationTime> operation_times(const std::vector<StepTrace>& steps) {
-  std::map<std::string, double> totals;
-  std::map<std::string, double> calls;
+  std::map<std::string, OperationTime> totals;
+  const auto add = [&](const std::string& name, double ms, double calls) {
+    OperationTime& total = totals.try_emplace(name, OperationTime{.name = name}).first->second;
+    total.ms += ms;
+    total.calls += calls;
+  };
   for (const StepTrace& step : steps) {
-    std::vector<std::string> open;  // names of the scopes around the current one
-    std::vector<std::pair<Interval, std::string>> computing;
+    std::vector<ScopeTimes> timed;  // on the compute stream, which also waits
     for (const ScopeTimes& scope : step.spans.scopes) {
-      open.resize(std::min(open.size(), static_cast<std::size_t>(scope.depth)));
-      if (scope.lane != Lane::compute && scope.lane != Lane::optimizer) {
-        continue;
-      }
-      const std::string name =
-          open.empty() ? phase_of(scope.name) : phase_of(open.front()) + " " + kind_of(scope.name);
-      const double length = scope.end - scope.begin;
-      totals[name] += length;
-      calls[name] += scope.name.ends_with(kGoesOn) ? 0.0 : 1.0;
-      if (!open.empty()) {
-        totals[open.back()] -= length;  // only what is not inside an inner scope is its own
-      }
-      open.push_back(name);
-      // It is the compute stream that waits; updates in flight go on beside it.
-      if (scope.lane == Lane::compute) {
-        computing.emplace_back(Interval{scope.begin, scope.end}, name);
+      if (scope.name.starts_with(kInFlight)) {  // beside the rest
+        add("optimizer", scope.end - scope.begin, scope.name.ends_with(kGoesOn) ? 0.0 : 1.0);
+      } else if (scope.lane == Lane::compute || scope.lane == Lane::optimizer) {
+        timed.push_back(scope);
       }
     }
     for (const Interval& wait : step.spans.waits) {
-      // Scopes come in the order in which they were opened, so the last one around it is innermost:
-      // backward's own time, or with --cross-step a layer of the next forward.
-      const auto around = std::find_if(computing.rbegin(), computing.rend(), [&](const auto& one) {
-        return one.first.begin <= wait.begin && wait.begin < one.first.end;
-      });
-      totals[around == computing.rend() ? "backward" : around->second] -= wait.end - wait.begin;
-      totals["waiting for gradients"] += wait.end - wait.begin;
-      calls["waiting for gradients"] += 1.0;
+      timed.push_back({.name = kWaiting, .begin = wait.begin, .end = wait.end});
+    }
+    std::ranges::stable_sort(timed, {}, &ScopeTimes::begin);
+    std::vector<ScopeTimes> open;  // those around the current one, by their names in the table
+    for (const ScopeTimes& scope : timed) {
+      while (!open.empty() && open.back().end < scope.end) {
+        open.pop_back();
+      }
+      std::string name = scope.name;
+      if (name != kWaiting) {
+        name = open.empty() ? phase_of(name) : phase_of(open.front().name) + " " + kind_of(name);
+      }
+      add(name, scope.end - scope.begin, 1.0);
+      if (!open.empty()) {  // only what is not inside an inner scope is its own
+        add(open.back().name, scope.begin - scope.end, 0.0);
+      }
+      open.push_back({.name = name, .begin = scope.begin, .end = scope.end});
     }
   }
   std::vector<OperationTime> times;
   const auto count = static_cast<double>(steps.size());
-  std::transform(totals.begin(), totals.end(), std::back_inserter(times),
-                 [&](const auto& total) -> OperationTime {
-                   return {total.first, total.second / count, calls[total.first] / count};
-                 });
-  std::sort(times.begin(), times.end(),
-            [](const OperationTime& a, const OperationTime& b) { return a.ms > b.ms; });
+  for (const OperationTime& total : totals | std::views::values) {
+    times.push_back({total.name, total.ms / count, total.calls / count});
+  }
+  std::ranges::sort(times, std::greater(), &OperationTime::ms);
   return times;
 }
 

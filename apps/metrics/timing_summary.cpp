@@ -19,26 +19,19 @@ double median_of(std::span<const Record> records, Value value) {
 }
 
 /// Medians collective by collective; nothing unless every step has the same ones.
-std::vector<CollectiveTimes> median_collectives(
-    std::span<const std::vector<CollectiveTimes>> steps) {
+std::vector<CollectiveTimes> median_collectives(std::span<const TimedStep> steps) {
   std::vector<CollectiveTimes> result;
-  const bool alike = std::all_of(steps.begin(), steps.end(), [&](const auto& step) {
-    return step.size() == steps.front().size();
+  const bool alike = std::ranges::all_of(steps, [&](const TimedStep& step) {
+    return step.collectives.size() == steps.front().collectives.size();
   });
-  for (std::size_t i = 0; alike && !steps.empty() && i < steps.front().size(); ++i) {
+  for (std::size_t i = 0; alike && !steps.empty() && i < steps.front().collectives.size(); ++i) {
     const auto median = [steps, i](double CollectiveTimes::*part) {
-      return median_of(steps, [part, i](const auto& step) { return step[i].*part; });
+      return median_of(steps,
+                       [part, i](const TimedStep& step) { return step.collectives[i].*part; });
     };
     result.push_back({median(&CollectiveTimes::ready), median(&CollectiveTimes::begin),
-                      median(&CollectiveTimes::end), steps.front()[i].bytes});
+                      median(&CollectiveTimes::end), steps.front().collectives[i].bytes});
   }
-  return result;
-}
-
-std::vector<double> compute_times(const std::vector<StepTimes>& steps) {
-  std::vector<double> result;
-  std::transform(steps.begin(), steps.end(), std::back_inserter(result),
-                 [](const StepTimes& times) { return times.step - times.wait; });
   return result;
 }
 
@@ -65,20 +58,23 @@ std::optional<Straggler> find_straggler(const std::vector<std::vector<double>>& 
 
 void TimingHistory::add(const StepSpans& spans, double samples) {
   if (steps_.size() == 2 * kKept) {
-    const auto kept = static_cast<std::ptrdiff_t>(kKept);
-    steps_.erase(steps_.begin(), steps_.end() - kept);
-    collectives_.erase(collectives_.begin(), collectives_.end() - kept);
-    samples_.erase(samples_.begin(), samples_.end() - kept);
+    steps_.erase(steps_.begin(), steps_.end() - static_cast<std::ptrdiff_t>(kKept));
     forgotten_ += kKept;
   }
-  steps_.push_back(times_of(spans));
-  collectives_.push_back(spans.collectives);
-  samples_.push_back(samples);
+  steps_.push_back({times_of(spans), spans.collectives, samples});
 }
 
-double samples_per_second(std::span<const double> samples, double step_ms) {
-  const double all = std::accumulate(samples.begin(), samples.end(), 0.0);
-  return step_ms > 0.0 ? 1e3 * all / static_cast<double>(samples.size()) / step_ms : 0.0;
+std::vector<StepTimes> times_of(std::span<const TimedStep> steps) {
+  std::vector<StepTimes> times;
+  std::ranges::transform(steps, std::back_inserter(times), &TimedStep::times);
+  return times;
+}
+
+double samples_per_second(std::span<const TimedStep> steps, double step_ms) {
+  const double all =
+      std::accumulate(steps.begin(), steps.end(), 0.0,
+                      [](double sum, const TimedStep& step) { return sum + step.samples; });
+  return step_ms > 0.0 ? 1e3 * all / static_cast<double>(steps.size()) / step_ms : 0.0;
 }
 
 double quantile(std::vector<double> values, double fraction) {
@@ -119,11 +115,11 @@ TimingSummary summarize(const TimingHistory& history, std::size_t warmup,
                         dist::Communicator& comm) {
   const std::size_t warm = std::min(warmup, (history.forgotten() + history.steps().size()) / 4);
   const std::size_t skipped = warm - std::min(warm, history.forgotten());
-  const std::span<const StepTimes> steps = history.steps().subspan(skipped);
+  const std::span<const TimedStep> steps = history.steps().subspan(skipped);
   TimingSummary summary;
   std::vector<std::vector<double>> compute;
   std::vector<double> slowest(steps.size());
-  const auto ranks = gather_vectors(comm, std::vector<StepTimes>(steps.begin(), steps.end()));
+  const auto ranks = gather_vectors(comm, times_of(steps));
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     for (std::size_t i = 0; i < steps.size(); ++i) {
       slowest[i] = std::max(slowest[i], ranks[rank][i].step);
@@ -133,7 +129,8 @@ TimingSummary summarize(const TimingHistory& history, std::size_t warmup,
       summary.median = median;
       summary.slowest_rank = static_cast<int>(rank);
     }
-    compute.push_back(compute_times(ranks[rank]));
+    std::ranges::transform(ranks[rank], std::back_inserter(compute.emplace_back()),
+                           [](const StepTimes& times) { return times.step - times.wait; });
     summary.rank_compute.push_back(quantile(compute.back(), 0.5));
   }
   const auto root = static_cast<std::size_t>(summary.slowest_rank);
@@ -141,7 +138,7 @@ TimingSummary summarize(const TimingHistory& history, std::size_t warmup,
   summary.straggler = find_straggler(compute, summary.rank_compute);
   summary.measured_steps = steps.size();
   summary.step = quantile(slowest, 0.5);
-  summary.samples_per_second = samples_per_second(history.samples().subspan(skipped), summary.step);
+  summary.samples_per_second = samples_per_second(steps, summary.step);
   summary.step_p10 = quantile(slowest, 0.1);
   summary.step_p90 = quantile(slowest, 0.9);
   summary.step_p95 = quantile(slowest, 0.95);
@@ -149,9 +146,7 @@ TimingSummary summarize(const TimingHistory& history, std::size_t warmup,
   summary.hidden_fraction = hidden_fraction(ranks[root]);
   // Each rank's own: a collective that runs across the border of two steps may lie in another one
   // on each rank.
-  const auto collectives =
-      gather_vectors(comm, median_collectives(history.collectives().subspan(skipped)));
-  summary.collectives = collectives[root];
+  summary.collectives = gather_vectors(comm, median_collectives(steps))[root];
   return summary;
 }
 

@@ -10,6 +10,13 @@
 
 namespace brigade::apps {
 
+/// One timed step of this rank.
+struct TimedStep {
+  StepTimes times;
+  std::vector<CollectiveTimes> collectives;
+  double samples = 0.0;  ///< on all ranks together
+};
+
 /// What the latest steps of this rank took. Long runs forget: at least the last kKept steps are
 /// here, at most twice as many.
 class TimingHistory {
@@ -19,15 +26,11 @@ class TimingHistory {
   /// `samples`: of this step, on all ranks together.
   void add(const StepSpans& spans, double samples);
 
-  std::span<const StepTimes> steps() const { return steps_; }
-  std::span<const std::vector<CollectiveTimes>> collectives() const { return collectives_; }
-  std::span<const double> samples() const { return samples_; }
+  std::span<const TimedStep> steps() const { return steps_; }
   std::size_t forgotten() const { return forgotten_; }
 
  private:
-  std::vector<StepTimes> steps_;
-  std::vector<std::vector<CollectiveTimes>> collectives_;  // of each step
-  std::vector<double> samples_;                            // of each step
+  std::vector<TimedStep> steps_;
   std::size_t forgotten_ = 0;
 };
 
@@ -60,7 +63,9 @@ struct TimingSummary {
 TimingSummary summarize(const TimingHistory& history, std::size_t warmup, dist::Communicator& comm);
 
 /// How many samples all ranks process per second when a step takes `step_ms`.
-double samples_per_second(std::span<const double> samples, double step_ms);
+double samples_per_second(std::span<const TimedStep> steps, double step_ms);
+
+std::vector<StepTimes> times_of(std::span<const TimedStep> steps);
 
 /// The median of each part of the steps.
 StepTimes median_times(std::span<const StepTimes> steps);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "apps/report/timeline_layout.h"
 #include "core/error.h"
 #include "core/io/safetensors.h"
 
@@ -20,7 +21,11 @@ constexpr int kFirstCommLane = 10;  // lanes 0 to 3 are those of core/runtime/tr
 class RankEvents {
  public:
   RankEvents(Json& events, const RunTrace& trace, std::size_t rank)
-      : events_(events), trace_(trace), rank_(rank), pid_(trace.ranks[rank].rank) {}
+      : events_(events),
+        trace_(trace),
+        rank_(rank),
+        pid_(trace.ranks[rank].rank),
+        lanes_(stack_rows(trace.ranks[rank].steps)) {}
 
   void add() {
     const RankTrace& mine = trace_.ranks[rank_];
@@ -33,7 +38,8 @@ class RankEvents {
     for (std::size_t step = 0; step < mine.steps.size(); ++step) {
       add_step(step);
     }
-    for (std::size_t lane = 0; lane < lanes_busy_until_.size(); ++lane) {
+    const std::size_t count = lanes_.empty() ? 0 : std::ranges::max(lanes_) + 1;
+    for (std::size_t lane = 0; lane < count; ++lane) {
       metadata("thread_name", comm_tid(lane), {{"name", message_of("communication ", lane)}});
     }
   }
@@ -84,12 +90,12 @@ class RankEvents {
     const std::string& label = spans.labels[index];
     const std::string name = "allreduce_" + label;
     const auto bytes = static_cast<double>(spans.collectives[index].bytes);
-    const std::size_t id = ++collectives_ * trace_.ranks.size() + rank_;
+    const std::size_t id = (collectives_ + 1) * trace_.ranks.size() + rank_;
     if (time.begin > ready) {  // buckets queue side by side, which spans of one lane cannot show
       event("b", "queued " + label, 0, ready, {{"cat", "queue"}, {"id", id}});
       event("e", "queued " + label, 0, time.begin, {{"cat", "queue"}, {"id", id}});
     }
-    const int tid = comm_tid(free_lane(time));
+    const int tid = comm_tid(lanes_[collectives_]);
     const CollectiveSplit split = split_collective(trace_, rank_, step, index);
     const double ms = time.end - time.begin;
     span(tid, name, "communication", time,
@@ -103,23 +109,14 @@ class RankEvents {
     event("s", name, static_cast<int>(Lane::compute), ready, arrow);
     event("t", name, tid, time.begin, arrow);
     event("f", name, static_cast<int>(Lane::compute), time.end, arrow);
-  }
-
-  /// The first communication lane with nothing in flight when `time` begins; busy until its end.
-  std::size_t free_lane(const Interval& time) {
-    const auto lane = std::find_if(lanes_busy_until_.begin(), lanes_busy_until_.end(),
-                                   [&time](double until) { return until <= time.begin; });
-    const auto index = static_cast<std::size_t>(lane - lanes_busy_until_.begin());
-    lanes_busy_until_.resize(std::max(lanes_busy_until_.size(), index + 1));
-    lanes_busy_until_[index] = time.end;
-    return index;
+    ++collectives_;
   }
 
   Json& events_;
   const RunTrace& trace_;
   std::size_t rank_;
   int pid_;
-  std::vector<double> lanes_busy_until_;
+  std::vector<std::size_t> lanes_;  // of each collective
   std::size_t collectives_ = 0;
 };
 

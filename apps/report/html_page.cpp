@@ -1,6 +1,6 @@
 #include "apps/report/html_page.h"
 
-#include <map>
+#include <fmt/format.h>
 
 #include "apps/report/page_html.h"
 
@@ -18,12 +18,11 @@ std::string escaped(std::string_view text) {
 
 std::string html_table(const TextGrid& grid) {
   std::string html = "<div class=\"scroll\"><table>\n";
-  std::string tag = "th";
+  const char* tag = "th";
   for (const std::vector<std::string>& row : grid) {
     html += "<tr>";
     for (const std::string& cell : row) {
-      html.append("<").append(tag).append(">").append(escaped(cell));
-      html.append("</").append(tag).append(">");
+      html += fmt::format("<{0}>{1}</{0}>", tag, escaped(cell));
     }
     html += "</tr>\n";
     tag = "td";
@@ -31,19 +30,19 @@ std::string html_table(const TextGrid& grid) {
   return html + "</table></div>\n";
 }
 
-std::string html_page(const std::string& title, const std::string& summary,
-                      const std::string& panels) {
-  std::string page;
-  std::string_view rest = kPageHtml;
+std::string html_part(std::string_view part, const std::map<std::string_view, std::string>& texts) {
+  const std::string marker = fmt::format("<!--part {}-->\n", part);
+  std::string_view rest = kPageHtml.substr(kPageHtml.find(marker) + marker.size());
+  rest = rest.substr(0, rest.find("\n<!--part "));
+  std::string html;
   // Left to right, so that braces in what is put in are never taken for a placeholder.
   for (std::size_t open = rest.find("{{"); open != rest.npos; open = rest.find("{{")) {
     const std::size_t close = rest.find("}}", open);
-    const std::string_view name = rest.substr(open + 2, close - open - 2);
-    page += rest.substr(0, open);
-    page += name == "title" ? escaped(title) : name == "summary" ? summary : panels;
+    html += rest.substr(0, open);
+    html += texts.at(rest.substr(open + 2, close - open - 2));
     rest.remove_prefix(close + 2);
   }
-  return page += rest;
+  return html += rest;
 }
 
 }  // namespace brigade::apps

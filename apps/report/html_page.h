@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,9 +16,8 @@ std::string escaped(std::string_view text);
 /// `grid` as a table; its first row are the headings.
 std::string html_table(const TextGrid& grid);
 
-/// page.html around time lines: `title` is text; `summary`, above the key of colours, and `panels`,
-/// below it, are HTML. The page's style sheet has the colours of the blocks (timeline_canvas.h).
-std::string html_page(const std::string& title, const std::string& summary,
-                      const std::string& panels);
+/// A part of page.html, {{name}} replaced by `texts`, which are HTML. The part "page" has the style
+/// sheet with the colours of the blocks (timeline_canvas.h).
+std::string html_part(std::string_view part, const std::map<std::string_view, std::string>& texts);
 
 }  // namespace brigade::apps

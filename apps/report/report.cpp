@@ -1,10 +1,13 @@
 #include "apps/report/report.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <map>
+#include <ranges>
 
 #include "apps/flags/hook_flag.h"
 #include "apps/report/summary.h"
@@ -18,17 +21,6 @@ constexpr std::size_t kShownBuckets = 12;
 
 double mib(std::size_t bytes) {
   return static_cast<double>(bytes) / 0x1p20;
-}
-
-std::string duration(double seconds) {
-  const std::int64_t whole = std::llround(seconds);
-  if (whole < 60) {
-    return fmt::format("{} s", whole);
-  }
-  if (whole < 3600) {
-    return fmt::format("{} min {:02} s", whole / 60, whole % 60);
-  }
-  return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
 }
 
 std::string plural(std::int64_t count, const char* word, const char* ending = "s") {
@@ -91,10 +83,8 @@ std::string test_text(const Evaluation& test) {
 void print_operations(const Console& console, const RunInfo& info, const RunResult& result) {
   constexpr std::size_t kShown = 5;
   std::vector<std::string> top;
-  for (const OperationTime& operation : result.operations) {
-    if (top.size() < kShown) {
-      top.push_back(fmt::format("{} {:.2f} ms", operation.name, operation.ms));
-    }
+  for (const OperationTime& operation : result.operations | std::views::take(kShown)) {
+    top.push_back(fmt::format("{} {:.2f} ms", operation.name, operation.ms));
   }
   if (!top.empty()) {
     console.line(
@@ -188,7 +178,7 @@ void print_progress(const Console& console, const RunInfo& info, const Progress&
     }
   }
   if (progress.step < info.steps) {
-    text += "  ETA " + duration(progress.eta_seconds);
+    text += fmt::format("  ETA {:%T}", std::chrono::seconds(std::llround(progress.eta_seconds)));
   }
   console.line(text);
 }

@@ -62,10 +62,6 @@ Json operations_json(const std::vector<OperationTime>& operations) {
   return list;
 }
 
-Json utilisation(const RunInfo& info, double step_ms) {
-  return model_flop_utilisation(info.step_shape(), info.gemm_gflops, step_ms);
-}
-
 Figures outcome_figures(const RunInfo& info, const RunResult& result) {
   const std::string place =
       fmt::format("{} step{} in {:.1f} s", info.steps, info.steps == 1 ? "" : "s", result.seconds);
@@ -108,12 +104,7 @@ Figures times_figures(const RunInfo& info, const RunResult& result) {
            "computing {:.0f} %", kPercent},
           {"samples_per_second", t.samples_per_second, speed, "{:.0f} samples/s"},
           {"samples_per_second_overall", result.samples_per_second_overall, speed,
-           "{:.0f} with loading and reports"},
-          {"gemm_gflops", info.gemm_gflops},
-          {"model_flop", model_flop(info.step_shape())},
-          {"model_flop_utilisation", utilisation(info, t.step), speed, "MFU {:.0f} %", kPercent},
-          {"", known(t.step > 0.0, 1e-6 * model_flop(info.step_shape()) / t.step), speed,
-           "{:.1f} GFLOP/s per rank"}};
+           "{:.0f} with loading and reports"}};
 }
 
 Figures communication_figures(const RunInfo& info, const RunResult& result) {
@@ -138,16 +129,18 @@ Figures communication_figures(const RunInfo& info, const RunResult& result) {
 }
 
 Figures memory_figures(const MemoryUse& memory) {
-  Figures figures{{"peak_memory_bytes", memory.peak}};
-  for (const MemoryPart& part : kMemoryParts) {
-    figures.push_back({message_of("memory_bytes/", part.key), memory.*part.bytes,
-                       *part.name != '\0' ? "memory at its peak, largest rank" : "",
-                       message_of(part.name, " {:.2f} MiB"), kMiB});
-  }
-  if (memory.process_growth == 0) {  // /proc does not tell
-    figures.back().value = nullptr;
-  }
-  return figures;
+  const auto part = [](const char* key, std::uint64_t bytes, const char* name) {
+    return Figure{message_of("memory_bytes/", key), bytes, "memory at its peak, largest rank",
+                  message_of(name, " {:.2f} MiB"), kMiB};
+  };
+  const std::uint64_t growth = memory.process_growth;  // 0: /proc does not tell
+  return {{"peak_memory_bytes", memory.peak},
+          part("weights", memory.weights, "weights"),
+          part("gradients", memory.gradients, "gradients = buckets"),
+          part("optimizer_state", memory.optimizer_state, "optimizer state"),
+          part("activations_and_rest", memory.activations_and_rest, "activations and rest"),
+          part("peak", memory.peak, "sum"),
+          {"memory_bytes/process_growth", growth > 0 ? Json(growth) : Json(nullptr)}};
 }
 
 }  // namespace
@@ -157,8 +150,6 @@ const char* emulated_text(const Options& options) {
 }
 
 Figures setting_figures(const RunInfo& info) {
-  std::vector<std::string> given = info.options.config;
-  std::erase_if(given, [](const std::string& line) { return line.starts_with('#'); });
   return {{"version", kVersion},
           {"world_size", info.ranks.size},
           {"hosts", info.ranks.hosts},
@@ -173,7 +164,6 @@ Figures setting_figures(const RunInfo& info) {
           {"train_samples", info.train_size},
           {"test_samples", info.test_size},
           {"global_batch", info.geometry.global_batch()},
-          {"config", given},
           {"flags", info.options.command_line}};
 }
 
@@ -211,8 +201,7 @@ Figures figures_of(const RunInfo& info, const Progress& progress) {
       {"optimizer_ms", t.optimizer},
       {"comm_ms", t.comm},
       {"exposed_ms", t.exposed},
-      {"samples_per_second", progress.samples_per_second, "progress", "{:.0f} samples/s"},
-      {"model_flop_utilisation", utilisation(info, t.step), "progress", "MFU {:.0f} %", kPercent}};
+      {"samples_per_second", progress.samples_per_second, "progress", "{:.0f} samples/s"}};
   if (progress.difference) {
     figures.push_back({"largest_rank_difference", progress.difference->value, "progress",
                        "ranks differ by {:.3g}"});

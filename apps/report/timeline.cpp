@@ -83,20 +83,12 @@ std::string clock_text(double error_ms) {
   return ms_text(error_ms > 0.0 ? std::max(error_ms, kShortestShown) : 0.0);
 }
 
-std::string caption(const Panel& panel) {
-  const RankFigures& slowest = panel.ranks[panel.slowest];
-  const RankTrace& rank = panel.trace.ranks[panel.slowest];
-  const StepTimes& t = slowest.median;
-  return fmt::format(
-      "<p class=\"figures\">Median of {} recorded step{}, rank {}{}: <b>step {} ms</b>{}. Clock "
-      "error at most {} ms.</p>\n",
-      rank.steps.size(), rank.steps.size() == 1 ? "" : "s", rank.rank,
-      panel.ranks.size() > 1 ? " (the slowest)" : "", ms_text(t.step),
-      t.comm > 0.0
-          ? fmt::format(", comm {} ms, <b>exposed {} ms</b>, <b>hidden {}</b>", ms_text(t.comm),
-                        ms_text(t.exposed), text_of(hidden_figure(slowest)))
-          : ", no communication",
-      clock_text(clock_error_ms(panel.trace)));
+std::string communication_html(const RankFigures& rank) {
+  const StepTimes& t = rank.median;
+  return t.comm > 0.0 ? html_part("communication", {{"comm", ms_text(t.comm)},
+                                                    {"exposed", ms_text(t.exposed)},
+                                                    {"hidden", text_of(hidden_figure(rank))}})
+                      : ", no communication";
 }
 
 std::string table(const Panel& panel) {
@@ -125,27 +117,33 @@ std::string table(const Panel& panel) {
 /// `all_steps`, `one_step`: ms per full width of the two pictures.
 std::string panel_html(const Panel& panel, double all_steps, double one_step) {
   const RunTrace& trace = panel.trace;
-  std::string text = "<section>\n<h2>" + escaped(trace.title) + "</h2>\n<p class=\"muted\">";
-  const char* separator = "";
-  for (const std::string& part : {trace.device, trace.comm, trace.caption}) {
-    text += part.empty() ? "" : separator + escaped(part);
-    separator = " · ";
-  }
-  text += "</p>\n";
+  std::vector<std::string> where{trace.device, trace.comm, trace.caption};
+  std::erase(where, "");
+  std::map<std::string_view, std::string> values{
+      {"title", escaped(trace.title)},
+      {"where", escaped(fmt::format("{}", fmt::join(where, " · ")))}};
   if (panel.empty()) {
-    return text +
-           "<p><b>No step was recorded.</b> The run may have ended before recording "
-           "began.</p>\n</section>\n";
+    return html_part("empty_panel", values);
   }
-  text += caption(panel);
-  text += "<div class=\"scroll\">" + timeline_svg(trace, all_steps) + "</div>\n";
-  const std::vector<StepTrace>& steps = trace.ranks[panel.slowest].steps;
-  if (steps.size() > 1) {
-    text += fmt::format(
-        "<details><summary>Step {}, enlarged</summary><div class=\"scroll\">{}</div></details>\n",
-        steps[panel.median_step().first].step, timeline_svg(trace, one_step, panel.median_step()));
+  const RankTrace& rank = trace.ranks[panel.slowest];
+  const RankFigures& figures = panel.ranks[panel.slowest];
+  const std::size_t steps = rank.steps.size();
+  values.insert({
+      {"steps", fmt::format("{} recorded step{}", steps, steps == 1 ? "" : "s")},
+      {"rank", fmt::format("{}{}", rank.rank, panel.ranks.size() > 1 ? " (the slowest)" : "")},
+      {"step", ms_text(figures.median.step)},
+      {"communication", communication_html(figures)},
+      {"clock", clock_text(clock_error_ms(trace))},
+      {"steps_svg", timeline_svg(trace, all_steps)},
+      {"enlarged", ""},
+      {"table", table(panel)},
+  });
+  if (steps > 1) {
+    values["enlarged"] =
+        html_part("enlarged", {{"step", std::to_string(rank.steps[figures.median_step].step)},
+                               {"svg", timeline_svg(trace, one_step, panel.median_step())}});
   }
-  return text + table(panel) + "</section>\n";
+  return html_part("panel", values);
 }
 
 }  // namespace
@@ -163,17 +161,15 @@ std::string timeline_panels(const std::vector<RunTrace>& traces) {
   }
   std::string html;
   for (const Panel& panel : panels) {
-    html += panel_html(panel, all_steps, one_step);
+    html += panel_html(panel, all_steps, one_step) + "\n";
   }
-  return html.empty() ? "<p><b>No step was recorded.</b></p>\n" : html;
+  return html;
 }
 
 std::string timeline_html(const std::string& title, const std::vector<RunTrace>& traces) {
-  return html_page(
-      title,
-      "<p class=\"muted\">Times are in ms. All time lines have the same scale. Rest the "
-      "mouse on a block for its numbers.</p>",
-      timeline_panels(traces));
+  return html_part("page", {{"title", escaped(title)},
+                            {"summary", html_part("timeline", {})},
+                            {"panels", timeline_panels(traces)}});
 }
 
 }  // namespace brigade::apps

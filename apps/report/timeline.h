@@ -10,7 +10,7 @@ namespace brigade::apps {
 
 /// The panels below each other, on one scale: a heading, a caption, the picture of all steps, the
 /// picture of the median step enlarged, and a table of the ranks' figures, medians over the
-/// recorded steps. HTML for html_page().
+/// recorded steps. HTML for html_part("page").
 std::string timeline_panels(const std::vector<RunTrace>& traces);
 
 /// A page of its own.

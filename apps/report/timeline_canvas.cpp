@@ -15,16 +15,11 @@ constexpr double kNarrow = 3.0;      // a block of few pixels would be all borde
 constexpr double kInvisible = 0.02;  // in pixels: not worth the bytes
 
 /// A little more than `text` takes at this size of type, whichever sans-serif font there is.
-double text_width(const std::string& text, double size) {
-  constexpr double kWide = 0.75;  // of the size: capitals and the underscores between them
-  constexpr double kOther = 0.6;
-  double width = 0.0;
-  for (const char c : text) {
-    const bool continues = (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;  // UTF-8
-    const bool wide = c == '_' || c == 'm' || c == 'w' || (c >= 'A' && c <= 'Z');
-    width += continues ? 0.0 : size * (wide ? kWide : kOther);
-  }
-  return width;
+double text_width(std::string_view text, double size) {
+  constexpr double kPerLetter = 0.65;  // of the size
+  const auto letters = std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; });  // UTF-8
+  return kPerLetter * size * static_cast<double>(letters);
 }
 
 }  // namespace

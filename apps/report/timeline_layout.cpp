@@ -11,6 +11,7 @@ constexpr double kLayers = 12.0;
 constexpr double kLaneGap = 6.0;
 constexpr double kRankGap = 18.0;
 constexpr double kCommRow = 16.0;
+constexpr double kClockGrain = 1e-3;     // a GPU's events are exact to about half a microsecond
 constexpr std::size_t kMaxCommRows = 8;  // one more collective in flight is drawn over another
 
 /// When the step and its collectives are over, on the common clock.
@@ -22,17 +23,18 @@ double end_of(const StepSpans& spans) {
   return spans.start + end;
 }
 
-/// The row of each collective of these steps: the first that is free again when it begins.
-std::vector<std::size_t> stack_rows(std::span<const StepTrace> steps) {
-  constexpr double kClockGrain = 1e-3;  // a GPU's events are exact to about half a microsecond
+}  // namespace
+
+std::vector<std::size_t> stack_rows(std::span<const StepTrace> steps, std::size_t max_rows,
+                                    double clock_grain) {
   std::vector<std::size_t> rows;
   std::vector<double> busy_until;
   for (const StepTrace& step : steps) {
     for (const CollectiveTimes& collective : step.spans.collectives) {
       const double begin = step.spans.start + collective.begin;
       auto row = std::find_if(busy_until.begin(), busy_until.end(),
-                              [&](double until) { return until <= begin + kClockGrain; });
-      if (row == busy_until.end() && busy_until.size() == kMaxCommRows) {
+                              [&](double until) { return until <= begin + clock_grain; });
+      if (row == busy_until.end() && busy_until.size() == max_rows) {
         row = std::min_element(busy_until.begin(), busy_until.end());
       }
       rows.push_back(static_cast<std::size_t>(row - busy_until.begin()));
@@ -42,8 +44,6 @@ std::vector<std::size_t> stack_rows(std::span<const StepTrace> steps) {
   }
   return rows;
 }
-
-}  // namespace
 
 std::span<const StepTrace> steps_in(const RankTrace& rank, StepRange range) {
   const std::span<const StepTrace> steps(rank.steps);
@@ -72,7 +72,7 @@ std::vector<RankLayout> lay_out_ranks(const RunTrace& trace, StepRange range, do
     RankLayout lanes;
     lanes.compute = {top, kCompute};
     lanes.layers = {top + kCompute, kLayers};
-    lanes.rows = stack_rows(steps_in(rank, range));
+    lanes.rows = stack_rows(steps_in(rank, range), kMaxCommRows, kClockGrain);
     const auto last = std::max_element(lanes.rows.begin(), lanes.rows.end());
     const std::size_t count = last == lanes.rows.end() ? 1 : *last + 1;
     lanes.comm = {lanes.layers.top + kLayers + kLaneGap, static_cast<double>(count) * kCommRow};

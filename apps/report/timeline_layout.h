@@ -23,6 +23,12 @@ std::span<const StepTrace> steps_in(const RankTrace& rank, StepRange range);
 /// last one, collectives included, on the ranks' common clock in ms. Empty if there is no step.
 Interval time_window(const RunTrace& trace, StepRange steps = {});
 
+/// The row of each collective of these steps: the first that is free when it begins, give or take
+/// `clock_grain` ms. Where `max_rows` are busy, one lies over another.
+std::vector<std::size_t> stack_rows(std::span<const StepTrace> steps,
+                                    std::size_t max_rows = std::numeric_limits<std::size_t>::max(),
+                                    double clock_grain = 0.0);
+
 /// A rank's strip, from top to bottom. Its collectives fill rows of one height, as many as are in
 /// flight at the same time; `rows` says for each, step by step, which one it lies in.
 struct RankLayout {

@@ -20,16 +20,6 @@ bool is_phase(const ScopeTimes& scope) {
                               scope.name.starts_with("backward") || scope.name == "optimizer");
 }
 
-/// "backward_WITH_OVERLAP" if that is how the `index`th backward was recorded, else "backward".
-std::string phase_name(const StepSpans& spans, const std::string& phase, std::size_t index) {
-  for (const ScopeTimes& scope : spans.scopes) {
-    if (is_phase(scope) && scope.name.starts_with(phase) && index-- == 0) {
-      return scope.name;
-    }
-  }
-  return phase;
-}
-
 /// "bucket_2" and, where that is too long, "2"; so "8" of "linear 8.weight" and "0" of "layer 0
 /// Linear(784, 512)".
 std::vector<std::string> name_and_number(const std::string& name) {
@@ -76,32 +66,18 @@ class StepDrawing {
         who_(fmt::format("rank {}, step {}", trace.ranks[rank].rank,
                          trace.ranks[rank].steps[step].step)) {}
 
-  /// `full_names`: "backward_WITH_OVERLAP" and the layers' names where there is room. Without them
-  /// steps side by side look alike, whether or not a name would just fit into one of them.
-  void draw(bool full_names) {
+  /// `layer_names`: where there is room. Without them steps side by side look alike, whether or not
+  /// a name would just fit into one of them.
+  void draw(bool layer_names) {
     const Interval time = on_common_clock({0.0, spans_.optimizer.end});
     canvas_.block("track", time, {lanes_.top(), lanes_.compute.height + lanes_.layers.height});
     canvas_.block("track", time, lanes_.comm);
-    draw_phases(full_names);
-    draw_layers(full_names);
+    draw_phases();
+    draw_layers(layer_names);
     draw_idle();
     draw_collectives();
     canvas_.vertical("border", time.begin, lanes_.top() - 3.0, lanes_.bottom() + 3.0);
     canvas_.vertical("border", time.end, lanes_.top() - 3.0, lanes_.bottom() + 3.0);
-  }
-
-  /// What happened before the step, but after `window_begin`: data was loaded, the ranks met.
-  void draw_before(double window_begin) {
-    for (const ScopeTimes& scope : spans_.scopes) {
-      Interval time = on_common_clock({scope.begin, scope.end});
-      time.begin = std::max(time.begin, window_begin);
-      if (scope.end <= 0.0 && time.begin < time.end) {
-        canvas_.block("between", time, lanes_.compute,
-                      fmt::format("{}\nbefore {}\nduration {} ms", scope.name, who_,
-                                  ms_text(scope.end - scope.begin)));
-        canvas_.block_label("small muted", time, lanes_.compute, {scope.name});
-      }
-    }
   }
 
  private:
@@ -123,15 +99,12 @@ class StepDrawing {
     canvas_.block_label(label_style, on_common_clock(widest), row, labels);
   }
 
-  void draw_phases(bool full_names) {
-    for (std::size_t i = 0; i < spans_.forwards.size(); ++i) {
-      draw_part("forward", "", spans_.forwards[i], lanes_.compute, phase_name(spans_, "forward", i),
-                {"forward", "fwd", "f"});
+  void draw_phases() {
+    for (const Interval& forward : spans_.forwards) {
+      draw_part("forward", "", forward, lanes_.compute, "forward", {"forward", "fwd", "f"});
     }
-    for (std::size_t i = 0; i < spans_.backwards.size(); ++i) {
-      const std::string name = phase_name(spans_, "backward", i);
-      draw_part("backward", "", spans_.backwards[i], lanes_.compute, name,
-                {full_names ? name : "backward", "backward", "bwd", "b"});
+    for (const Interval& backward : spans_.backwards) {
+      draw_part("backward", "", backward, lanes_.compute, "backward", {"backward", "bwd", "b"});
     }
     draw_part("optimizer", "on-optimizer", spans_.optimizer, lanes_.compute, "optimizer",
               {"optimizer", "opt", "o"});
@@ -147,29 +120,15 @@ class StepDrawing {
     }
   }
 
-  /// Waits that are only a few pixels apart, as after many blocking all-reduces, share a label with
-  /// their sum.
   void draw_idle() {
-    constexpr double kJoinedPixels = 2.0;
-    Interval group;
-    double idle = 0.0;
-    const auto finish_group = [&] {
-      canvas_.block_label("on-idle", on_common_clock(group), lanes_.compute,
-                          {fmt::format("idle {} ms", ms_text(idle)), "idle"});
-    };
     for (const Interval& wait : waits_) {
-      canvas_.block("idle", on_common_clock(wait), lanes_.compute,
+      const Interval time = on_common_clock(wait);
+      canvas_.block("idle", time, lanes_.compute,
                     fmt::format("idle: nothing to do but wait for a collective\n{}\n{}", who_,
                                 times_text(wait)));
-      if (canvas_.width({group.end, wait.begin}) > kJoinedPixels) {
-        finish_group();
-        group = {wait.begin, wait.begin};
-        idle = 0.0;
-      }
-      group.end = wait.end;
-      idle += wait.end - wait.begin;
+      canvas_.block_label("on-idle", time, lanes_.compute,
+                          {fmt::format("idle {} ms", ms_text(wait.end - wait.begin)), "idle"});
     }
-    finish_group();
   }
 
   void draw_collectives() {
@@ -285,9 +244,8 @@ std::string timeline_svg(const RunTrace& trace, double ms_per_full_width, StepRa
     const std::span<const StepTrace> steps = steps_in(trace.ranks[rank], range);
     std::size_t collectives = 0;
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      StepDrawing drawing(canvas, trace, rank, range.first + i, ranks[rank], collectives);
-      drawing.draw_before(window.begin);
-      drawing.draw(steps.size() == 1);
+      StepDrawing(canvas, trace, rank, range.first + i, ranks[rank], collectives)
+          .draw(steps.size() == 1);
       collectives += steps[i].spans.collectives.size();
     }
   }

@@ -9,7 +9,7 @@
 /// layers below, and a lane of its collectives.
 namespace brigade::apps {
 
-/// Inline SVG for an html_page(). Pictures drawn with the same `ms_per_full_width`, at least the
+/// Inline SVG for page.html. Pictures drawn with the same `ms_per_full_width`, at least the
 /// length of the longest time_window(), have the same scale. In the lane of collectives, hatched is
 /// what is exposed (step_metrics.h) and dotted is waiting for the last rank (split_collective).
 std::string timeline_svg(const RunTrace& trace, double ms_per_full_width, StepRange steps = {});

@@ -7,7 +7,6 @@
 
 #include "apps/flags/options.h"
 #include "apps/metrics/memory_use.h"
-#include "apps/metrics/model_flop.h"
 #include "apps/metrics/step_recorder.h"
 #include "apps/metrics/timing_summary.h"
 #include "apps/training/evaluate.h"
@@ -40,16 +39,10 @@ struct RunInfo {
   MlpShape shape;
   std::int64_t parameters = 0;
   data::BatchGeometry geometry;
-  std::int64_t micro_batch = 0;  ///< samples of one: geometry.batch, or all there are, divided
   std::int64_t steps = 0;
   std::int64_t steps_per_epoch = 0;
   std::int64_t log_every = 1;
   std::vector<BucketInfo> buckets;  ///< of the first step
-  double gemm_gflops = 0.0;         ///< of one rank, measured while all ranks compute
-
-  StepShape step_shape() const {
-    return {.network = shape, .batch = micro_batch, .accum = geometry.accum};
-  }
 };
 
 /// One logged step.

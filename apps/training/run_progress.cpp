@@ -50,7 +50,7 @@ void RunProgress::after_step(std::int64_t step) {
   if (step == 0 && info_.steps > 1) {  // counted are the steps whose buckets are the final ones
     traffic_before_ = parts_.data_parallel.communicator().traffic();
   }
-  samples_ += trainer_.history().samples().back();
+  samples_ += trainer_.history().steps().back().samples;
   const std::int64_t done = step + 1;
   verify(done);
   const bool test = is_test_due(done);
@@ -148,9 +148,9 @@ void RunProgress::report(std::int64_t done, bool test) {
   progress.loss = losses.back();
   const TimingHistory& history = trainer_.history();
   const std::size_t window = std::min(losses.size(), history.steps().size());
-  progress.times = median_times(history.steps().last(window));
-  progress.samples_per_second =
-      samples_per_second(history.samples().last(window), progress.times.step);
+  const std::span<const TimedStep> steps = history.steps().last(window);
+  progress.times = median_times(times_of(steps));
+  progress.samples_per_second = samples_per_second(steps, progress.times.step);
   progress.seconds = seconds_since(begin_);
   progress.eta_seconds =
       progress.seconds / static_cast<double>(done) * static_cast<double>(info_.steps - done);

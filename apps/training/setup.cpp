@@ -11,6 +11,7 @@
 #include "dist/launch/agreement.h"
 #include "nn/data/fashion_mnist.h"
 #include "nn/data/synthetic.h"
+#include "nn/weights.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 
@@ -38,12 +39,6 @@ Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const 
     place.comm->use(std::make_unique<dist::OrderedAllReduce>());
   }
   return place;
-}
-
-void measure_rate(const Options& options, Runtime& place) {
-  place.comm->barrier();
-  place.gemm_gflops =
-      measure_gemm_gflops(place.device, options.dtype == "bf16" ? DType::bf16 : DType::f32);
 }
 
 std::string libraries_of(const Options& options, Device device) {
@@ -86,6 +81,15 @@ MlpShape shape_of(const Options& options, const data::Dataset& data) {
   shape.widths.insert(shape.widths.begin(), data.input_width());
   shape.widths.push_back(data.output_width());
   return shape;
+}
+
+std::unique_ptr<nn::Sequential> make_model(const Options& options, const data::Dataset& data,
+                                           std::uint64_t seed, Device device) {
+  auto model = make_mlp(shape_of(options, data), seed, device);
+  if (!options.init.empty()) {
+    nn::load(*model, options.init);
+  }
+  return model;
 }
 
 std::unique_ptr<optim::Optimizer> make_optimizer(
@@ -190,11 +194,8 @@ RunInfo describe_run(const Options& options, const dist::RankInfo& ranks,
   constexpr std::int64_t kProgressLines = 20;
   constexpr std::int64_t kLongestSilence = 200;  // steps
   RunInfo info = describe_setting(options, ranks, data, place);
-  info.gemm_gflops = place.gemm_gflops;
   info.prefetches = prefetches(options, place.device, info.threads, ranks.threads);
   info.parameters = count_elements(data_parallel.parameters());
-  const std::int64_t pieces = info.geometry.accum * info.geometry.ranks;
-  info.micro_batch = (sampler.global_samples(0) + pieces - 1) / pieces;
   info.steps_per_epoch = sampler.steps_per_epoch();
   info.steps = options.steps > 0 ? options.steps : options.epochs * info.steps_per_epoch;
   // With --no-all-reduce every step is worth a line: how far the ranks have drifted apart.

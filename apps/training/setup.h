@@ -19,15 +19,11 @@ namespace brigade::apps {
 struct Runtime {
   Device device;
   std::unique_ptr<dist::Communicator> comm;
-  double gemm_gflops = 0.0;  ///< after measure_rate()
 };
 
 /// Compares the ranks' flags, chooses the device and connects the ranks; says once if a GPU was
 /// hoped for in vain. Collective.
 Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const Console& console);
-
-/// Fills in what the device reaches. All ranks at the same time, as they compute at the same time.
-void measure_rate(const Options& options, Runtime& place);
 
 /// What computes on `device`, for people: "CUDA 12.8, TF32".
 std::string libraries_of(const Options& options, Device device);
@@ -45,6 +41,10 @@ data::DataSplits load_data(const Options& options, std::int64_t global_batch);
 void check_same_data(const data::DataSplits& data, dist::Communicator& comm);
 
 MlpShape shape_of(const Options& options, const data::Dataset& data);
+
+/// Weights made from `seed`, or those of --init.
+std::unique_ptr<nn::Sequential> make_model(const Options& options, const data::Dataset& data,
+                                           std::uint64_t seed, Device device);
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const Options& options,
                                                  const std::vector<autograd::Variable>& parameters);

@@ -30,8 +30,6 @@ class Dataset {
   virtual std::int64_t input_width() const = 0;
   /// Width of the prediction: number of classes, or of numbers to predict.
   virtual std::int64_t output_width() const = 0;
-  /// Of the samples in host memory.
-  virtual std::size_t nbytes() const = 0;
   /// Whether targets are class labels.
   virtual bool classes() const = 0;
 

@@ -33,7 +33,6 @@ class ImageDataset final : public Dataset {
   std::int64_t input_width() const override { return pixels_per_image_; }
   std::int64_t output_width() const override { return kClasses; }
   bool classes() const override { return true; }
-  std::size_t nbytes() const override { return pixels_.size() + labels_.size(); }
   void read(std::span<const std::int64_t> samples, const Batch& batch) const override;
 
  private:

@@ -36,10 +36,6 @@ class SyntheticDataset final : public Dataset {
   std::int64_t input_width() const override { return options_.in; }
   std::int64_t output_width() const override { return options_.out; }
   bool classes() const override { return options_.classes; }
-  std::size_t nbytes() const override {
-    return (inputs_.size() + values_.size()) * sizeof(float) +
-           labels_.size() * sizeof(std::int64_t);
-  }
   void read(std::span<const std::int64_t> samples, const Batch& batch) const override;
 
  private:

@@ -51,7 +51,6 @@ TEST_F(HookPrograms, ReportWhatTravels) {
   EXPECT_EQ(half["bytes_reduced_per_step"], handed);
   EXPECT_EQ(half["bytes_sent_per_step"], handed / 2);
   EXPECT_DOUBLE_EQ(half["compression_ratio"], 2.0);
-  EXPECT_THAT(half["config"].dump(), HasSubstr("comm-hook = "));
   EXPECT_NE(half["params_hash"], none["params_hash"]);
   EXPECT_NEAR(summary("--comm-hook topk:ratio=0.05", 2)["compression_ratio"], 10.0, 0.1);
   EXPECT_GT(summary("--comm-hook powersgd:rank=1", 2)["compression_ratio"], 10.0);
@@ -74,7 +73,6 @@ TEST_F(HookPrograms, AComparisonAcceptsApproximationsButNotRanksThatDiffer) {
   EXPECT_THAT(outcome.out, HasSubstr("equal: after 4 steps: ranks bit-equal"));
   EXPECT_THAT(outcome.out, HasSubstr("gradients are compressed (topk:ratio=0.1)"));
   const auto json = nlohmann::json::parse(test::read(dir_ / "run" / "compare.json"));
-  EXPECT_THAT(json["config"].dump(), HasSubstr("topk:ratio=0.1"));
   std::map<std::string, nlohmann::json> modes;
   for (const auto& mode : json["modes"]) {
     modes[mode["mode"]] = mode;

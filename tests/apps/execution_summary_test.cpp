@@ -52,16 +52,13 @@ TEST(ExecutionSummary, HasTheNumbersOfTheSummaryFile) {
   EXPECT_THAT(operations, HasSubstr("backward linear"));
 }
 
-TEST(ExecutionSummary, TimesEveryOperationAndTheirShareOfThePeak) {
+TEST(ExecutionSummary, TimesEveryOperation) {
   const TemporaryDirectory dir;
   const test::Outcome outcome = test::run_program(
       BRIGADE_TRAIN_MLP, "--hidden 256,256 --batch 128 --steps 12 --threads 1 --accum 2 --out run",
       2, dir.path());
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, testing::ContainsRegex("samples/s  MFU [0-9]+ %"));
   const auto summary = nlohmann::json::parse(test::read(dir.path() / "run" / "summary.json"));
-  EXPECT_GT(summary["model_flop_utilisation"], 0.0);
-  EXPECT_GT(summary["gemm_gflops"], 0.0);
   std::map<std::string, double> calls;
   for (const auto& operation : summary["operations"]) {
     calls[operation["name"]] = operation["calls"];
@@ -71,22 +68,6 @@ TEST(ExecutionSummary, TimesEveryOperationAndTheirShareOfThePeak) {
   EXPECT_EQ(calls["backward linear_relu"], 4);
   EXPECT_EQ(calls["forward Linear"], 6);
   EXPECT_EQ(calls["optimizer"], 1);
-}
-
-TEST(ExecutionSummary, CountsTheProductsOfTheSamplesThereAre) {
-  const auto model_flop = [](const std::string& flags) {
-    const TemporaryDirectory dir;
-    const test::Outcome outcome = test::run_program(
-        BRIGADE_TRAIN_MLP, "--hidden 64,64 --steps 4 --threads 1 --json " + flags, 0, dir.path());
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-    return nlohmann::json::parse(outcome.out)["model_flop"].get<double>();
-  };
-  const double eight = model_flop("--train-samples 8 --batch 8");
-  EXPECT_GT(eight, 0.0);
-  EXPECT_EQ(model_flop("--train-samples 8 --batch 512"), eight);
-  EXPECT_EQ(model_flop("--train-samples 8 --batch 512 --uneven pad"), 64 * eight);
-  EXPECT_EQ(model_flop("--train-samples 15 --batch 512 --accum 2"), 2 * eight) << "8 and 7";
-  EXPECT_EQ(model_flop("--train-samples 12 --batch 8"), eight) << "the last step has only four";
 }
 
 TEST(ExecutionSummary, OneRankEmulatesNoLink) {

@@ -154,9 +154,6 @@ TEST(Metrics, EndWithAWholeLineAlsoOnAFullDisk) {
 TEST(Metrics, EveryNumberOfAStepStandsUnderItsName) {
   RunInfo info;
   info.steps_per_epoch = 4;
-  info.shape.widths = {10, 5};  // without dx, 2 * 2 * 4 * 10 * 5 FLOP
-  info.micro_batch = 4;
-  info.gemm_gflops = 1e-6;
   const Progress progress{
       .step = 6,
       .loss = 2.5,
@@ -187,7 +184,6 @@ TEST(Metrics, EveryNumberOfAStepStandsUnderItsName) {
                                 {"comm_ms", 105},
                                 {"exposed_ms", 107},
                                 {"samples_per_second", 108},
-                                {"model_flop_utilisation", 0.5},
                                 {"largest_rank_difference", 3.5},
                                 {"test_loss", 4.5},
                                 {"accuracy", 0.25}};

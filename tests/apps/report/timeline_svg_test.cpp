@@ -127,16 +127,6 @@ TEST(TimelineSvg, IdleIsSummedOverSteps) {
   EXPECT_THAT(svg, HasSubstr(">idle 4.00 ms<"));
 }
 
-TEST(TimelineSvg, NeighbouringWaitsShareOneLabel) {
-  StepSpans step = overlapping_step();
-  step.optimizer = {40, 41};
-  step.backwards = {{4, 40}};
-  step.waits = {{10, 20}, {20.1, 30}, {30.1, 40}};
-  const std::string svg = timeline_svg(run_trace({{step}}), kScale);
-  EXPECT_EQ(blocks(svg, "idle").size(), 3U);
-  EXPECT_EQ(count(svg, ">idle 29.8 ms<"), 2U) << "beside the lane and once in it";
-}
-
 TEST(TimelineSvg, HoverTextHasTheNumbersOfACollective) {
   StepSpans late = overlapping_step();
   late.collectives[1].begin = 8;
@@ -161,14 +151,10 @@ TEST(TimelineSvg, LayersLieBelowTheirPhaseAndBearNamesWhereThereIsRoom) {
               ElementsAre(IsFromTo(0, 3), IsFromTo(4, 10), IsFromTo(20, 23), IsFromTo(24, 30)));
   const Block backward = blocks(svg, "backward")[0];
   EXPECT_GE(blocks(svg, "layer")[1].y, backward.y + backward.height);
-  EXPECT_THAT(times(svg, "between"), ElementsAre(IsFromTo(17, 19)))
-      << "loading before the first recorded step is left of the picture";
-  EXPECT_THAT(svg, HasSubstr("<title>backward_WITH_OVERLAP\n"));
   EXPECT_THAT(svg, Not(HasSubstr(">linear 0.weight</text>")));
 
   const std::string enlarged = timeline_svg(trace, 13.0, {.first = 0, .count = 1});
   EXPECT_THAT(enlarged, HasSubstr(">layer 0 Linear(784, 512)</text>"));
-  EXPECT_THAT(enlarged, HasSubstr(">backward_WITH_OVERLAP</text>"));
 }
 
 TEST(TimelineSvg, LabelsThatDoNotFitAreShortenedOrLeftOut) {

@@ -95,7 +95,6 @@ TEST(TimelinePage, EscapesTextThatIsNotItsOwn) {
 }
 
 TEST(TimelinePage, SaysThatNothingWasRecorded) {
-  EXPECT_THAT(timeline_html("t", {}), HasSubstr("No step was recorded."));
   const std::string page = timeline_html("t", {run_trace({{}, {}}), RunTrace{}});
   EXPECT_EQ(count(page, "No step was recorded."), 2U);
   EXPECT_THAT(timeline_svg(RunTrace{}, 0.0), HasSubstr("</svg>"));

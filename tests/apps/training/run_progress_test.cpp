@@ -35,7 +35,6 @@ class OneClass final : public data::Dataset {
   std::int64_t size() const override { return kSamples; }
   std::int64_t input_width() const override { return 3; }
   std::int64_t output_width() const override { return 2; }
-  std::size_t nbytes() const override { return 0; }
   bool classes() const override { return true; }
   void read(std::span<const std::int64_t> samples, const data::Batch& batch) const override {
     batch.inputs.zero();
@@ -179,7 +178,7 @@ TEST(RunProgress, TimeInTestsIsNoTrainingAndTheEtaIsWhatIsLeft) {
   EXPECT_LE(training, told.result.seconds - kTestSeconds);
 
   // The test after step 2 is over when step 3 is reported.
-  const std::regex eta("step 3/4 .* ETA (\\d+) s\n");
+  const std::regex eta("step 3/4 .* ETA 00:00:(\\d+)\n");
   std::smatch found;
   ASSERT_TRUE(std::regex_search(told.text, found, eta)) << told.text;
   const double seconds = told.metrics[2]["seconds"];

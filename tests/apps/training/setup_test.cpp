@@ -58,13 +58,5 @@ TEST(Setup, RecordsTheLastStepsOfARunTooShortToSkipAsMany) {
   EXPECT_EQ(recorded(2), std::pair(0L, 2L));
 }
 
-TEST(Setup, AStepIsWhatTheFlagsSay) {
-  RunInfo info;
-  info.geometry = {.batch = 4, .accum = 3, .ranks = 2};
-  info.micro_batch = 4;
-  EXPECT_EQ(info.step_shape().batch, 4);
-  EXPECT_EQ(info.step_shape().accum, 3);
-}
-
 }  // namespace
 }  // namespace brigade::apps

@@ -130,7 +130,6 @@ class Chosen final : public data::Dataset {
   std::int64_t size() const override { return static_cast<std::int64_t>(samples_.size()); }
   std::int64_t input_width() const override { return all_.input_width(); }
   std::int64_t output_width() const override { return all_.output_width(); }
-  std::size_t nbytes() const override { return all_.nbytes(); }
   bool classes() const override { return all_.classes(); }
   void read(std::span<const std::int64_t> samples, const data::Batch& batch) const override {
     std::vector<std::int64_t> mine;

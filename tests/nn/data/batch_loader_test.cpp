@@ -22,7 +22,6 @@ class ObservedDataset final : public Dataset {
   std::int64_t size() const override { return data_.size(); }
   std::int64_t input_width() const override { return data_.input_width(); }
   std::int64_t output_width() const override { return data_.output_width(); }
-  std::size_t nbytes() const override { return data_.nbytes(); }
   bool classes() const override { return data_.classes(); }
 
   void read(std::span<const std::int64_t> samples, const Batch& batch) const override {

@@ -17,7 +17,6 @@ class Numbers final : public Dataset {
   std::int64_t size() const override { return size_; }
   std::int64_t input_width() const override { return 1; }
   std::int64_t output_width() const override { return 2; }
-  std::size_t nbytes() const override { return 0; }
   bool classes() const override { return true; }
   void read(std::span<const std::int64_t> samples, const Batch& batch) const override {
     for (std::size_t i = 0; i < samples.size(); ++i) {
