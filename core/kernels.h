@@ -80,7 +80,7 @@ struct CpuLosses {
                       T* y);
 };
 
-/// gemm.cpp, linear.cpp, orthonormalize.cpp: functions of matrices. F: type of factors, T or bf16.
+/// gemm.cpp, linear.cpp: functions of matrices. F: type of factors, T or bf16.
 template <class T>
 struct CpuProducts {
   template <class F>
@@ -90,7 +90,6 @@ struct CpuProducts {
   /// Makes the rows of x orthonormal, in place, by modified Gram-Schmidt; rows <= cols. A row that
   /// lies in the span of those before it is replaced by the first basis vector that does not. NaN
   /// passes.   x: [rows, cols]
-  static void orthonormalize(Stream& s, std::int64_t rows, std::int64_t cols, T* x);
 };
 
 /// optimizers.cpp: what uses gradients.
@@ -198,7 +197,6 @@ struct CudaProducts {
   static void gemm(Stream& s, const GemmArgs<T, F>& args);
   template <class F>
   static void linear(Stream& s, const LinearArgs<T, F>& args);
-  static void orthonormalize(Stream& s, std::int64_t rows, std::int64_t cols, T* x);
 };
 
 template <class T>

@@ -36,8 +36,6 @@ void gemm(const Tensor& a, Trans trans_a, const Tensor& b, Trans trans_b, Scale 
 /// All of one dtype, or x and w bf16, b and y f32.
 void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y,
             Activation activation = Activation::none);
-/// Makes the rows of x orthonormal, in place (see CpuKernels).   x: [rows, cols], rows <= cols
-void orthonormalize(Tensor& x);
 
 /// dz = dy where y > 0, and its column sums (on the CPU in one pass).
 ///   dy, y, dz: [N, out]   db: [out]

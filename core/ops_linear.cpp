@@ -36,15 +36,6 @@ void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y, Activa
   });
 }
 
-void orthonormalize(Tensor& x) {
-  check_matrix("orthonormalize", "x", x);
-  BRIGADE_CHECK(x.shape()[0] <= x.shape()[1],
-                "orthonormalize: expected no more rows than columns, ", "got ", x.shape());
-  launch(x, [&]<class K, class T>(Stream& s) {
-    K::orthonormalize(s, x.shape()[0], x.shape()[1], x.data<T>());
-  });
-}
-
 void relu_bias_backward(const Tensor& dy, const Tensor& y, Tensor& dz, Tensor& db) {
   check_same("relu_bias_backward", {{"dy", dy}, {"y", y}, {"dz", dz}});
   check_matrix("relu_bias_backward", "dy", dy);

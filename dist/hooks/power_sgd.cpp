@@ -58,6 +58,31 @@ struct Slicer {
   }
 };
 
+/// Makes the rows of p orthonormal by modified Gram-Schmidt, with tensor functions alone: no value
+/// goes to the host. `number` [1, 1] is scratch memory.
+///
+/// Each row passes twice: of a row almost in the span of those before it, little is left, and the
+/// rounding errors of the first pass are large against that (Giraud, Langou & Rozložník, Comput.
+/// Math. Appl. 50, 2005). `tiny` [1] is added in between: a row of which nothing is left becomes a
+/// unit vector, because a zero row would end the power iteration.
+void orthonormalize(const Tensor& p, const Tensor& tiny, Tensor& number) {
+  const auto row = [&](std::int64_t i) { return p.flat_view(i * p.shape()[1], {1, p.shape()[1]}); };
+  for (std::int64_t i = 0; i < p.shape()[0]; ++i) {
+    Tensor x = row(i);
+    for (int pass = 0; pass < 2; ++pass) {
+      for (std::int64_t j = 0; j < i; ++j) {
+        ops::gemm(x, Trans::no, row(j), Trans::yes, {}, number);
+        ops::gemm(number, Trans::no, row(j), Trans::no, {.alpha = -1.0, .beta = 1.0}, x);
+      }
+      Tensor at_i = x.flat_view(i, {1});
+      ops::axpby(tiny, {.alpha = pass == 0 ? 1.0 : 0.0, .beta = 1.0}, at_i);
+    }
+    ops::gemm(x, Trans::no, x, Trans::yes, {}, number);
+    ops::unary(UnaryOp::sqrt, number, number);
+    ops::binary(BinaryOp::div, x, number, {}, x);
+  }
+}
+
 struct State {
   State(std::span<const autograd::Variable> parameters, const Bucket& bucket, std::int64_t wanted) {
     std::int64_t first_size = 0;
@@ -71,6 +96,9 @@ struct State {
     const auto zeros = [&](const Shape& shape) {
       return Tensor::zeros(shape, bucket.grads.dtype(), bucket.grads.device());
     };
+    number = zeros({1, 1});
+    tiny = zeros({1});
+    ops::fill(1e-15, tiny);  // its square is not 0 in f32
     first = zeros({first_size});
     second = zeros({second_size});
 
@@ -118,7 +146,7 @@ struct State {
     }
     for (Matrix& matrix : matrices) {
       auto& [m, e, p, q] = matrix;
-      ops::orthonormalize(p);
+      orthonormalize(p, tiny, number);
       ops::gemm(p, Trans::no, e, Trans::no, {}, q);
       ops::gemm(p, Trans::yes, q, Trans::no, {.alpha = -1.0, .beta = 1.0}, e);
     }
@@ -128,8 +156,9 @@ struct State {
     }
   }
 
-  Tensor first;   ///< the first sum: every P, and the parameters that are not compressed
-  Tensor second;  ///< the second sum: every Q
+  Tensor number, tiny;  ///< of orthonormalize()
+  Tensor first;         ///< the first sum: every P, and the parameters that are not compressed
+  Tensor second;        ///< the second sum: every Q
   std::vector<Matrix> matrices;
   std::vector<Exact> exact;
 };

@@ -130,19 +130,5 @@ TEST_F(HalfOnGpu, ConversionsHaveTheBitsOfTheCpu) {
   }
 }
 
-TYPED_TEST(ElementwiseOnGpu, OrthonormalizeEqualsTheCpu) {
-  for (const std::int64_t cols : {4, 255, 3000}) {
-    this->expect_same(
-        {this->numbers({4, cols}, 1)}, [](Tensors& t) { ops::orthonormalize(t[0]); }, 1e-5);
-  }
-}
-
-TYPED_TEST(ElementwiseOnGpu, OrthonormalizeReplacesTheSameRowsAsTheCpu) {
-  Tensor x = this->numbers({4, 300}, 1);
-  x.rows(2, 1).copy_from(x.rows(0, 1));
-  this->expect_same(
-      {x}, [](Tensors& t) { ops::orthonormalize(t[0]); }, 1e-5);
-}
-
 }  // namespace
 }  // namespace brigade
