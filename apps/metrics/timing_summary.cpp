@@ -5,6 +5,8 @@
 #include <iterator>
 #include <numeric>
 
+#include "apps/training/gather.h"
+
 namespace brigade::apps {
 
 namespace {
@@ -121,8 +123,7 @@ TimingSummary summarize(const TimingHistory& history, std::size_t warmup,
   TimingSummary summary;
   std::vector<std::vector<double>> compute;
   std::vector<double> slowest(steps.size());
-  const auto ranks =
-      dist::all_gather_sequences(comm, std::vector<StepTimes>(steps.begin(), steps.end()));
+  const auto ranks = gather_vectors(comm, std::vector<StepTimes>(steps.begin(), steps.end()));
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     for (std::size_t i = 0; i < steps.size(); ++i) {
       slowest[i] = std::max(slowest[i], ranks[rank][i].step);
@@ -149,7 +150,7 @@ TimingSummary summarize(const TimingHistory& history, std::size_t warmup,
   // Each rank's own: a collective that runs across the border of two steps may lie in another one
   // on each rank.
   const auto collectives =
-      dist::all_gather_sequences(comm, median_collectives(history.collectives().subspan(skipped)));
+      gather_vectors(comm, median_collectives(history.collectives().subspan(skipped)));
   summary.collectives = collectives[root];
   return summary;
 }
