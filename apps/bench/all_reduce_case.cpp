@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "apps/metrics/timing_summary.h"
-#include "apps/training/gather.h"
 #include "core/runtime/context.h"
 
 namespace brigade::apps {
@@ -36,7 +35,7 @@ Tensor head(const Tensor& tensor, std::size_t bytes) {
 double slowest_median_us(const std::vector<double>& seconds, dist::Communicator& control) {
   constexpr double kUs = 1e6;
   std::vector<double> slowest(seconds.size());
-  for (const std::vector<double>& rank : gather_vectors(control, seconds)) {
+  for (const std::vector<double>& rank : dist::all_gather_sequences(control, seconds)) {
     std::ranges::transform(slowest, rank, slowest.begin(),
                            [](double a, double b) { return std::max(a, b); });
   }

@@ -22,7 +22,7 @@ std::optional<AlphaBeta> fit(const BenchResult& result, int ranks) {
   for (const BenchRow& row : result.rows) {
     times.push_back({static_cast<double>(row.bytes), row.us});
   }
-  return fit_alpha_beta(times, ranks, result.name);
+  return fit_alpha_beta(times, ranks);
 }
 
 }  // namespace

@@ -5,8 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "apps/training/gather.h"
-
 namespace brigade::apps {
 
 // How a rank's trace travels to rank 0. to_json and from_json are names nlohmann-json looks for.
@@ -97,7 +95,8 @@ std::vector<RankTrace> gather_traces(dist::Communicator& comm, const std::string
                   .host = host,
                   .clock_error_ms = std::max(before.error_ms, after.error_ms) + epochs_error,
                   .steps = std::move(steps)};
-  const std::vector<std::string> texts = gather_vectors(comm, nlohmann::json(trace).dump());
+  const std::vector<std::string> texts =
+      dist::all_gather_sequences(comm, nlohmann::json(trace).dump());
   std::vector<RankTrace> ranks;
   for (const std::string& text : texts) {
     if (comm.rank() == 0) {

@@ -5,8 +5,6 @@
 #include <iterator>
 #include <numeric>
 
-#include "apps/training/gather.h"
-
 namespace brigade::apps {
 
 namespace {
@@ -119,7 +117,7 @@ TimingSummary summarize(const TimingHistory& history, std::size_t warmup,
   TimingSummary summary;
   std::vector<std::vector<double>> compute;
   std::vector<double> slowest(steps.size());
-  const auto ranks = gather_vectors(comm, times_of(steps));
+  const auto ranks = dist::all_gather_sequences(comm, times_of(steps));
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     for (std::size_t i = 0; i < steps.size(); ++i) {
       slowest[i] = std::max(slowest[i], ranks[rank][i].step);
@@ -146,7 +144,7 @@ TimingSummary summarize(const TimingHistory& history, std::size_t warmup,
   summary.hidden_fraction = hidden_fraction(ranks[root]);
   // Each rank's own: a collective that runs across the border of two steps may lie in another one
   // on each rank.
-  summary.collectives = gather_vectors(comm, median_collectives(steps))[root];
+  summary.collectives = dist::all_gather_sequences(comm, median_collectives(steps))[root];
   return summary;
 }
 

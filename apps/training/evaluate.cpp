@@ -36,7 +36,6 @@ Evaluation evaluate(nn::Module& model, nn::Loss& loss, const data::Dataset& data
   const data::BatchGeometry geometry{
       .batch = batch, .accum = 1, .ranks = comm.size(), .rank = comm.rank()};
   data::DistributedSampler sampler(dataset.size(), geometry, /*seed=*/0, /*shuffle=*/false);
-  sampler.set_epoch(0);
   Sums mine;
   for (std::int64_t step = 0; step < sampler.steps_per_epoch(); ++step) {
     const data::Batch part = data::load_batch(dataset, sampler.micro_batch(step, 0), device);

@@ -80,7 +80,8 @@ class FaultyModel final : public nn::Module {
   nn::Variable strike(const nn::Variable& x) {
     const std::int64_t step = forwards_++ / accum_ + 1;
     if (fault_.kind == FaultKind::slow) {
-      linger();
+      const TraceScope trace("injected_delay");
+      std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(fault_.ms));
     } else if (fault_.kind == FaultKind::nan && step >= fault_.step) {
       return spoil(x);
     } else if (fault_.kind == FaultKind::kill && step == fault_.step) {
@@ -89,11 +90,6 @@ class FaultyModel final : public nn::Module {
       flip_a_bit();
     }
     return x;
-  }
-
-  void linger() const {
-    const TraceScope trace("injected_delay");
-    std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(fault_.ms));
   }
 
   /// Once: the first batch that has a sample to spoil.
@@ -171,10 +167,9 @@ std::vector<autograd::Variable> FaultInjector::parameters(
     return parameters;
   }
   Names names;
-  std::transform(parameters.begin(), parameters.end(), std::back_inserter(names),
-                 [](const autograd::Variable& parameter) { return parameter.name(); });
+  std::ranges::transform(parameters, std::back_inserter(names), &autograd::Variable::name);
   const std::string& wanted = fault_->name.empty() ? names.front() : fault_->name;
-  const auto found = std::find(names.begin(), names.end(), wanted);
+  const auto found = std::ranges::find(names, wanted);
   if (found == names.end()) {
     throw UsageError(message_of("--inject ", fault_->text, ": the model has no parameter \"",
                                 wanted, "\"", suggestion(wanted, names)));
@@ -198,9 +193,9 @@ dist::DataParallelOptions FaultInjector::synchronisation(
     return options;
   }
   options.plan = dist::plan_buckets(parameters, options.capacity());
-  std::reverse(options.plan.begin(), options.plan.end());
+  std::ranges::reverse(options.plan);
   for (std::vector<std::size_t>& members : options.plan) {
-    std::reverse(members.begin(), members.end());
+    std::ranges::reverse(members);
   }
   return options;
 }

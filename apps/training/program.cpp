@@ -7,7 +7,6 @@
 #include <csignal>
 #include <cstring>
 #include <set>
-#include <span>
 #include <thread>
 
 #include "apps/report/console.h"
@@ -84,16 +83,13 @@ void OutputFiles::check() const {
 }
 
 std::filesystem::path agree_on_directory(const Options& options, dist::Communicator& comm) {
-  constexpr std::size_t kLongestPath = 4096;
   std::string path;
   if (comm.rank() == 0) {
     path = make_run_directory(options.out).string();
     write_file_atomically(std::filesystem::path(path) / "config.toml",
                           fmt::format("{}\n", fmt::join(options.config, "\n")));
   }
-  path.resize(kLongestPath);
-  comm.broadcast(std::as_writable_bytes(std::span(path)), 0);
-  return path.c_str();
+  return dist::all_gather_sequences(comm, path).front();
 }
 
 }  // namespace brigade::apps

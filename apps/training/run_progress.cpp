@@ -80,8 +80,7 @@ void RunProgress::compare_weights() {
       dist::all_gather_values(parts_.data_parallel.communicator(),
                               dist::hash_parameters(parts_.data_parallel.parameters()));
   result_.params_hash = hashes.front();
-  result_.params_equal = std::all_of(hashes.begin(), hashes.end(),
-                                     [&](std::uint64_t hash) { return hash == hashes.front(); });
+  result_.params_equal = std::ranges::count(hashes, hashes.front()) == std::ssize(hashes);
 }
 
 void RunProgress::record() {

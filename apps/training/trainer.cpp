@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "apps/training/gather.h"
 #include "autograd/engine.h"
 #include "core/error.h"
 #include "core/ops.h"
@@ -208,7 +207,8 @@ void Trainer::collect_losses() {
     return;
   }
   losses_arrive_.synchronize();
-  const auto ranks = gather_vectors(comm_, host_losses_.rows(0, losses_sent_).to_vector<float>());
+  const auto ranks =
+      dist::all_gather_sequences(comm_, host_losses_.rows(0, losses_sent_).to_vector<float>());
   const std::int64_t first = next_step_ - losses_on_device_ - losses_sent_;
   for (std::int64_t i = 0; i < losses_sent_; ++i) {
     std::vector<float> sums(ranks.size());

@@ -200,7 +200,8 @@ std::vector<Sequence> all_gather_sequences(Communicator& comm, Sequence mine) {
   std::vector<Sequence> all(lengths.size(), mine);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const std::size_t size = bytes.size() / all.size();
-    std::memcpy(all[rank].data(), bytes.data() + rank * size, size);
+    std::ranges::copy(std::span(bytes).subspan(rank * size, size),
+                      std::as_writable_bytes(std::span(all[rank])).begin());
     all[rank].resize(lengths[rank]);
   }
   return all;

@@ -50,18 +50,15 @@ void BucketOptimizer::forget_all() noexcept {
 }
 
 void BucketOptimizer::wait_for_all() noexcept {
-  bool told = false;
+  std::string failure;  // one line, because the parameters of a bucket fail alike
   for (const autograd::Variable& parameter : parameters_) {
     try {
       parameter.wait_for_pending_write();
     } catch (const std::exception& error) {
-      if (!std::exchange(told, true)) {  // the parameters of a bucket fail alike
-        std::fprintf(stderr, "[rank %d] %s\n", comm_.rank(), error.what());
-      }
-    } catch (...) {  // not ours: it has no text
-      continue;
+      failure = message_of("[rank ", comm_.rank(), "] ", error.what(), '\n');
     }
   }
+  std::fputs(failure.c_str(), stderr);
 }
 
 BucketOptimizer::~BucketOptimizer() {

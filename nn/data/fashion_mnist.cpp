@@ -21,18 +21,13 @@ template <class... Parts>
   throw UsageError(message_of(path.string(), ": ", parts...));
 }
 
-struct CloseGz {
-  void operator()(gzFile file) const { gzclose_r(file); }
-};
-using GzFile = std::unique_ptr<gzFile_s, CloseGz>;
-
 /// Everything in the file, unpacked. gzread checks the checksum and reports a file that ends too
 /// early.
 std::vector<std::uint8_t> unpack(const std::filesystem::path& path) {
   if (std::filesystem::exists(path) && !std::filesystem::is_regular_file(path)) {
     refuse(path, "expected a file");  // to open a pipe is to wait for somebody who writes into it
   }
-  const GzFile file(gzopen(path.c_str(), "rb"));
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose_r);
   if (!file) {
     refuse(path, "cannot open: ", std::generic_category().message(errno));
   }
@@ -50,16 +45,6 @@ std::vector<std::uint8_t> unpack(const std::filesystem::path& path) {
     bytes.resize(filled + static_cast<std::size_t>(got));
     if (got == 0) {
       return bytes;
-    }
-  }
-}
-
-void require_files(const std::filesystem::path& dir, const std::array<const char*, 4>& names) {
-  for (const char* name : names) {
-    if (!std::filesystem::exists(dir / name)) {
-      refuse(dir / name,
-             "not found; install the images with `apt-get install dataset-fashion-mnist`, or say "
-             "where they are with --data-dir DIR or the environment variable BRIGADE_DATA_DIR");
     }
   }
 }
@@ -107,8 +92,8 @@ ImageDataset::ImageDataset(const std::filesystem::path& images, const std::files
   if (label_file.extents[0] != count) {
     refuse(labels, "expected ", count, " labels, one per image, got ", label_file.extents[0]);
   }
-  const auto bad = std::find_if(label_file.bytes.begin(), label_file.bytes.end(),
-                                [](std::uint8_t label) { return label >= kClasses; });
+  const auto bad =
+      std::ranges::find_if(label_file.bytes, [](std::uint8_t label) { return label >= kClasses; });
   if (bad != label_file.bytes.end()) {
     refuse(labels, "expected labels below ", kClasses, ", got ", int{*bad}, " for image ",
            bad - label_file.bytes.begin());
@@ -139,7 +124,13 @@ std::unique_ptr<Dataset> fashion_mnist(Split split) {
 DataSplits load_fashion_mnist(const std::filesystem::path& dir, std::int64_t train_samples) {
   constexpr std::array kNames{"train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz",
                               "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"};
-  require_files(dir, kNames);
+  for (const char* name : kNames) {
+    if (!std::filesystem::exists(dir / name)) {
+      refuse(dir / name,
+             "not found; install the images with `apt-get install dataset-fashion-mnist`, or say "
+             "where they are with --data-dir DIR or the environment variable BRIGADE_DATA_DIR");
+    }
+  }
   constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::max();
   DataSplits splits;
   splits.name = "fashion-mnist";

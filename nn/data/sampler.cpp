@@ -8,15 +8,6 @@
 #include "core/random.h"
 
 namespace brigade::data {
-namespace {
-
-/// Start of part `part` when `count` things are divided into `parts` parts that differ by at most
-/// one.
-std::int64_t part_begin(std::int64_t count, std::int64_t parts, std::int64_t part) {
-  return count * part / parts;
-}
-
-}  // namespace
 
 Uneven parse_uneven(std::string_view name) {
   constexpr std::array<std::string_view, 3> kNames{"join", "drop", "pad"};
@@ -84,8 +75,8 @@ std::span<const std::int64_t> DistributedSampler::micro_batch(std::int64_t step,
   const std::int64_t parts = geometry_.accum * geometry_.ranks;
   const std::int64_t part = micro * geometry_.ranks + geometry_.rank;
   const std::int64_t count = global_samples(step);
-  const std::int64_t begin = part_begin(count, parts, part);
-  const std::int64_t end = part_begin(count, parts, part + 1);
+  const std::int64_t begin = count * part / parts;  // parts differ by at most one sample
+  const std::int64_t end = count * (part + 1) / parts;
   const std::int64_t offset = step * geometry_.global_batch() + begin;
   return {order_.data() + offset, static_cast<std::size_t>(end - begin)};
 }

@@ -25,39 +25,6 @@ TEST(AlphaBeta, FindsTheNetworkBehindExactTimes) {
   EXPECT_THAT(fit->residual, DoubleNear(0.0, 1e-6));
 }
 
-TEST(AlphaBeta, EachAlgorithmHasItsOwnCost) {
-  const auto cost = [](const char* algorithm, double bytes, int ranks) {
-    const Cost found = cost_of(algorithm, bytes, ranks);
-    return std::pair(found.messages, found.bytes);
-  };
-  EXPECT_EQ(cost("ring", 1000, 4), std::pair(6.0, 1500.0));
-  EXPECT_EQ(cost("mpi", 1000, 4), std::pair(6.0, 1500.0));
-  EXPECT_EQ(cost("halving", 1000, 4), std::pair(4.0, 1500.0));
-  EXPECT_EQ(cost("halving", 1000, 5), std::pair(6.0, 3500.0)) << "4 ranks, and there and back";
-  EXPECT_EQ(cost("tree", 1000, 4), std::pair(4.0, 8000.0)) << "one segment, up and down two levels";
-  constexpr double kSegment = 256 * 1024;
-  EXPECT_EQ(cost("tree", 3 * kSegment, 8), std::pair(10.0, 20.0 * kSegment));
-}
-
-TEST(AlphaBeta, FindsTheNetworkBehindATreesTimes) {
-  std::vector<MeasuredTime> times;
-  for (const double bytes : {1e3, 1e5, 1e6, 1e7}) {
-    const Cost cost = cost_of("tree", bytes, 8);
-    times.push_back({bytes, cost.messages * 10.0 + cost.bytes * 0.002});
-  }
-  const auto fit = fit_alpha_beta(times, 8, "tree");
-  ASSERT_TRUE(fit.has_value());
-  EXPECT_THAT(fit->alpha_us, DoubleNear(10.0, 1e-6));
-  EXPECT_THAT(fit->ns_per_byte, DoubleNear(2.0, 1e-9));
-  EXPECT_GT(fit_alpha_beta(times, 8)->residual, 0.1) << "a ring it is not";
-}
-
-TEST(AlphaBeta, IsNotFoundWhereMessagesGrowWithTheBytes) {
-  const std::vector<MeasuredTime> whole_segments{{1U << 20U, 900.0}, {1U << 21U, 1500.0}};
-  EXPECT_FALSE(fit_alpha_beta(whole_segments, 8, "tree").has_value());
-  EXPECT_TRUE(fit_alpha_beta(whole_segments, 8, "ring").has_value());
-}
-
 TEST(AlphaBeta, CountsRelativeErrorsSoThatSmallSizesDecideAboutTheLatency) {
   // 2 ranks: T = 2 α + S β with α = 10, β = 1 ns/B, but the largest took 2 % longer: 2000 µs, which
   // in absolute terms would be worth any error of the 20 µs.
