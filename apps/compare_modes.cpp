@@ -54,22 +54,10 @@ void write_results(const Console& console, const RunInfo& info, const Comparison
   console.line(message_of("wrote ", fmt::format("{}", fmt::join(files.written(), ", ")), " in ",
                           directory.string(), "; clocks are aligned to ",
                           std::ceil(1e3 * clock_error_ms(result.modes.front().trace)), " us"));
-  if (info.options.json) {
-    files.attempt([&] { console.result(json); });
-  }
   files.check();
-}
-
-/// Only rank 0 calls it.
-void check_places(const Options& options, const std::filesystem::path& directory) {
-  std::vector<std::filesystem::path> files{directory / "compare.html", directory / "compare.json"};
-  if (options.trace) {
-    files.push_back(directory / trace_file("none"));
-    for (const std::string& mode : options.modes) {
-      files.push_back(directory / trace_file(mode));
-    }
+  if (info.options.json) {
+    console.result(json);
   }
-  check_output_files(files);
 }
 
 int compare(Options options, const dist::RankInfo& ranks) {
@@ -92,7 +80,7 @@ int compare(Options options, const dist::RankInfo& ranks) {
   print_comparison_start(console, info);
   const std::filesystem::path directory = agree_on_directory(options, comm);
   if (comm.rank() == 0) {
-    check_places(options, directory);
+    check_output_files({directory / "compare.html", directory / "compare.json"});
   }
   const Comparison result = compare_modes(info, place, data);
   if (comm.rank() == 0) {

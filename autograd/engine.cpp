@@ -55,10 +55,10 @@ void Engine::run(GradState& root, double grad_scale) {
     discover(root);
     tell_listeners(&GradListener::on_backward_begin);
     root.pending_ = 1;
-    Tensor one = Tensor::empty(root.shape_, root.dtype_, root.device_);
-    ops::fill(grad_scale, one);
+    Tensor seed = Tensor::empty(root.shape_, root.dtype_, root.device_);
+    ops::fill(grad_scale, seed);
     const GradSlot slot = AccumulateGrad::next_slot(root);
-    ops::axpby(one, slot.scale, slot.place);
+    ops::axpby(seed, slot.scale, slot.place);
     written(root);
 
     while (!ready_.empty()) {

@@ -1,17 +1,11 @@
 #include "optim/clip_grad.h"
 
-#include <cmath>
-
 #include "core/error.h"
 #include "core/ops.h"
 
 namespace brigade::optim {
 
-double GradNorm::value() const {
-  return std::sqrt(squares_.item());
-}
-
-GradNorm clip_grad_norm(Optimizer& optimizer, double max_norm) {
+Tensor clip_grad_norm(Optimizer& optimizer, double max_norm) {
   BRIGADE_CHECK(max_norm > 0.0, "clip_grad_norm: expected max_norm > 0, got ", max_norm);
   const std::vector<ParamRange> parts = optimizer.parts();
   Tensor squares =
@@ -24,7 +18,8 @@ GradNorm clip_grad_norm(Optimizer& optimizer, double max_norm) {
     Tensor grad = part.grad;
     ops::clip(squares, max_norm, grad);
   }
-  return GradNorm(squares);
+  ops::unary(UnaryOp::sqrt, squares, squares);
+  return squares;
 }
 
 }  // namespace brigade::optim

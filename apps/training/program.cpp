@@ -60,19 +60,12 @@ void check_output_files(const std::vector<std::filesystem::path>& files) {
   }
 }
 
-bool OutputFiles::attempt(const std::function<void()>& how) {
+void OutputFiles::write(const std::filesystem::path& file, const std::function<void()>& how) {
   try {
     how();
-    return true;
+    written_.push_back(file);
   } catch (const Error&) {
     failure_ = failure_ ? failure_ : std::current_exception();
-    return false;
-  }
-}
-
-void OutputFiles::write(const std::filesystem::path& file, const std::function<void()>& how) {
-  if (attempt(how)) {
-    written_.push_back(file);
   }
 }
 

@@ -36,8 +36,6 @@ void check_output_files(const std::vector<std::filesystem::path>& files);
 class OutputFiles {
  public:
   void write(const std::filesystem::path& file, const std::function<void()>& how);
-  /// The same for what is no file. Whether it has succeeded.
-  bool attempt(const std::function<void()>& how);
   const std::vector<std::string>& written() const { return written_; }
   /// Throws the first Error of any.
   void check() const;

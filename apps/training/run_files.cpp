@@ -64,10 +64,10 @@ void RunFiles::write_results(const Console& console, const RunInfo& info, const 
     });
   }
   print_result(console, info, result, files.written());
-  if (options.json) {
-    files.attempt([&] { console.result(summary); });
-  }
   files.check();
+  if (options.json) {
+    console.result(summary);
+  }
 }
 
 }  // namespace brigade::apps

@@ -109,11 +109,7 @@ void RunProgress::follow_rebuild() {
   result_.buckets_rebuilt = true;
   result_.buckets = describe_buckets(parts_.data_parallel);
   print_rebuilt_buckets(outputs_.console, result_.buckets);
-  for (const auto& [label, names] : bucket_contents(parts_.data_parallel)) {
-    std::string& known = contents_[label];
-    const bool both = parts_.trace.keeps(0) && !known.empty() && known != names;
-    known = both ? message_of(known, " (step 1), then ", names) : names;
-  }
+  contents_ = bucket_contents(parts_.data_parallel);
 }
 
 /// With --verify-every.

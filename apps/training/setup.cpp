@@ -41,11 +41,6 @@ Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const 
   return place;
 }
 
-std::string libraries_of(const Options& options, Device device) {
-  return message_of(device.is_cuda() ? cuda_info().runtime : blas_description(),
-                    options.tf32 ? ", TF32" : "");
-}
-
 bool prefetches(const Options& options, Device device, std::int64_t threads, std::int64_t cores) {
   const bool worth_it = device.is_cuda() || cores > threads;
   return options.prefetch == "on" || (options.prefetch == "auto" && worth_it);
@@ -176,7 +171,8 @@ RunInfo describe_setting(const Options& options, const dist::RankInfo& ranks,
   info.ranks = ranks;
   info.device = place.device;
   info.device_name = place.device.is_cuda() ? gpu_identity(place.device.index).name : "cpu";
-  info.libraries = libraries_of(options, place.device);
+  info.libraries = message_of(place.device.is_cuda() ? cuda_info().runtime : blas_description(),
+                              options.tf32 ? ", TF32" : "");
   info.comm = place.comm->description();
   info.threads = cpu_threads();
   info.train_size = data.train->size();

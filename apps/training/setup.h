@@ -25,9 +25,6 @@ struct Runtime {
 /// hoped for in vain. Collective.
 Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const Console& console);
 
-/// What computes on `device`, for people: "CUDA 12.8, TF32".
-std::string libraries_of(const Options& options, Device device);
-
 /// Whether batches are read a step ahead: --prefetch, which by itself asks for a GPU or for more
 /// cores (`cores`) than computing threads, because without a core of its own the reading thread
 /// would only take the computation's.

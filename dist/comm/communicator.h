@@ -61,7 +61,7 @@ class Work {
 ///
 /// all_reduce is asynchronous: it runs on the communicator's own stream, ordered behind the compute
 /// stream by an event. One thread per rank issues collectives; ranks match them by call order
-/// alone. The small host-side calls (barrier, all_gather, broadcast) block and use a channel of
+/// alone. The small host-side calls (barrier, all_gather_bytes, broadcast) block and use a channel of
 /// their own, so they never meet an all-reduce in flight.
 class Communicator : protected Collectives {
  public:
@@ -180,7 +180,7 @@ std::vector<T> broadcast_from_rank0(Communicator& comm, std::vector<T> values) {
   return values;
 }
 
-/// all_gather of one trivially copyable value per rank.
+/// all_gather_bytes of one trivially copyable value per rank.
 template <class T>
 std::vector<T> all_gather_values(Communicator& comm, const T& mine) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -190,7 +190,7 @@ std::vector<T> all_gather_values(Communicator& comm, const T& mine) {
   return values;
 }
 
-/// all_gather of one sequence per rank, of any length: a std::string, or a std::vector of trivially
+/// all_gather_bytes of one sequence per rank, of any length: a std::string, or a std::vector of trivially
 /// copyable values.
 template <class Sequence>
 std::vector<Sequence> all_gather_sequences(Communicator& comm, Sequence mine) {

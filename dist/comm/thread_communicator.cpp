@@ -14,14 +14,16 @@ void Mailbox::send(const Route& route, std::span<const std::byte> bytes) {
   changed_.notify_all();
 }
 
-Mailbox::Bytes Mailbox::receive(const Route& route) {
+void Mailbox::receive(const Route& route, std::span<std::byte> bytes) {
   std::unique_lock lock(mutex_);
-  std::deque<Bytes>& messages = messages_[route];
+  std::deque<std::vector<std::byte>>& messages = messages_[route];
   changed_.wait(lock, [&] { return !messages.empty() || broken_; });
   BRIGADE_CHECK(!broken_, "threads: another rank failed");
-  Bytes bytes = std::move(messages.front());
+  const auto& [channel, from, to] = route;
+  BRIGADE_CHECK(messages.front().size() == bytes.size(), "threads: rank ", to, " expects ",
+                bytes.size(), " bytes from rank ", from, ", got ", messages.front().size());
+  std::ranges::copy(messages.front(), bytes.begin());
   messages.pop_front();
-  return bytes;
 }
 
 void Mailbox::break_up() {
@@ -49,10 +51,11 @@ std::vector<std::byte> ThreadCommunicator::all_gather_bytes(std::span<const std:
   for (int peer = 0; peer < size(); ++peer) {
     mailbox_->send({group_ + " host", rank(), peer}, mine);
   }
-  std::vector<std::byte> all;
+  std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(size()));
   for (int peer = 0; peer < size(); ++peer) {
-    const Mailbox::Bytes theirs = mailbox_->receive({group_ + " host", peer, rank()});
-    all.insert(all.end(), theirs.begin(), theirs.end());
+    mailbox_->receive(
+        {group_ + " host", peer, rank()},
+        std::span(all).subspan(static_cast<std::size_t>(peer) * mine.size(), mine.size()));
   }
   return all;
 }
@@ -61,7 +64,7 @@ void ThreadCommunicator::broadcast(std::span<std::byte> bytes, int root) {
   for (int peer = 0; peer < size() && rank() == root; ++peer) {
     mailbox_->send({group_ + " host", root, peer}, bytes);
   }
-  std::ranges::copy(mailbox_->receive({group_ + " host", root, rank()}), bytes.begin());
+  mailbox_->receive({group_ + " host", root, rank()}, bytes);
 }
 
 std::unique_ptr<Communicator> ThreadCommunicator::split(int color, int key) {
@@ -90,11 +93,8 @@ void ThreadCommunicator::do_exchange(std::span<const Message> outgoing,
                    {message.tensor.bytes(), message.tensor.nbytes()});
   }
   for (const Message& message : incoming) {
-    const Mailbox::Bytes bytes = mailbox_->receive({group_, message.peer, rank()});
-    BRIGADE_CHECK(bytes.size() == message.tensor.nbytes(), "threads: rank ", rank(), " expects ",
-                  message.tensor.nbytes(), " bytes from rank ", message.peer, ", got ",
-                  bytes.size());
-    std::ranges::copy(bytes, message.tensor.bytes());
+    mailbox_->receive({group_, message.peer, rank()},
+                      {message.tensor.bytes(), message.tensor.nbytes()});
   }
 }
 

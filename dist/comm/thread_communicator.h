@@ -18,19 +18,18 @@ namespace brigade::dist {
 /// channel from one rank to another arrive in the order in which they were sent.
 class Mailbox {
  public:
-  using Bytes = std::vector<std::byte>;
   using Route = std::tuple<std::string, int, int>;  ///< channel, from, to
 
   void send(const Route& route, std::span<const std::byte> bytes);
-  /// Blocks until there is a message. Throws Error after break_up(), so that no thread waits for a
-  /// failed one.
-  Bytes receive(const Route& route);
+  /// Blocks until there is a message. Error if it has another length than `bytes`, or after
+  /// break_up(), so that no thread waits for a failed one.
+  void receive(const Route& route, std::span<std::byte> bytes);
   void break_up();
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<Route, std::deque<Bytes>> messages_;
+  std::map<Route, std::deque<std::vector<std::byte>>> messages_;
   bool broken_ = false;
 };
 
@@ -48,6 +47,7 @@ class ThreadCommunicator final : public Communicator {
   void barrier() override { all_gather_bytes({}); }
   std::vector<std::byte> all_gather_bytes(std::span<const std::byte> mine) override;
   void broadcast(std::span<std::byte> bytes, int root) override;
+  void abandon() noexcept override { mailbox_->break_up(); }
 
  protected:
   std::string transport() const override { return "threads"; }

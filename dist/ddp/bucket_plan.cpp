@@ -13,17 +13,14 @@ std::string_view layer_of(const PlanParameter& parameter) {
   return std::string_view(parameter.name).substr(0, dot == std::string::npos ? 0 : dot);
 }
 
-bool in_one_layer(const PlanParameter& a, const PlanParameter& b) {
-  return !layer_of(a).empty() && layer_of(a) == layer_of(b);
-}
-
 }  // namespace
 
 std::vector<std::size_t> expected_order(std::span<const PlanParameter> parameters) {
   std::vector<std::size_t> order;
   for (std::size_t end = parameters.size(); end > 0;) {
     std::size_t begin = end - 1;  // of the layer that ends here
-    while (begin > 0 && in_one_layer(parameters[begin - 1], parameters[begin])) {
+    const std::string_view layer = layer_of(parameters[begin]);
+    while (begin > 0 && !layer.empty() && layer_of(parameters[begin - 1]) == layer) {
       --begin;
     }
     for (std::size_t i = begin; i < end; ++i) {

@@ -43,7 +43,7 @@ class BucketRebuilder {
   /// The plan for the order that rank 0 has seen, or nothing if its buckets are those of
   /// `current`. Parameters that rank 0 has not seen go behind all others, in the expected
   /// order. Not due any more afterwards, unless rank 0 has seen nothing because it had no samples
-  /// (DataParallel::shadow_backward). Collective; blocks on the host, so no collective may be in
+  /// (GradAverager::shadow_backward). Collective; blocks on the host, so no collective may be in
   /// flight.
   std::optional<BucketPlan> decide(std::span<const autograd::Variable> parameters,
                                    std::size_t cap_bytes, const std::vector<Bucket>& current,

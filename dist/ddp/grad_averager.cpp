@@ -112,8 +112,9 @@ void GradAverager::on_backward_begin() {
     collectives_before_ = comm_.collectives();
     completion_->backward_begins();
   }
-  if (syncing_ && !unused_ && !std::exchange(all_reached_, true)) {
+  if (syncing_ && !unused_ && !all_reached_) {
     check_all_reached();
+    all_reached_ = true;  // not before: after an error all ranks check again
   }
   if (syncing_ && unused_) {
     for (const std::size_t index : unused_->begin()) {
@@ -146,8 +147,7 @@ void GradAverager::check_all_reached() {
 /// Buckets were assigned at construction: a parameter frozen since would leave its bucket waiting,
 /// and one that trains since would train on each rank by itself.
 void GradAverager::check_frozen() const {
-  const auto check = [](const std::vector<autograd::Variable>& parameters, bool trains,
-                        const char* change) {
+  const auto check = [](const auto& parameters, bool trains, const char* change) {
     for (const autograd::Variable& parameter : parameters) {
       BRIGADE_CHECK(parameter.requires_grad() == trains, "data parallel: parameter '",
                     parameter.name(), "' ", change,

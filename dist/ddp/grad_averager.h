@@ -49,7 +49,8 @@ class GradAverager final : public autograd::GradListener {
   };
   using NoSyncScope = std::unique_ptr<int, EndNoSync>;
   /// Backwards that start while the scope lives only accumulate locally; the first one after it
-  /// reduces everything accumulated. Decided when backward starts; scopes nest.
+  /// reduces everything accumulated. Decided when backward starts; scopes nest, and must end before
+  /// this does.
   [[nodiscard]] NoSyncScope no_sync() { return NoSyncScope(&++no_sync_depth_); }
 
   /// Replaces, between two backwards, how buckets are launched and completed; null: the default, a

@@ -56,18 +56,18 @@ std::string missing_text(const std::vector<autograd::Variable>& parameters,
   std::string names;
   std::size_t missing = 0;
   for (std::size_t i = 0; i < arrived.size(); ++i) {
-    if (!arrived[i] && ++missing <= kShown) {
-      names += message_of(missing > 1 ? ", '" : "'", parameters[i].name(), "'");
+    if (!arrived[i] && missing++ < kShown) {
+      names += message_of("'", parameters[i].name(), "', ");
     }
   }
-  names += missing > kShown ? ", ..." : "";
-  return missing == 0
-             ? ""
-             : message_of(
-                   "data parallel: ", missing, " of ", arrived.size(),
-                   " parameters got no gradient in this backward on rank ", rank, ": ", names,
-                   "; the loss must depend on every parameter, on every rank (or do not wrap "
-                   "those parameters, or let unused ones be found: --find-unused)");
+  if (missing == 0) {
+    return "";
+  }
+  missing > kShown ? names += "..." : names.erase(names.size() - 2);
+  return message_of("data parallel: ", missing, " of ", arrived.size(),
+                    " parameters got no gradient in this backward on rank ", rank, ": ", names,
+                    "; the loss must depend on every parameter, on every rank (or do not wrap "
+                    "those parameters, or let unused ones be found: --find-unused)");
 }
 
 void check_all_arrived(const SyncContext& context, const std::vector<bool>& arrived) {

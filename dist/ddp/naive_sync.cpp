@@ -11,7 +11,7 @@ void NaiveSync::on_backward_end() {
     Stream& compute = compute_stream(grad.device());
     compute.synchronize();
     context_.comm.blocking_all_reduce(grad, parameter.name());
-    compute.synchronize();
+    compute.synchronize();  // the host waits, too: this is what makes it naive
   }
   reset();
 }

@@ -12,8 +12,7 @@ class NaiveSync final : public GradSync {
   explicit NaiveSync(SyncContext context)
       : context_(context), arrived_(context.parameters.size(), false) {}
 
-  /// Only notes who came: naive synchronisation needs no hooks but for the check that nobody is
-  /// missing.
+  /// Only notes the arrival, for the check that no gradient is missing.
   void on_grad_ready(std::size_t index) override { arrived_.at(index) = true; }
   void on_backward_end() override;
   void reset() noexcept override;

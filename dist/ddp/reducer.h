@@ -12,8 +12,8 @@ class Reducer : public GradSync {
  public:
   explicit Reducer(SyncContext context);
 
-  /// Told by autograd/accumulate_grad.cpp that parameter `index` has received its last contribution
-  /// of this backward.
+  /// Parameter `index` has received its last contribution of this backward: AccumulateGrad told the
+  /// GradAverager, and that tells this.
   ///
   /// This only counts: the gradient already lies in its slice of the bucket. When a bucket is full,
   /// it and any full ones right behind it are launched, in bucket order and not in order of
@@ -21,7 +21,7 @@ class Reducer : public GradSync {
   /// different orders, launching on arrival would sum unrelated gradients, or hang.
   ///
   /// Runs on the thread of backward() and returns at once: the all-reduce is queued behind an event
-  /// recorded here, so it cannot read a gradient that is still being written. Inside no_sync() it
+  /// of the compute stream, so it cannot read a gradient that is still being written. Inside no_sync() it
   /// is not called. Throws Error if a parameter reports twice in one backward.
   void on_grad_ready(std::size_t index) override;
 

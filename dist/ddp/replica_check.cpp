@@ -50,6 +50,8 @@ void check_same_layout(const std::vector<autograd::Variable>& parameters,
   std::vector<std::string> lines{
       message_of("mode ", to_string(options.mode), ", buckets of ", options.bucket_bytes,
                  " bytes, ", parameters.size(), " parameters"),
+      message_of("initial weights: ",
+                 options.init_sync == InitSync::verify ? "verify" : "broadcast"),
       message_of("find unused parameters: ", options.find_unused_parameters ? "yes" : "no"),
       message_of("communication hook ", options.hook->name())};
   std::transform(parameters.begin(), parameters.end(), std::back_inserter(lines), layout_of);

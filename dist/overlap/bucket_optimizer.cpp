@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/error.h"
 #include "core/runtime/context.h"
 #include "core/runtime/trace.h"
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "dist/launch/agreement.h"
 #include "dist/overlap/priority_reducer.h"
 
 namespace brigade::dist {
@@ -19,6 +20,11 @@ InFlightUpdates::InFlightUpdates(GradAverager& averager, OptimizerCalls optimize
                 "data parallel: which parameters are unused is known only when backward is over, "
                 "too late for updates in flight; use one or the other");
   averager.check_replaceable();
+  const bool next_read = deadline == UpdateDeadline::next_read;
+  check_same_lines("updates in flight",
+                   {message_of(next_read ? "until the next read" : "until the end of backward",
+                               ", chunks of ", chunk_bytes, " bytes")},
+                   averager.communicator());
   if (averager.parameters().empty()) {
     return;
   }
@@ -27,7 +33,7 @@ InFlightUpdates::InFlightUpdates(GradAverager& averager, OptimizerCalls optimize
                                                    std::move(optimizer), deadline);
   updates_ = updates.get();
   GradAverager::MakeGradSync make_sync;  // the mode's
-  if (deadline == UpdateDeadline::next_read && options.mode != SyncMode::flat) {
+  if (next_read && options.mode != SyncMode::flat) {
     make_sync = [chunk_bytes](const SyncContext& context) {
       return std::make_unique<PriorityReducer>(context, chunk_bytes);
     };

@@ -38,7 +38,7 @@ struct Two {
 
 TEST(ClipGradNorm, ScalesAllGradientsByTheNormOfAllTogether) {
   Two two({3, 0}, {4});
-  EXPECT_DOUBLE_EQ(clip_grad_norm(two.optimizer, 2.5).value(), 5.0) << "before clipping";
+  EXPECT_DOUBLE_EQ(clip_grad_norm(two.optimizer, 2.5).item(), 5.0) << "before clipping";
   // 2.5 / (5 + 1e-6), as PyTorch
   EXPECT_THAT(two.a.grad().to_vector<float>(),
               ElementsAre(testing::FloatNear(1.4999997F, 2e-7F), 0));
@@ -62,7 +62,7 @@ TEST(ClipGradNorm, LeavesShortGradientsBitForBit) {
 TEST(ClipGradNorm, IgnoresAParameterThatTheStepLeavesAlone) {
   Two two({3}, {4});
   two.b.grad_state()->mark_unused();
-  EXPECT_DOUBLE_EQ(clip_grad_norm(two.optimizer, 10.0).value(), 3.0);
+  EXPECT_DOUBLE_EQ(clip_grad_norm(two.optimizer, 10.0).item(), 3.0);
 }
 
 TEST(ClipGradNorm, LetsANaNShow) {
@@ -74,7 +74,7 @@ TEST(ClipGradNorm, LetsANaNShow) {
 TEST(ClipGradNorm, SumsInDouble) {
   // In float, 1 + 2^-26 is 1: a million small gradients beside a large one would vanish.
   Two two(Row(1U << 16U, 0x1p-13F), {1});
-  EXPECT_DOUBLE_EQ(clip_grad_norm(two.optimizer, 100.0).value(), std::sqrt(1.0 + 0x1p-10));
+  EXPECT_DOUBLE_EQ(clip_grad_norm(two.optimizer, 100.0).item(), std::sqrt(1.0 + 0x1p-10));
 }
 
 TEST(ClipGradNorm, AddsUpInTheOrderOfTheListWhereverTheParametersLie) {

@@ -59,8 +59,8 @@ TEST_F(CompareModes, WhatCannotBeReadOrWrittenIsRefusedBeforeTheRace) {
   EXPECT_EQ(unread.out, "");
   EXPECT_FALSE(std::filesystem::exists(dir_ / "run"));
 
-  std::filesystem::create_directories(dir_ / "run" / "trace-flat.json.gz");
-  const Outcome unwritten = run(kSmall + std::string("--trace"), 2);
+  std::filesystem::create_directories(dir_ / "run" / "compare.html");
+  const Outcome unwritten = run(kSmall, 2);
   EXPECT_EQ(unwritten.exit_code, 2);
   EXPECT_EQ(count(unwritten.err, "it exists and is not a regular file"), 1) << unwritten.err;
   EXPECT_FALSE(std::filesystem::exists(dir_ / "run" / "compare.json"));

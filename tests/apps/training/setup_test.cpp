@@ -15,13 +15,6 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(Setup, SaysThatMatrixProductsAreTf32s) {
-  Options options;
-  EXPECT_THAT(libraries_of(options, kCpu), Not(HasSubstr("TF32")));
-  options.tf32 = true;
-  EXPECT_THAT(libraries_of(options, kCpu), EndsWith(", TF32"));
-}
-
 TEST(Setup, RefusesRanksWithOtherData) {
   test::thread_world(2, [](dist::Communicator& comm) {
     Options options;
