@@ -30,7 +30,7 @@ struct GradSlot {
 ///   no data parallelism           1           1                 yes  sum of all backwards
 ///   backward, nothing before      1/R         -                 yes  (Σ_r g_r) / R
 ///   ... after one in no_sync()    1/R         1                 yes  both averages added
-///   ... after a reduced one       1/R         1/R               yes  the average kept, the new added
+///   ... after a reduced one       1/R         1/R               yes  the new average added
 ///   inside no_sync()              1/R         as above          no   g_r / R, differs per rank
 class GradState {
  public:

@@ -61,8 +61,8 @@ class Work {
 ///
 /// all_reduce is asynchronous: it runs on the communicator's own stream, ordered behind the compute
 /// stream by an event. One thread per rank issues collectives; ranks match them by call order
-/// alone. The small host-side calls (barrier, all_gather_bytes, broadcast) block and use a channel of
-/// their own, so they never meet an all-reduce in flight.
+/// alone. The small host-side calls (barrier, all_gather_bytes, broadcast) block and use a channel
+/// of their own, so they never meet an all-reduce in flight.
 class Communicator : protected Collectives {
  public:
   using Collectives::rank;
@@ -190,8 +190,8 @@ std::vector<T> all_gather_values(Communicator& comm, const T& mine) {
   return values;
 }
 
-/// all_gather_bytes of one sequence per rank, of any length: a std::string, or a std::vector of trivially
-/// copyable values.
+/// all_gather_bytes of one sequence per rank, of any length: a std::string, or a std::vector of
+/// trivially copyable values.
 template <class Sequence>
 std::vector<Sequence> all_gather_sequences(Communicator& comm, Sequence mine) {
   const std::vector<std::size_t> lengths = all_gather_values(comm, mine.size());

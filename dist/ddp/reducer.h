@@ -21,8 +21,8 @@ class Reducer : public GradSync {
   /// different orders, launching on arrival would sum unrelated gradients, or hang.
   ///
   /// Runs on the thread of backward() and returns at once: the all-reduce is queued behind an event
-  /// of the compute stream, so it cannot read a gradient that is still being written. Inside no_sync() it
-  /// is not called. Throws Error if a parameter reports twice in one backward.
+  /// of the compute stream, so it cannot read a gradient that is still being written. Inside
+  /// no_sync() it is not called. Throws Error if a parameter reports twice in one backward.
   void on_grad_ready(std::size_t index) override;
 
   /// Orders the caller's later work behind the collectives; see BucketCompletion::backward_ended().
