@@ -34,7 +34,8 @@ class Mailbox {
 };
 
 /// Ranks that are threads of one process. Tests use it instead of MPI because it is fast and works
-/// with sanitizers. Sums in rank order, so the bits do not depend on bucket boundaries. CPU only.
+/// with sanitizers. Sums in rank order, so the bits do not depend on bucket boundaries. An exception
+/// that ends one rank ends all; abandon() does nothing. CPU only.
 class ThreadCommunicator final : public Communicator {
  public:
   /// All ranks of a group share `mailbox`; `group` names the group in it.
@@ -47,7 +48,6 @@ class ThreadCommunicator final : public Communicator {
   void barrier() override { all_gather_bytes({}); }
   std::vector<std::byte> all_gather_bytes(std::span<const std::byte> mine) override;
   void broadcast(std::span<std::byte> bytes, int root) override;
-  void abandon() noexcept override { mailbox_->break_up(); }
 
  protected:
   std::string transport() const override { return "threads"; }
