@@ -34,8 +34,8 @@ class Mailbox {
 };
 
 /// Ranks that are threads of one process. Tests use it instead of MPI because it is fast and works
-/// with sanitizers. Sums in rank order, so the bits do not depend on bucket boundaries. An exception
-/// that ends one rank ends all; abandon() does nothing. CPU only.
+/// with sanitizers. Sums in rank order, so the bits do not depend on bucket boundaries. An
+/// exception that ends one rank ends all; abandon() does nothing. CPU only.
 class ThreadCommunicator final : public Communicator {
  public:
   /// All ranks of a group share `mailbox`; `group` names the group in it.

@@ -60,7 +60,7 @@ void expect_solid_blocks(const std::vector<Picture>& steps) {
 }
 
 /// Backward goes on while buckets travel. In all steps together: on a busy machine the
-/// communication thread of a single one may have to wait for a core, and on a fast one backward ends
+/// communication thread of a single one may have to wait for a core. On a fast one backward ends
 /// while most buckets still travel.
 void expect_interleaving(const std::vector<Picture>& steps) {
   double comm = 0.0;
