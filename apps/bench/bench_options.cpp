@@ -46,12 +46,13 @@ void check_sizes(const BenchOptions& o) {
 
 std::vector<std::size_t> BenchOptions::sizes() const {
   std::vector<std::size_t> sizes;
-  const auto most = static_cast<double>(max_bytes);
-  for (auto bytes = static_cast<double>(min_bytes); bytes <= most; bytes *= factor) {
+  auto bytes = static_cast<double>(min_bytes);
+  while (bytes <= static_cast<double>(max_bytes)) {
     const std::size_t whole = static_cast<std::size_t>(bytes) / sizeof(float) * sizeof(float);
     if (sizes.empty() || whole > sizes.back()) {
       sizes.push_back(whole);
     }
+    bytes *= factor;
   }
   return sizes;
 }

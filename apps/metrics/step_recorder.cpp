@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <ranges>
 #include <utility>
 
 namespace brigade::apps {
@@ -98,8 +97,8 @@ std::vector<OperationTime> operation_times(const std::vector<StepTrace>& steps) 
   }
   std::vector<OperationTime> times;
   const auto count = static_cast<double>(steps.size());
-  for (const OperationTime& total : totals | std::views::values) {
-    times.push_back({total.name, total.ms / count, total.calls / count});
+  for (const auto& [name, total] : totals) {
+    times.push_back({name, total.ms / count, total.calls / count});
   }
   std::ranges::sort(times, std::greater(), &OperationTime::ms);
   return times;
