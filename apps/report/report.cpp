@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cmath>
 #include <map>
-#include <ranges>
 
 #include "apps/flags/hook_flag.h"
 #include "apps/report/summary.h"
@@ -83,9 +82,10 @@ std::string test_text(const Evaluation& test) {
 void print_operations(const Console& console, const RunInfo& info, const RunResult& result) {
   constexpr std::size_t kShown = 5;
   std::vector<std::string> top;
-  for (const OperationTime& operation : result.operations | std::views::take(kShown)) {
+  for (const OperationTime& operation : result.operations) {
     top.push_back(fmt::format("{} {:.2f} ms", operation.name, operation.ms));
   }
+  top.resize(std::min(top.size(), kShown));
   if (!top.empty()) {
     console.line(
         fmt::format("top operations of rank 0 in {}{}: {}",

@@ -6,7 +6,6 @@
 #include <iterator>
 #include <limits>
 #include <map>
-#include <ranges>
 #include <thread>
 #include <utility>
 
@@ -126,8 +125,11 @@ class FaultyModel final : public nn::Module {
 Fault parse_fault(const std::string& flag, const std::string& text) {
   const std::size_t colon = text.find(':');
   const std::string name = text.substr(0, colon);
-  const auto names = std::views::keys(known_kinds());
-  check_choice(flag, name, {names.begin(), names.end()});
+  std::vector<std::string> names;
+  for (const auto& [kind, entry] : known_kinds()) {
+    names.push_back(kind);
+  }
+  check_choice(flag, name, names);
   const KindEntry& entry = known_kinds().at(name);
   Fault fault;
   fault.kind = entry.kind;
