@@ -80,12 +80,11 @@ std::string test_text(const Evaluation& test) {
 
 /// The longest operations of rank 0.
 void print_operations(const Console& console, const RunInfo& info, const RunResult& result) {
-  constexpr std::size_t kShown = 5;
   std::vector<std::string> top;
   for (const OperationTime& operation : result.operations) {
     top.push_back(fmt::format("{} {:.2f} ms", operation.name, operation.ms));
   }
-  top.resize(std::min(top.size(), kShown));
+  top.resize(std::min(top.size(), std::size_t{5}));
   if (!top.empty()) {
     console.line(
         fmt::format("top operations of rank 0 in {}{}: {}",

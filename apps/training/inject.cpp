@@ -126,9 +126,8 @@ Fault parse_fault(const std::string& flag, const std::string& text) {
   const std::size_t colon = text.find(':');
   const std::string name = text.substr(0, colon);
   std::vector<std::string> names;
-  for (const auto& [kind, entry] : known_kinds()) {
-    names.push_back(kind);
-  }
+  std::ranges::transform(known_kinds(), std::back_inserter(names),
+                         [](const auto& kind) { return kind.first; });
   check_choice(flag, name, names);
   const KindEntry& entry = known_kinds().at(name);
   Fault fault;
