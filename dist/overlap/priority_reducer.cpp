@@ -10,8 +10,8 @@
 namespace brigade::dist {
 namespace {
 
-constexpr int kUnobserved = 1;
-constexpr int kObserved = 3;
+constexpr std::size_t kUnobserved = 1;
+constexpr std::size_t kObserved = 3;
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -74,7 +74,7 @@ void PriorityReducer::launch_full_buckets() {
     // for the bucket, and rethrows what any of them threw (core/runtime/stream.h).
     context_.completion.launched(bucket, work);
     if (observing()) {
-      observations_.resize(static_cast<std::size_t>(backwards_ - kUnobserved + 1));
+      observations_.resize(backwards_ - kUnobserved + 1);
       observations_.back().ready.push_back(ready);
       observations_.back().reduced.push_back(work.done());
     }
@@ -94,7 +94,7 @@ void PriorityReducer::reset() noexcept {
   Reducer::reset();
   next_ = 0;
   if (observing()) {  // forgets the backward that failed
-    observations_.resize(static_cast<std::size_t>(backwards_ - kUnobserved));
+    observations_.resize(backwards_ - kUnobserved);
   }
 }
 

@@ -42,8 +42,8 @@ class PriorityReducer final : public Reducer {
 
   std::vector<std::vector<Chunk>> chunks_;  // of each bucket
   std::vector<LaunchItem> order_;
-  std::size_t next_ = 0;  // in order_
-  int backwards_ = 0;     // that have ended
+  std::size_t next_ = 0;       // in order_
+  std::size_t backwards_ = 0;  // that have ended
   std::vector<Observation> observations_;
 };
 
