@@ -96,6 +96,7 @@ std::vector<OperationTime> operation_times(const std::vector<StepTrace>& steps) 
     }
   }
   std::vector<OperationTime> times;
+  times.reserve(totals.size());
   const auto count = static_cast<double>(steps.size());
   for (const auto& [name, total] : totals) {
     times.push_back({name, total.ms / count, total.calls / count});
