@@ -68,6 +68,21 @@ TEST(InFlightScope, IsTheOnlyOne) {
   });
 }
 
+TEST(InFlightScope, RefusesRanksWithOtherChunks) {
+  test::thread_world(2, [](Communicator& comm) {
+    const auto model = test::make_mlp({6, 4});
+    GradAverager data_parallel(model->parameters(), comm, {});
+    optim::SGD optimizer(model->parameters(), {.lr = 0.1});
+    const std::size_t chunk_bytes = comm.rank() == 0 ? 512 : 1024;
+    EXPECT_ERROR_OF(VerificationError,
+                    static_cast<void>(InFlightUpdates(data_parallel, calls_of(optimizer),
+                                                      UpdateDeadline::next_read, chunk_bytes)),
+                    "updates in flight: the ranks disagree: rank 0 has 'until the next read, "
+                    "chunks of 512 bytes', rank 1 has 'until the next read, chunks of 1024 "
+                    "bytes'; start every rank with the same program and flags");
+  });
+}
+
 TEST(InFlightScope, EndsWhenAllUpdatesAreMade) {
   test::thread_world(2, [](Communicator& comm) {
     SlowUpdates training(comm);
