@@ -17,18 +17,19 @@ void Mailbox::send(const Route& route, std::span<const std::byte> bytes) {
 void Mailbox::receive(const Route& route, std::span<std::byte> bytes) {
   std::unique_lock lock(mutex_);
   std::deque<std::vector<std::byte>>& messages = messages_[route];
-  changed_.wait(lock, [&] { return !messages.empty() || broken_; });
-  BRIGADE_CHECK(!broken_, "threads: another rank failed");
-  const auto& [channel, from, to] = route;
-  BRIGADE_CHECK(messages.front().size() == bytes.size(), "threads: rank ", to, " expects ",
-                bytes.size(), " bytes from rank ", from, ", got ", messages.front().size());
+  const std::string& channel = std::get<0>(route);
+  changed_.wait(lock, [&] { return !messages.empty() || channel.starts_with(broken_); });
+  BRIGADE_CHECK(!channel.starts_with(broken_), "threads: another rank failed");
+  BRIGADE_CHECK(messages.front().size() == bytes.size(), "threads: rank ", std::get<2>(route),
+                " expects ", bytes.size(), " bytes from rank ", std::get<1>(route), ", got ",
+                messages.front().size());
   std::ranges::copy(messages.front(), bytes.begin());
   messages.pop_front();
 }
 
-void Mailbox::break_up() {
+void Mailbox::break_up(const std::string& group) {
   const std::lock_guard lock(mutex_);
-  broken_ = true;
+  broken_ = broken_ == "-" ? group : "";
   changed_.notify_all();
 }
 
@@ -42,19 +43,19 @@ ThreadCommunicator::ThreadCommunicator(std::shared_ptr<Mailbox> mailbox, int ran
 // If an exception ends a rank, the others would wait for it for ever.
 ThreadCommunicator::~ThreadCommunicator() {
   if (std::uncaught_exceptions() > 0) {
-    mailbox_->break_up();
+    mailbox_->break_up(group_);
   }
 }
 
 // The host's calls have a channel of their own, which no collective in flight can disturb.
 std::vector<std::byte> ThreadCommunicator::all_gather_bytes(std::span<const std::byte> mine) {
   for (int peer = 0; peer < size(); ++peer) {
-    mailbox_->send({group_ + " host", rank(), peer}, mine);
+    mailbox_->send({group_ + "host", rank(), peer}, mine);
   }
   std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(size()));
   for (int peer = 0; peer < size(); ++peer) {
     mailbox_->receive(
-        {group_ + " host", peer, rank()},
+        {group_ + "host", peer, rank()},
         std::span(all).subspan(static_cast<std::size_t>(peer) * mine.size(), mine.size()));
   }
   return all;
@@ -62,9 +63,9 @@ std::vector<std::byte> ThreadCommunicator::all_gather_bytes(std::span<const std:
 
 void ThreadCommunicator::broadcast(std::span<std::byte> bytes, int root) {
   for (int peer = 0; peer < size() && rank() == root; ++peer) {
-    mailbox_->send({group_ + " host", root, peer}, bytes);
+    mailbox_->send({group_ + "host", root, peer}, bytes);
   }
-  mailbox_->receive({group_ + " host", root, rank()}, bytes);
+  mailbox_->receive({group_ + "host", root, rank()}, bytes);
 }
 
 std::unique_ptr<Communicator> ThreadCommunicator::split(int color, int key) {
@@ -77,7 +78,7 @@ std::unique_ptr<Communicator> ThreadCommunicator::split(int color, int key) {
   const auto me = std::ranges::find(members, rank(), &Member::rank);
   return std::make_unique<ThreadCommunicator>(mailbox_, static_cast<int>(me - members.begin()),
                                               static_cast<int>(members.size()),
-                                              message_of(group_, '/', splits_++, ':', color));
+                                              message_of(group_, splits_++, ':', color, '/'));
 }
 
 void ThreadCommunicator::do_sum(const Tensor& tensor) {

@@ -24,13 +24,14 @@ class Mailbox {
   /// Blocks until there is a message. Error if it has another length than `bytes`, or after
   /// break_up(), so that no thread waits for a failed one.
   void receive(const Route& route, std::span<std::byte> bytes);
-  void break_up();
+  /// Ends the channels whose names begin with `group`: a group's, and those of its sub-groups.
+  void break_up(const std::string& group = "");
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<Route, std::deque<std::vector<std::byte>>> messages_;
-  bool broken_ = false;
+  std::string broken_ = "-";  // the group that has ended; "": all; "-": none
 };
 
 /// Ranks that are threads of one process. Tests use it instead of MPI because it is fast and works
@@ -40,7 +41,7 @@ class ThreadCommunicator final : public Communicator {
  public:
   /// All ranks of a group share `mailbox`; `group` names the group in it.
   ThreadCommunicator(std::shared_ptr<Mailbox> mailbox, int rank, int size,
-                     std::string group = "all");
+                     std::string group = "all/");
   ~ThreadCommunicator() override;
 
   bool sums_in_rank_order() const override { return true; }
