@@ -29,7 +29,7 @@ void Mailbox::receive(const Route& route, std::span<std::byte> bytes) {
 
 void Mailbox::break_up(const std::string& group) {
   const std::lock_guard lock(mutex_);
-  broken_ = broken_ == "-" ? group : "";
+  broken_ = broken_ == "-" || broken_ == group ? group : "";
   changed_.notify_all();
 }
 
