@@ -21,6 +21,7 @@
 #include "core/error.h"
 #include "core/random.h"
 #include "core/tensor.h"
+#include "dist/checkpoint/checkpoints.h"
 #include "dist/ddp/data_parallel.h"
 #include "dist/launch/world.h"
 #include "nn/data/fashion_mnist.h"

@@ -1,5 +1,6 @@
 // train_mlp: trains a multilayer perceptron, data parallel over the ranks that mpirun starts.
 #include "apps/report/report.h"
+#include "apps/training/checkpointing.h"
 #include "apps/training/inject.h"
 #include "apps/training/link_choice.h"
 #include "apps/training/program.h"
@@ -7,6 +8,7 @@
 #include "apps/training/run_progress.h"
 #include "apps/training/setup.h"
 #include "dist/hooks/finite_check.h"
+#include "dist/watch/watch.h"
 
 namespace brigade::apps {
 
@@ -14,10 +16,10 @@ namespace {
 
 /// Everything else in this file prepares this, or looks at what came of it.
 RunResult train(const RunInfo& info, const TrainerParts& parts, const data::Dataset& test_data,
-                const RunOutputs& outputs) {
+                const RunOutputs& outputs, dist::Checkpoints* checkpoints) {
   Trainer trainer(parts);
   RunProgress progress(info, parts, trainer, test_data, outputs);
-  for (std::int64_t step = 0; step < info.steps; ++step) {
+  for (std::int64_t step = info.first_step; step < info.steps; ++step) {
     trainer.begin_step(step);
     parts.optimizer.zero_grad();
     for (const MicroBatch& micro : trainer.micro_batches()) {  // --accum of them
@@ -27,6 +29,9 @@ RunResult train(const RunInfo& info, const TrainerParts& parts, const data::Data
     trainer.update();  // optimizer.step(), unless buckets are updated as they arrive
     trainer.end_step();
     progress.after_step(step);
+    if (checkpoints != nullptr && step + 1 < info.steps) {  // the results follow the last step
+      checkpoints->after_step();
+    }
   }
   return progress.finish();
 }
@@ -59,7 +64,14 @@ int run(Options options, const dist::RankInfo& ranks) {
   data::DistributedSampler sampler(data.train->size(), geometry, options.seed, options.shuffle,
                                    data::parse_uneven(options.uneven));
 
-  const RunInfo info = describe_run(options, ranks, data, data_parallel, sampler, place);
+  RunFiles files(options, *place.comm);
+  dist::Watch watch(*place.comm, {.warn_after = options.stall_warn,
+                                  .end_after = options.timeout,
+                                  .report = files.directory() / "stall.json"});
+  const auto checkpoints =
+      open_checkpoints(options, files.directory(), data, *model, data_parallel, *optimizer);
+  const RunInfo info = describe_run(options, ranks, data, data_parallel, sampler, place,
+                                    checkpoints ? checkpoints->step() : 0);
   const TrainerParts parts{.model = faults.around(*model, options.accum, info.steps),
                            .loss = *loss,
                            .optimizer = *optimizer,
@@ -69,16 +81,17 @@ int run(Options options, const dist::RankInfo& ranks) {
                            .device = place.device,
                            .deferred_sync = options.deferred_sync(),
                            .overlaps = options.overlaps(),
-                           .trace = trace_schedule(options, info.steps),
+                           .trace = trace_schedule(options, info.first_step, info.steps),
                            .never_sync = options.never_syncs(),
                            .clip_norm = options.clip_norm,
                            .in_flight = options.in_flight(),
                            .prefetch = info.prefetches ? data::Prefetch::on : data::Prefetch::off,
-                           .finite_check = finite_check.get()};
-  RunFiles files(options, *place.comm);
+                           .finite_check = finite_check.get(),
+                           .watch = &watch};
+  files.begin(info.first_step);
   print_first_screen(console, info);
 
-  RunResult result = train(info, parts, *data.test, {console, files.metrics()});
+  RunResult result = train(info, parts, *data.test, {console, files.metrics()}, checkpoints.get());
   result.memory = largest_of_ranks(
       measure_memory(data_parallel, *optimizer, parameters, resident, result.tensors), *place.comm);
   files.write_results(console, info, result, data_parallel.parameters());

@@ -27,6 +27,12 @@ class VerificationError : public Error {
   using Error::Error;
 };
 
+/// A signal has ended the training, and what it had reached is saved. Programs exit with 4.
+class Interrupted : public Error {
+ public:
+  using Error::Error;
+};
+
 /// Joins `parts` with operator<<.
 template <class... Parts>
 std::string message_of(const Parts&... parts) {

@@ -75,4 +75,12 @@ RandomStream next_dropout_stream() {
   return take(next_dropout);
 }
 
+RandomStream dropout_position() {
+  return next_dropout;
+}
+
+void set_dropout_position(RandomStream next) {
+  next_dropout = next;
+}
+
 }  // namespace brigade

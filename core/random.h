@@ -59,4 +59,8 @@ RandomStream next_parameter_stream();
 /// counted apart from the parameters, so dropout does not change the weights of layers made later.
 RandomStream next_dropout_stream();
 
+/// The stream that the next dropout will get, and the way back to it, for checkpoints.
+RandomStream dropout_position();
+void set_dropout_position(RandomStream next);
+
 }  // namespace brigade

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <string>
 
 #include "core/error.h"
@@ -11,46 +10,12 @@
 namespace brigade::nn {
 namespace {
 
-/// "0.weight [512, 784] f32"
-std::string signature(const std::string& name, const Tensor& tensor) {
-  return message_of(name, " ", tensor.shape(), " ", tensor.dtype());
-}
-
-/// All of a few faults; of many, enough to see the pattern.
-std::string first_few(const std::vector<std::string>& faults) {
-  constexpr std::size_t kShown = 4;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(faults.size(), kShown); ++i) {
-    text += (i == 0 ? "" : "; ") + faults[i];
-  }
-  return faults.size() > kShown ? message_of(text, "; and ", faults.size() - kShown, " more")
-                                : text;
-}
-
-/// `found`: what the file has.
-void check_same_network(const std::vector<Variable>& parameters,
-                        std::map<std::string, Tensor> found, const std::filesystem::path& path) {
-  std::vector<std::string> faults;
-  bool same_network = true;  // except for the type of the numbers
+NamedTensors tensors_of(const std::vector<Variable>& parameters) {
+  NamedTensors tensors;
   for (const Variable& parameter : parameters) {
-    const std::string expected = signature(parameter.name(), parameter.data());
-    const auto match = found.extract(parameter.name());
-    const std::string got = match ? signature(match.key(), match.mapped()) : "nothing";
-    if (got != expected) {
-      faults.push_back(message_of("expected ", expected, ", got ", got));
-      same_network &= match && match.mapped().shape() == parameter.shape();
-    }
+    tensors.emplace_back(parameter.name(), parameter.data());
   }
-  for (const auto& [name, tensor] : found) {
-    faults.push_back(message_of("expected nothing, got ", signature(name, tensor)));
-  }
-  if (!faults.empty()) {
-    const bool convert = same_network && found.empty();
-    throw UsageError(message_of(
-        path.string(), ": ",
-        convert ? "numbers of another type: " : "the weights of another network: ",
-        first_few(faults), convert ? "; convert the file" : "; use the network it was saved from"));
-  }
+  return tensors;
 }
 
 void check_finite(const std::string& name, const Tensor& tensor,
@@ -67,26 +32,16 @@ void check_finite(const std::string& name, const Tensor& tensor,
 }  // namespace
 
 void save_parameters(const std::vector<Variable>& parameters, const std::filesystem::path& path) {
-  NamedTensors tensors;
-  for (const Variable& parameter : parameters) {
-    tensors.emplace_back(parameter.name(), parameter.data());
-  }
-  save_safetensors(path, tensors, {{"format", "pt"}});
+  save_safetensors(path, tensors_of(parameters), {{"format", "pt"}});
 }
 
 void load(const Module& model, const std::filesystem::path& path) {
-  const std::vector<Variable> parameters = model.parameters();
-  std::map<std::string, Tensor> found;
-  for (const auto& [name, tensor] : load_safetensors(path)) {
-    found.emplace(name, tensor);
-  }
-  check_same_network(parameters, found, path);
+  const NamedTensors found = load_safetensors(path);
+  check_same_tensors(found, tensors_of(model.parameters()), path.string());
   for (const auto& [name, tensor] : found) {
     check_finite(name, tensor, path);
   }
-  for (const Variable& parameter : parameters) {
-    parameter.data().copy_from(found.at(parameter.name()));
-  }
+  copy_by_name(found, tensors_of(model.parameters()), path.string());
 }
 
 }  // namespace brigade::nn

@@ -4,15 +4,9 @@
 #include "core/ops.h"
 
 namespace brigade::optim {
-namespace {
-
-/// Running averages of the gradient and of its square.
-constexpr std::size_t kMoments = 2;
-
-}  // namespace
 
 Adam::Adam(const std::vector<autograd::Variable>& parameters, const Options& options)
-    : Optimizer(parameters, kMoments), options_(options) {
+    : Optimizer(parameters, {"exp_avg", "exp_avg_sq"}), options_(options) {
   BRIGADE_CHECK(options.lr >= 0.0 && options.eps >= 0.0 && options.weight_decay >= 0.0,
                 "adam: expected lr, eps and weight_decay >= 0, got ", options.lr, ", ", options.eps,
                 ", ", options.weight_decay);

@@ -59,9 +59,11 @@ std::vector<FlatSpan> flat_spans(const std::vector<autograd::Variable>& paramete
   return spans;
 }
 
-Optimizer::Optimizer(const std::vector<autograd::Variable>& parameters, std::size_t state_tensors)
+Optimizer::Optimizer(const std::vector<autograd::Variable>& parameters,
+                     std::vector<std::string> state_names)
     : parameters_(autograd::trainable(parameters)),
-      state_(state_tensors),
+      state_names_(std::move(state_names)),
+      state_(state_names_.size()),
       updates_(parameters_.size()) {
   std::ranges::copy_if(parameters, std::back_inserter(frozen_),
                        [](const autograd::Variable& each) { return !each.requires_grad(); });
@@ -217,6 +219,28 @@ std::function<void()> Optimizer::update_of(const Tensor& grads) {
       update(part);
     }
   };
+}
+
+NamedTensors Optimizer::state() const {
+  NamedTensors result;
+  for (std::size_t slot = 0; slot < state_.size(); ++slot) {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      result.emplace_back(message_of(state_names_[slot], '.', parameters_[i].name()),
+                          state_[slot][i].reshape(parameters_[i].shape()));
+    }
+  }
+  const Tensor updates = Tensor::empty({std::ssize(updates_)}, DType::i64);
+  std::ranges::copy(updates_, updates.data<std::int64_t>());
+  result.emplace_back("updates", updates);
+  return result;
+}
+
+void Optimizer::load_state(const NamedTensors& saved) {
+  check_not_in_flight();
+  follow_moved_parameters();
+  const NamedTensors mine = state();
+  copy_by_name(saved, mine, "optimizer");
+  updates_ = mine.back().second.to_vector<std::int64_t>();
 }
 
 std::size_t Optimizer::state_bytes() const {

@@ -3,9 +3,11 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "autograd/variable.h"
+#include "core/io/named_tensors.h"
 
 namespace brigade::optim {
 
@@ -76,16 +78,22 @@ class Optimizer {
   void zero_grad();
 
   std::int64_t steps_done() const { return steps_done_; }
-  /// What is kept from one step to the next.
+  /// What is kept from one step to the next: "exp_avg.0.weight" in the shape of the weight, and
+  /// "updates", i64, how often each parameter has been updated. That is a copy, the others are
+  /// views that are valid until the next step().
+  NamedTensors state() const;
+  /// Continues from such a state. UsageError for the state of another optimizer or network.
+  void load_state(const NamedTensors& saved);
   std::size_t state_bytes() const;
 
   /// What the next step() will update: the stretches whose parameters have a gradient.
   std::vector<ParamRange> parts();
 
  protected:
-  /// `state_tensors`: numbers to keep per weight from one step to the next (momentum: 1, Adam: 2).
-  /// They begin as 0.
-  Optimizer(const std::vector<autograd::Variable>& parameters, std::size_t state_tensors);
+  /// `state_names`: of the numbers to keep per weight from one step to the next, as PyTorch calls
+  /// them. They begin as 0.
+  Optimizer(const std::vector<autograd::Variable>& parameters,
+            std::vector<std::string> state_names);
 
   virtual void update(const ParamRange& part) = 0;
 
@@ -108,6 +116,7 @@ class Optimizer {
   // addresses differ.
   std::vector<FlatSpan> spans_;
   std::vector<std::size_t> storage_versions_;  // of each parameter when the spans were found
+  std::vector<std::string> state_names_;       // by slot
   std::vector<std::vector<Tensor>> state_;     // [slot][parameter], a span side by side
   std::vector<ParamRange> parts_of_step_;      // empty between steps: only its memory is kept
   std::vector<std::int64_t> updates_;          // per parameter: one that was left alone is behind

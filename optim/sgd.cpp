@@ -4,9 +4,15 @@
 #include "core/ops.h"
 
 namespace brigade::optim {
+namespace {
+
+using Names = std::vector<std::string>;
+
+}  // namespace
 
 SGD::SGD(const std::vector<autograd::Variable>& parameters, const Options& options)
-    : Optimizer(parameters, options.momentum > 0.0 ? 1 : 0), options_(options) {
+    : Optimizer(parameters, options.momentum > 0.0 ? Names{"momentum_buffer"} : Names{}),
+      options_(options) {
   BRIGADE_CHECK(options.lr >= 0.0 && options.momentum >= 0.0 && options.weight_decay >= 0.0,
                 "sgd: expected lr, momentum and weight_decay >= 0, got ", options.lr, ", ",
                 options.momentum, ", ", options.weight_decay);

@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::int64_t kDeepest = 100'000;
 constexpr std::int64_t kLargeBatch = 1'000'000;
+constexpr std::int64_t kMany = 1'000'000'000;
 constexpr double kNoLimit = std::numeric_limits<double>::max();
 
 /// Declares the flags of one program, each in the current group. CLI11 splits the command line and
@@ -172,6 +173,10 @@ class Declaration {
            "per rank (the cores it is bound to)");
     toggle("--tf32", o_.tf32, "matrix products on tensor cores, factors rounded to TF32; GPU");
     if (train_) {
+      number("--stall-warn", o_.stall_warn, 0.0, kNoLimit,
+             "seconds without progress until a line names who is waited for (10; 0: off)");
+      number("--timeout", o_.timeout, 0.0, kNoLimit,
+             "seconds without progress until the job ends (120; 0: off)");
       value("--inject", "FAULT", o_.inject, parse_fault,
             "slow | skip_param | ...: see the error it ends in");
     }
@@ -182,6 +187,24 @@ class Declaration {
     trace();
     text("--out", "DIR", o_.out, "for the files of the run (runs/<n>)");
     toggle("--json", o_.json, "stdout is the summary alone");
+    if (train_) {
+      group("Checkpoints");
+      const auto every = [this](const std::string& flag, const std::string& text) {
+        if (!text.ends_with('m')) {
+          o_.checkpoint_minutes = 0.0;
+          return parse_number<std::int64_t>(flag, text, 1, kMany);
+        }
+        o_.checkpoint_minutes =
+            parse_number(flag, text.substr(0, text.size() - 1), kAboveZero, kNoLimit);
+        return std::int64_t{0};
+      };
+      value("--checkpoint-every", "N|Nm", o_.checkpoint_steps, every,
+            "write one to the run's directory every N steps or minutes");
+      text("--resume", "latest|DIR", o_.resume,
+           "continue from the newest checkpoint in --out, or from a run or checkpoint in DIR");
+      group("More output");
+      count("--keep", o_.keep, 0, "checkpoints to keep (2); 0: all");
+    }
     group("More output");
     trace_steps();
     if (train_) {
@@ -241,7 +264,6 @@ class Declaration {
   }
 
   void count(const char* flag, std::int64_t& target, std::int64_t least, const char* help) {
-    constexpr std::int64_t kMany = 1'000'000'000;
     number(flag, target, least, kMany, help);
   }
 
@@ -273,7 +295,7 @@ void declare_flags(CLI::App& app, Program program, Options& options, ShapeFlags&
   declaration.all();
   add_config_flag(app);
   // A config file says what a run is, not where its results go: a repeated run overwrites nothing.
-  for (const char* place : {"--out", "--save", "--json", "--color"}) {
+  for (const char* place : {"--out", "--save", "--json", "--color", "--resume"}) {
     if (CLI::Option* option = app.get_option_no_throw(place)) {
       option->configurable(false);
     }

@@ -76,7 +76,13 @@ struct Options {
   std::int64_t warmup = 5;
   bool trace = false;
   std::int64_t trace_steps = 3;
-  std::string out;  // empty: runs/<n>
+  std::string out;           // empty: runs/<n>
+  double stall_warn = 10.0;  // seconds; 0: never
+  double timeout = 120.0;
+  std::int64_t checkpoint_steps = 0;  // between two checkpoints; 0: none by steps
+  double checkpoint_minutes = 0.0;
+  std::int64_t keep = 2;
+  std::string resume;  // "latest" or a directory; empty: from the beginning
   std::string color = "auto";
   bool json = false;
 
@@ -89,6 +95,9 @@ struct Options {
   bool overlaps() const { return mode != "naive" && mode != "flat"; }
   /// Whether buckets are updated as they arrive, and how late they may.
   std::optional<dist::UpdateDeadline> in_flight() const;
+  bool checkpoints() const {
+    return checkpoint_steps > 0 || checkpoint_minutes > 0.0 || !resume.empty();
+  }
   /// No gradient leaves its rank: all micro-batches run inside no_sync().
   bool never_syncs() const { return no_all_reduce; }
   dist::DataParallelOptions data_parallel() const;

@@ -35,8 +35,11 @@ std::vector<Rule> refused(const Options& o) {
        message_of(flight, ": expected no ", o.clip_norm > 0.0 ? "--clip-norm" : "--find-unused",
                   ": what it needs is known only when backward is over, and by then the first "
                   "gradients are used up; leave one of them out")},
-      {o.no_all_reduce && (!o.save.empty() || o.verify_every > 0),
-       message_of("--no-all-reduce: expected no ", o.save.empty() ? "--verify-every" : "--save",
+      {o.no_all_reduce && (!o.save.empty() || o.verify_every > 0 || o.checkpoints()),
+       message_of("--no-all-reduce: expected no ",
+                  !o.save.empty()      ? "--save"
+                  : o.verify_every > 0 ? "--verify-every"
+                                       : "checkpoints",
                   ": the ranks end with different weights; leave one of them out")},
       {o.reduce == "deterministic" && (o.comm == "hierarchical" || by_bucket),
        message_of("--reduce deterministic: expected sums in rank order, got ",

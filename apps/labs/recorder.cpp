@@ -19,7 +19,7 @@ Recorder::Recorder(const apps::Options& options, dist::Communicator& comm, std::
     : options_(options), comm_(comm) {
   if (options.trace) {
     clock_.emplace(kCpu, comm);
-    recorder_.emplace(apps::trace_schedule(options, total_steps), *clock_, comm);
+    recorder_.emplace(apps::trace_schedule(options, 0, total_steps), *clock_, comm);
   }
 }
 

@@ -211,9 +211,9 @@ Figures figures_of(const RunInfo& info, const Progress& progress) {
   return figures;
 }
 
-MetricsFile::MetricsFile(const std::filesystem::path& path)
-    : path_(path), file_(path, std::ios::trunc) {
-  if (!file_) {
+MetricsFile::MetricsFile(const std::filesystem::path& path, const std::string& before)
+    : path_(path), file_(path, std::ios::trunc), complete_(before.size()) {
+  if (!(file_ << before << std::flush)) {
     throw UsageError(message_of("--out: cannot write ", path.string(), ": ", std::strerror(errno)));
   }
 }
@@ -244,6 +244,19 @@ void MetricsFile::check() const {
     throw Error(
         message_of("cannot write ", path_.string(), ": lines are missing; is the disk full?"));
   }
+}
+
+std::string metrics_until(const std::filesystem::path& path, std::int64_t step) {
+  std::ifstream file(path);
+  std::string result;
+  for (std::string line; std::getline(file, line);) {
+    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object() || json.value("step", step + 1) > step) {
+      break;  // also at a line that a killed process has left unfinished
+    }
+    result += line + "\n";
+  }
+  return result;
 }
 
 std::filesystem::path make_run_directory(const std::string& requested) {

@@ -30,7 +30,8 @@ std::string summary_json(const RunInfo& info, const RunResult& result);
 /// that could not be written.
 class MetricsFile {
  public:
-  explicit MetricsFile(const std::filesystem::path& path);
+  /// Begins with the lines in `before`.
+  MetricsFile(const std::filesystem::path& path, const std::string& before);
 
   /// False for the first line that cannot be written.
   bool write(const RunInfo& info, const Progress& progress,
@@ -43,6 +44,9 @@ class MetricsFile {
   std::ofstream file_;
   std::uintmax_t complete_ = 0;  // bytes of whole lines
 };
+
+/// The lines of a MetricsFile for the steps up to `step`; empty if there is no such file.
+std::string metrics_until(const std::filesystem::path& path, std::int64_t step);
 
 /// Makes the directory for a run's files: `requested`, or the first free runs/<n>. UsageError with
 /// the reason.

@@ -33,6 +33,8 @@ const std::map<std::string, KindEntry>& known_kinds() {
       {"other_seed", {FaultKind::other_seed, ""}},
       {"nan", {FaultKind::nan, "step"}},
       {"kill", {FaultKind::kill, "step"}},
+      {"stop", {FaultKind::stop, "step"}},
+      {"spin", {FaultKind::spin, "step"}},
       {"bit_flip", {FaultKind::bit_flip, "step"}},
   };
   return kinds;
@@ -85,6 +87,11 @@ class FaultyModel final : public nn::Module {
       return spoil(x);
     } else if (fault_.kind == FaultKind::kill && step == fault_.step) {
       std::raise(SIGKILL);
+    } else if (fault_.kind == FaultKind::stop && step == fault_.step) {
+      std::raise(SIGSTOP);
+    } else if (fault_.kind == FaultKind::spin && step == fault_.step) {
+      for (volatile bool forever = true; forever;) {
+      }
     } else if (fault_.kind == FaultKind::bit_flip && step >= fault_.step) {
       flip_a_bit();
     }
@@ -202,7 +209,8 @@ dist::DataParallelOptions FaultInjector::synchronisation(
 }
 
 nn::Module& FaultInjector::around(nn::Module& model, std::int64_t accum, std::int64_t steps) {
-  const bool at_a_step = has(FaultKind::nan) || has(FaultKind::kill) || has(FaultKind::bit_flip);
+  using enum FaultKind;
+  const bool at_a_step = has(nan) || has(kill) || has(stop) || has(spin) || has(bit_flip);
   if (at_a_step && fault_->step > steps) {
     throw UsageError(message_of("--inject ", fault_->text, ": expected a step from 1 to ", steps,
                                 ", got ", fault_->step));

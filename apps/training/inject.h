@@ -14,7 +14,17 @@
 /// the library's own behaviour.
 namespace brigade::apps {
 
-enum class FaultKind { slow, skip_param, swap_buckets, other_seed, nan, kill, bit_flip };
+enum class FaultKind {
+  slow,
+  skip_param,
+  swap_buckets,
+  other_seed,
+  nan,
+  kill,
+  stop,
+  spin,
+  bit_flip
+};
 
 /// The value of `--inject`.
 struct Fault {
@@ -22,7 +32,7 @@ struct Fault {
   std::string text;       ///< as typed
   std::int64_t rank = 1;  ///< the only one that has it
   double ms = 20.0;       ///< slow: longer in every forward
-  std::int64_t step = 3;  ///< nan, kill, bit_flip: counted from 1
+  std::int64_t step = 3;  ///< nan, kill, stop, spin, bit_flip: counted from 1
   std::string name;       ///< skip_param: the parameter; empty: the first
 };
 
@@ -48,10 +58,11 @@ class FaultInjector {
   dist::DataParallelOptions synchronisation(
       dist::DataParallelOptions options, const std::vector<autograd::Variable>& parameters) const;
 
-  /// slow, nan, kill, bit_flip: `model` behind a layer that lingers, spoils its input, ends the
-  /// process or changes the first weight, but not while it is only evaluated. A step is `accum`
-  /// forwards (a micro-batch in which the rank has no samples has none), and the run has `steps` of
-  /// them; UsageError if it ends before the fault. `model` must outlive this, and this the result.
+  /// slow, nan, kill, stop, spin, bit_flip: `model` behind a layer that lingers, spoils its input,
+  /// ends or stops the process, never returns or changes the first weight, but not while it is only
+  /// evaluated. A step is `accum` forwards (a micro-batch in which the rank has no samples has
+  /// none), and the run has `steps` of them; UsageError if it ends before the fault. `model` must
+  /// outlive this, and this the result.
   nn::Module& around(nn::Module& model, std::int64_t accum, std::int64_t steps);
 
  private:

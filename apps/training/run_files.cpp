@@ -35,11 +35,19 @@ RunFiles::RunFiles(const Options& options, dist::Communicator& comm) {
     files.emplace_back(options.save);
   }
   check_output_files(files);
+  writes_ = true;
+}
+
+void RunFiles::begin(std::int64_t first_step) {
+  if (!writes_) {
+    return;
+  }
+  const std::string before = metrics_until(directory_ / kMetrics, first_step);
   for (const char* name : {kMetrics, kSummary, kTrace, kTimeline}) {
     std::error_code ignored;  // it can be written, so it will be replaced; or there is none
     std::filesystem::remove(directory_ / name, ignored);
   }
-  metrics_.emplace(directory_ / kMetrics);
+  metrics_.emplace(directory_ / kMetrics, before);
 }
 
 void RunFiles::write_results(const Console& console, const RunInfo& info, const RunResult& result,

@@ -15,10 +15,16 @@ namespace brigade::apps {
 /// The files of one run of train_mlp: written by rank 0, on the others there are none.
 class RunFiles {
  public:
-  /// Makes the directory, checks that every file can be written before any time is spent, and
-  /// removes those of an earlier run: beside the metrics of a run that fails there is no other
-  /// run's summary. UsageError for a place that cannot become a file. Collective.
+  /// Makes the directory and checks that every file can be written before any time is spent.
+  /// UsageError for a place that cannot become a file. Collective.
   RunFiles(const Options& options, dist::Communicator& comm);
+
+  /// The run starts. Removes the files of an earlier one: beside the metrics of a run that fails
+  /// there is no other run's summary. A run that continues another (`first_step` > 0) keeps the
+  /// metrics of the steps before.
+  void begin(std::int64_t first_step);
+
+  const std::filesystem::path& directory() const { return directory_; }
 
   /// Null on other ranks.
   MetricsFile* metrics() { return metrics_ ? &*metrics_ : nullptr; }
@@ -31,6 +37,7 @@ class RunFiles {
 
  private:
   std::filesystem::path directory_;
+  bool writes_ = false;  // this is rank 0
   std::optional<MetricsFile> metrics_;
 };
 

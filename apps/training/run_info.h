@@ -39,6 +39,7 @@ struct RunInfo {
   MlpShape shape;
   std::int64_t parameters = 0;
   data::BatchGeometry geometry;
+  std::int64_t first_step = 0;  ///< those before were done by a run that this one continues
   std::int64_t steps = 0;
   std::int64_t steps_per_epoch = 0;
   std::int64_t log_every = 1;

@@ -41,27 +41,32 @@ RunProgress::RunProgress(const RunInfo& info, const TrainerParts& parts, Trainer
       traffic_before_(parts.data_parallel.communicator().traffic()),
       contents_(bucket_contents(parts.data_parallel)) {
   result_.buckets = info.buckets;
+  if (parts_.watch != nullptr) {
+    parts_.watch->set_contents(contents_);
+  }
 }
 
 void RunProgress::after_step(std::int64_t step) {
-  if (step == 0) {
+  const bool first = step == info_.first_step;
+  if (first) {
     follow_rebuild();
   }
-  if (step == 0 && info_.steps > 1) {  // counted are the steps whose buckets are the final ones
+  if (first && step + 1 < info_.steps) {  // counted are the steps whose buckets are the final ones
     traffic_before_ = parts_.data_parallel.communicator().traffic();
   }
   samples_ += trainer_.history().steps().back().samples;
   const std::int64_t done = step + 1;
   verify(done);
   const bool test = is_test_due(done);
-  if (test || done % info_.log_every == 0 || done == 1) {
+  if (test || first || done % info_.log_every == 0) {
     report(done, test);
   }
 }
 
 RunResult RunProgress::finish() {
   dist::Communicator& comm = parts_.data_parallel.communicator();
-  const auto steps = static_cast<double>(std::max<std::int64_t>(info_.steps - 1, 1));
+  const auto steps =
+      static_cast<double>(std::max<std::int64_t>(info_.steps - info_.first_step - 1, 1));
   const dist::Traffic traffic = comm.traffic() - traffic_before_;
   result_.collectives_per_step = static_cast<double>(traffic.collectives) / steps;
   result_.bytes_reduced_per_step = static_cast<double>(traffic.bytes_reduced) / steps;
@@ -110,6 +115,9 @@ void RunProgress::follow_rebuild() {
   result_.buckets = describe_buckets(parts_.data_parallel);
   print_rebuilt_buckets(outputs_.console, result_.buckets);
   contents_ = bucket_contents(parts_.data_parallel);
+  if (parts_.watch != nullptr) {
+    parts_.watch->set_contents(contents_);
+  }
 }
 
 /// With --verify-every.
@@ -133,7 +141,7 @@ bool RunProgress::is_test_due(std::int64_t done) const {
 
 void RunProgress::report(std::int64_t done, bool test) {
   const std::vector<double> losses = trainer_.take_losses();
-  if (done == 1) {
+  if (done == info_.first_step + 1) {
     result_.loss_first = losses.front();
   }
   result_.loss_last = losses.back();
@@ -147,8 +155,8 @@ void RunProgress::report(std::int64_t done, bool test) {
   progress.times = median_times(times_of(steps));
   progress.samples_per_second = samples_per_second(steps, progress.times.step);
   progress.seconds = seconds_since(begin_);
-  progress.eta_seconds =
-      progress.seconds / static_cast<double>(done) * static_cast<double>(info_.steps - done);
+  progress.eta_seconds = progress.seconds / static_cast<double>(done - info_.first_step) *
+                         static_cast<double>(info_.steps - done);
   if (info_.options.never_syncs()) {
     progress.difference = result_.difference = dist::largest_rank_difference(
         parts_.data_parallel.parameters(), parts_.data_parallel.communicator());

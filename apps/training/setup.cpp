@@ -149,9 +149,9 @@ std::map<std::string, std::string> bucket_contents(const dist::GradAverager& dat
   return contents;
 }
 
-TraceSchedule trace_schedule(const Options& options, std::int64_t steps) {
-  const std::int64_t recorded = std::min(options.trace_steps, steps);
-  return {.skip = std::min(kTraceSkip, steps - recorded), .steps = recorded};
+TraceSchedule trace_schedule(const Options& options, std::int64_t first, std::int64_t steps) {
+  const std::int64_t recorded = std::min(options.trace_steps, steps - first);
+  return {.skip = std::min(first + kTraceSkip, steps - recorded), .steps = recorded};
 }
 
 void set_threads(const Options& options, const dist::RankInfo& ranks) {
@@ -186,7 +186,8 @@ RunInfo describe_setting(const Options& options, const dist::RankInfo& ranks,
 
 RunInfo describe_run(const Options& options, const dist::RankInfo& ranks,
                      const data::DataSplits& data, const dist::GradAverager& data_parallel,
-                     const data::DistributedSampler& sampler, const Runtime& place) {
+                     const data::DistributedSampler& sampler, const Runtime& place,
+                     std::int64_t steps_done) {
   constexpr std::int64_t kProgressLines = 20;
   constexpr std::int64_t kLongestSilence = 200;  // steps
   RunInfo info = describe_setting(options, ranks, data, place);
@@ -194,6 +195,11 @@ RunInfo describe_run(const Options& options, const dist::RankInfo& ranks,
   info.parameters = count_elements(data_parallel.parameters());
   info.steps_per_epoch = sampler.steps_per_epoch();
   info.steps = options.steps > 0 ? options.steps : options.epochs * info.steps_per_epoch;
+  info.first_step = steps_done;
+  if (steps_done >= info.steps) {
+    throw UsageError(message_of("--resume: expected more than the ", steps_done,
+                                " steps that are done, got ", info.steps, "; raise --steps"));
+  }
   // With --no-all-reduce every step is worth a line: how far the ranks have drifted apart.
   info.log_every = options.log_every > 0 ? options.log_every
                    : options.never_syncs()

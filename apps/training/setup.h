@@ -60,9 +60,9 @@ std::vector<BucketInfo> describe_buckets(const dist::GradAverager& data_parallel
 /// The parameters that travel in each collective, by its label.
 std::map<std::string, std::string> bucket_contents(const dist::GradAverager& data_parallel);
 
-/// Which of a run's `steps` are recorded: --trace-steps of them after the first five, or the last
-/// ones of a shorter run.
-TraceSchedule trace_schedule(const Options& options, std::int64_t steps);
+/// Which steps of a run from `first` to `steps` are recorded: --trace-steps of them after the first
+/// five, or the last ones of a shorter run.
+TraceSchedule trace_schedule(const Options& options, std::int64_t first, std::int64_t steps);
 
 /// As many threads as --threads says, or as many as this rank has cores. UsageError for more than
 /// the library is built for.
@@ -72,9 +72,11 @@ void set_threads(const Options& options, const dist::RankInfo& ranks);
 RunInfo describe_setting(const Options& options, const dist::RankInfo& ranks,
                          const data::DataSplits& data, const Runtime& place);
 
-/// Everything about the run that is known before its first step.
+/// Everything about the run that is known before its first step. `steps_done`: by a run that this
+/// one continues. UsageError if no step is left.
 RunInfo describe_run(const Options& options, const dist::RankInfo& ranks,
                      const data::DataSplits& data, const dist::GradAverager& data_parallel,
-                     const data::DistributedSampler& sampler, const Runtime& place);
+                     const data::DistributedSampler& sampler, const Runtime& place,
+                     std::int64_t steps_done);
 
 }  // namespace brigade::apps

@@ -75,6 +75,9 @@ void Trainer::step(std::int64_t step, Timed timed) {
 }
 
 void Trainer::begin_step(std::int64_t step) {
+  if (parts_.watch != nullptr) {
+    parts_.watch->begin_step(step + 1);
+  }
   recorder_.before_step(step);
   {
     const TraceScope trace("load batch", Lane::data);

@@ -10,6 +10,7 @@
 #include "dist/ddp/grad_averager.h"
 #include "dist/hooks/finite_check.h"
 #include "dist/overlap/in_flight_updates.h"
+#include "dist/watch/watch.h"
 #include "nn/data/batch_loader.h"
 #include "nn/data/dataset.h"
 #include "nn/data/sampler.h"
@@ -37,6 +38,7 @@ struct TrainerParts {
   std::optional<dist::UpdateDeadline> in_flight = {};
   data::Prefetch prefetch = data::Prefetch::off;
   dist::FiniteCheck* finite_check = nullptr;  ///< told each step's number; none: no check
+  dist::Watch* watch = nullptr;               ///< likewise
 };
 
 /// One forward and backward of a step. Valid until the next step begins.

@@ -5,12 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/io/named_tensors.h"
 
 namespace brigade {
-
-/// Named tensors in the order they were given.
-using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
 /// Writes a .safetensors file (8-byte little-endian header length, JSON header, raw data), readable
 /// by PyTorch. Atomic: written to a temporary file beside `path`, fsynced, renamed, so a reader or

@@ -5,10 +5,9 @@
 
 #include "core/runtime/allocator.h"
 #include "core/runtime/stream.h"
+#include "core/runtime/trace.h"
 
 namespace brigade {
-
-class SpanLog;
 
 /// What one rank computes with: a compute stream and a caching allocator per device.
 ///
@@ -36,6 +35,8 @@ class Context {
   /// Where this thread's TraceScopes go; null, as at first: nowhere. The log must outlive its use.
   SpanLog* span_log() const { return span_log_; }
   void set_span_log(SpanLog* log) { span_log_ = log; }
+  /// Where this thread's ScopeNames go.
+  ScopeNames& scope_names() { return scope_names_; }
 
  private:
   friend class UseStream;
@@ -49,6 +50,7 @@ class Context {
   PerDevice cpu_;
   std::map<int, PerDevice> gpus_;
   SpanLog* span_log_ = nullptr;
+  ScopeNames scope_names_;
   bool tf32_ = false;
 };
 

@@ -28,6 +28,23 @@ std::vector<SpanLog::Span> SpanLog::take() {
   return std::exchange(spans_, std::move(next));
 }
 
+// Only this thread writes its names.
+ScopeName::ScopeName(const char* name)
+    : names_(Context::current().scope_names()),
+      around_(names_.innermost.load(std::memory_order_relaxed)) {
+  names_.innermost.store(name, std::memory_order_relaxed);
+  if (around_ == nullptr) {
+    names_.outermost.store(name, std::memory_order_relaxed);
+  }
+}
+
+ScopeName::~ScopeName() {
+  names_.innermost.store(around_, std::memory_order_relaxed);
+  if (around_ == nullptr) {
+    names_.outermost.store(nullptr, std::memory_order_relaxed);
+  }
+}
+
 SpanLog* TraceScope::active_log() {
   return Context::current().span_log();
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <concepts>
 #include <cstdint>
 #include <exception>
@@ -51,9 +52,29 @@ class ProfilerRange {
   ProfilerRange& operator=(const ProfilerRange&) = delete;
 };
 
-/// Names what the enclosing scope does: a span of this thread's SpanLog, if it has one, and an NVTX
-/// range in CUDA builds. When nobody looks it costs a few calls, some ten nanoseconds. Never
-/// synchronises a device. `name` must be a literal or outlive the scope.
+/// What a thread does now, for another thread to read at any time (dist/watch): the names of its
+/// outermost and of its innermost ScopeName, null outside of any.
+struct ScopeNames {
+  std::atomic<const char*> outermost = nullptr;
+  std::atomic<const char*> innermost = nullptr;
+};
+
+/// Names what the enclosing scope does, a few nanoseconds. `name` must be a literal.
+class ScopeName {
+ public:
+  explicit ScopeName(const char* name);
+  ~ScopeName();
+  ScopeName(const ScopeName&) = delete;
+  ScopeName& operator=(const ScopeName&) = delete;
+
+ private:
+  ScopeNames& names_;
+  const char* around_;  // the innermost scope around this one
+};
+
+/// A ScopeName that also is a span of this thread's SpanLog, if it has one, and an NVTX range
+/// in CUDA builds. When nobody looks it costs a few calls, some ten nanoseconds. Never
+/// synchronises a device.
 class TraceScope {
  public:
   explicit TraceScope(const char* name, Lane lane = Lane::compute)
@@ -63,7 +84,7 @@ class TraceScope {
   /// `detail` is appended to the name; called only if somebody looks.
   template <std::invocable Detail>
   TraceScope(const char* name, Detail&& detail, Lane lane = Lane::compute)
-      : range_(name), log_(active_log()) {
+      : name_(name), range_(name), log_(active_log()) {
     if (log_ != nullptr) {
       span_ = log_->open(std::string(name).append(detail()), lane);
     }
@@ -82,6 +103,7 @@ class TraceScope {
  private:
   static SpanLog* active_log();
 
+  ScopeName name_;
   ProfilerRange range_;
   SpanLog* log_;
   std::size_t span_ = 0;

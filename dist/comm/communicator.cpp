@@ -26,8 +26,7 @@ std::unique_ptr<Communicator> Communicator::split(int /*color*/, int /*key*/) {
 //                            |                                                  ^
 //   comm               wait(ready) | begin | sum over ranks | record(end) ------+
 //
-Work Communicator::enqueue(const Tensor& payload, std::string_view label,
-                           std::function<void(Collectives&)> collective) {
+Work Communicator::enqueue(const Tensor& payload, std::string_view label, Collective collective) {
   Stream& compute = compute_stream(payload.device());
   Stream& comm = comm_stream();
   // Without these two lines the collective could read a gradient that a kernel is still writing.
@@ -37,6 +36,9 @@ Work Communicator::enqueue(const Tensor& payload, std::string_view label,
   // Counted before it runs: on a GPU it runs now, and one that fails halfway has been started.
   ++collectives_;
   bytes_reduced_ += payload.nbytes();
+  if (wrap_) {
+    collective = wrap_(payload, label, std::move(collective));
+  }
   const Event begin = time_of(comm);
   comm.run([this, &comm, collective = std::move(collective)] {
     const ProfilerRange range("allreduce");

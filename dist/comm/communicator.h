@@ -57,6 +57,11 @@ class Work {
   Event done_;
 };
 
+/// Names of the scopes (core/runtime/trace.h) in which a rank's own thread waits for other ranks.
+inline constexpr const char* kBarrier = "barrier";
+inline constexpr const char* kAllGather = "all-gather";
+inline constexpr const char* kBroadcast = "broadcast";
+
 /// A group of ranks that execute the same collectives in the same order.
 ///
 /// all_reduce is asynchronous: it runs on the communicator's own stream, ordered behind the compute
@@ -65,6 +70,10 @@ class Work {
 /// of their own, so they never meet an all-reduce in flight.
 class Communicator : protected Collectives {
  public:
+  using Collective = std::function<void(Collectives&)>;
+  /// Puts something around a collective: returns what is to be executed in its place.
+  using Wrap = std::function<Collective(const Tensor& payload, std::string_view label, Collective)>;
+
   using Collectives::rank;
   using Collectives::size;
 
@@ -88,8 +97,7 @@ class Communicator : protected Collectives {
   /// thread's compute stream is done; all_reduce is the special case of one sum. `collective` gets
   /// what collectives.h offers, must be the same on all ranks, and keeps alive what it uses.
   /// `payload` is the data in full: its bytes are counted and shown in a time line.
-  Work enqueue(const Tensor& payload, std::string_view label,
-               std::function<void(Collectives&)> collective);
+  Work enqueue(const Tensor& payload, std::string_view label, Collective collective);
 
   /// Makes this thread's compute stream on `device` wait for `work`. On a GPU the host does not
   /// wait. Rethrows what a CPU collective threw.
@@ -134,6 +142,10 @@ class Communicator : protected Collectives {
   std::uint64_t collectives() const { return collectives_; }
   Traffic traffic() const { return {collectives_, bytes_reduced_, bytes_sent()}; }
 
+  /// What every collective is wrapped in from now on, such as a record of it (dist/watch); empty,
+  /// as at first: nothing.
+  void set_wrap(Wrap wrap) { wrap_ = std::move(wrap); }
+
   bool timed() const { return timed_; }
   /// While on, enqueue and wait note their times; take_* hand them out and forget them.
   void set_timing(bool on) { timed_ = on; }
@@ -167,6 +179,7 @@ class Communicator : protected Collectives {
   std::unique_ptr<AllReduce> algorithm_;  // null: sum()
   std::uint64_t collectives_ = 0;
   std::uint64_t bytes_reduced_ = 0;
+  Wrap wrap_;
   bool timed_ = false;
   std::vector<CollectiveRecord> collective_records_;
   std::vector<WaitRecord> wait_records_;

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "core/runtime/trace.h"
 #include "dist/comm/mpi_check.h"
 
 namespace brigade::dist {
@@ -166,10 +167,12 @@ void MpiCommunicator::poll(Test finished) {
 }
 
 void MpiCommunicator::barrier() {
+  const ScopeName scope(kBarrier);
   MPI_CHECK(MPI_Barrier(handles_->control));
 }
 
 std::vector<std::byte> MpiCommunicator::all_gather_bytes(std::span<const std::byte> mine) {
+  const ScopeName scope(kAllGather);
   std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(size()));
   const int count = to_count(mine.size());
   MPI_CHECK(
@@ -178,6 +181,7 @@ std::vector<std::byte> MpiCommunicator::all_gather_bytes(std::span<const std::by
 }
 
 void MpiCommunicator::broadcast(std::span<std::byte> bytes, int root) {
+  const ScopeName scope(kBroadcast);
   constexpr std::size_t kLargestPiece = std::size_t{1} << 30U;
   for (std::size_t begin = 0; begin < bytes.size(); begin += kLargestPiece) {
     const std::span<std::byte> piece =

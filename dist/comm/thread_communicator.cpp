@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/runtime/trace.h"
 
 namespace brigade::dist {
 
@@ -49,6 +50,7 @@ ThreadCommunicator::~ThreadCommunicator() {
 
 // The host's calls have a channel of their own, which no collective in flight can disturb.
 std::vector<std::byte> ThreadCommunicator::all_gather_bytes(std::span<const std::byte> mine) {
+  const ScopeName scope(kAllGather);
   for (int peer = 0; peer < size(); ++peer) {
     mailbox_->send({group_ + "host", rank(), peer}, mine);
   }
@@ -62,6 +64,7 @@ std::vector<std::byte> ThreadCommunicator::all_gather_bytes(std::span<const std:
 }
 
 void ThreadCommunicator::broadcast(std::span<std::byte> bytes, int root) {
+  const ScopeName scope(kBroadcast);
   for (int peer = 0; peer < size() && rank() == root; ++peer) {
     mailbox_->send({group_ + "host", root, peer}, bytes);
   }

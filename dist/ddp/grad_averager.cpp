@@ -211,6 +211,12 @@ void GradAverager::rebuild_buckets() {
   }
 }
 
+void GradAverager::use_plan(const BucketPlan& plan) {
+  check_replaceable();
+  rebuilder_ = BucketRebuilder(/*wanted=*/false);
+  lay_out(plan);
+}
+
 // With a collective in flight the ranks' collectives no longer match. A rank that had started none
 // cannot know whether others have: who goes on after an error must make sure that all have failed
 // alike.

@@ -77,6 +77,9 @@ class GradAverager final : public autograd::GradListener {
   /// Those that train, each once: what the optimizer is for.
   const std::vector<autograd::Variable>& parameters() const { return parameters_; }
   const std::vector<Bucket>& buckets() const { return buckets_; }
+  /// Moves the parameters into the buckets of `plan`, between two backwards, and for good: a run
+  /// that continues another one begins with that one's buckets. Every rank has the same plan.
+  void use_plan(const BucketPlan& plan);
   /// Whether the first synchronised backward has led to other buckets than those at the start.
   bool rebuilt() const { return rebuilt_; }
   Communicator& communicator() const { return comm_; }

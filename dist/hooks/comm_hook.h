@@ -9,6 +9,7 @@
 
 #include "autograd/variable.h"
 #include "core/error.h"
+#include "core/io/named_tensors.h"
 #include "dist/comm/communicator.h"
 #include "dist/ddp/bucket.h"
 
@@ -38,6 +39,11 @@ class CommHook {
   /// bucket.
   virtual Work all_reduce(std::size_t index, const Chunk& piece, Communicator& comm) = 0;
 
+  /// What the hook keeps from one step to the next, by parameter, for checkpoints: views, valid
+  /// until the buckets change. "error.0.weight" is this rank's own error feedback, of which the sum
+  /// over the ranks matters; anything else is the same on all ranks.
+  virtual NamedTensors state() const { return {}; }
+
   /// True if the hook keeps no state, so that several DataParallels may share it.
   virtual bool may_be_shared() const { return false; }
 
@@ -62,10 +68,13 @@ class HookUse {
 };
 
 /// A hook that runs one function per bucket on the communication stream. The function keeps the
-/// state of its bucket alive.
+/// state of its bucket alive; `state` is the part of it that state() shows.
 class BucketHook : public CommHook {
  public:
-  using Reduction = std::function<void(Collectives&)>;
+  struct Reduction {
+    std::function<void(Collectives&)> run;
+    NamedTensors state;
+  };
 
   void prepare(std::span<const autograd::Variable> parameters, std::span<const Bucket> buckets,
                Communicator& comm) final {
@@ -75,7 +84,14 @@ class BucketHook : public CommHook {
     }
   }
   Work all_reduce(std::size_t index, const Chunk& piece, Communicator& comm) final {
-    return comm.enqueue(piece.grads, piece.label, reductions_.at(index));
+    return comm.enqueue(piece.grads, piece.label, reductions_.at(index).run);
+  }
+  NamedTensors state() const final {
+    NamedTensors all;
+    for (const Reduction& reduction : reductions_) {
+      all.insert(all.end(), reduction.state.begin(), reduction.state.end());
+    }
+    return all;
   }
 
  protected:

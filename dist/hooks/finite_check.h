@@ -33,6 +33,7 @@ class FiniteCheck final : public CommHook, private autograd::GradListener {
   void prepare(std::span<const autograd::Variable> parameters, std::span<const Bucket> buckets,
                Communicator& comm) override;
   Work all_reduce(std::size_t index, const Chunk& piece, Communicator& comm) override;
+  NamedTensors state() const override { return inner_->state(); }
 
  private:
   void on_grad_ready(std::size_t index) override;

@@ -64,9 +64,8 @@ BucketHook::Reduction HalfHook::make_reduction(std::span<const autograd::Variabl
                                                const Bucket& bucket, const Communicator& comm) {
   BRIGADE_CHECK(bucket.grads.dtype() == DType::f32, name(), " hook: expected gradients in f32, ",
                 "got ", bucket.grads.dtype(), "; use --comm-hook none");
-  return [state = std::make_shared<State>(bucket.grads, wire_, comm)](Collectives& ranks) {
-    state->run(ranks);
-  };
+  const auto state = std::make_shared<State>(bucket.grads, wire_, comm);
+  return {.run = [state](Collectives& ranks) { state->run(ranks); }, .state = {}};
 }
 
 }  // namespace brigade::dist

@@ -122,6 +122,9 @@ struct State {
                       .low = -1.0,
                       .high = 1.0},
                      matrix.q);
+        const std::string& name = parameters[member].name();
+        kept.emplace_back("error." + name, matrix.error);
+        kept.emplace_back("q." + name, matrix.q);
       }
       offset += static_cast<std::int64_t>(slice_bytes(parameter) / size_of(parameter.dtype()));
     }
@@ -161,6 +164,7 @@ struct State {
   Tensor second;        ///< the second sum: every Q
   std::vector<Matrix> matrices;
   std::vector<Exact> exact;
+  NamedTensors kept;  ///< from one step to the next
 };
 
 }  // namespace
@@ -175,9 +179,8 @@ std::string PowerSgd::name() const {
 
 BucketHook::Reduction PowerSgd::make_reduction(std::span<const autograd::Variable> parameters,
                                                const Bucket& bucket, const Communicator& /*comm*/) {
-  return [state = std::make_shared<State>(parameters, bucket, rank_)](Collectives& ranks) {
-    state->run(ranks);
-  };
+  const auto state = std::make_shared<State>(parameters, bucket, rank_);
+  return {.run = [state](Collectives& ranks) { state->run(ranks); }, .state = state->kept};
 }
 
 }  // namespace brigade::dist

@@ -101,7 +101,7 @@ std::string TopK::name() const {
   return message_of("topk:ratio=", ratio_);
 }
 
-BucketHook::Reduction TopK::make_reduction(std::span<const autograd::Variable> /*parameters*/,
+BucketHook::Reduction TopK::make_reduction(std::span<const autograd::Variable> parameters,
                                            const Bucket& bucket, const Communicator& comm) {
   const Tensor& grads = bucket.grads;
   if (grads.device().is_cuda()) {
@@ -115,8 +115,16 @@ BucketHook::Reduction TopK::make_reduction(std::span<const autograd::Variable> /
                 grads.numel(), " numbers has places beyond 32 bits; use a smaller --bucket-mb");
   const auto numbers = static_cast<double>(grads.numel());
   const auto k = static_cast<std::size_t>(std::min(std::ceil(ratio_ * numbers), numbers));
-  return
-      [state = std::make_shared<State>(grads, k, comm)](Collectives& ranks) { state->run(ranks); };
+  const auto state = std::make_shared<State>(grads, k, comm);
+  NamedTensors kept;  // from one step to the next
+  std::int64_t offset = 0;
+  for (const std::size_t member : bucket.members) {
+    const Tensor& parameter = parameters[member].data();
+    kept.emplace_back("error." + parameters[member].name(),
+                      state->error.flat_view(offset, parameter.shape()));
+    offset += static_cast<std::int64_t>(slice_bytes(parameter) / sizeof(float));
+  }
+  return {.run = [state](Collectives& ranks) { state->run(ranks); }, .state = std::move(kept)};
 }
 
 }  // namespace brigade::dist

@@ -95,7 +95,10 @@ int exit_code(const std::exception& error) {
   if (dynamic_cast<const UsageError*>(&error) != nullptr) {
     return 2;
   }
-  return dynamic_cast<const VerificationError*>(&error) != nullptr ? 3 : 1;
+  if (dynamic_cast<const VerificationError*>(&error) != nullptr) {
+    return 3;
+  }
+  return dynamic_cast<const Interrupted*>(&error) != nullptr ? 4 : 1;
 }
 
 }  // namespace

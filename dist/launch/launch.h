@@ -60,7 +60,7 @@ std::unique_ptr<Communicator> make_communicator(const std::string& request, Devi
 /// Runs `body` as the whole of a program between MPI's start and end. An exception on any rank is
 /// printed as `[rank r] message` in one write, then the job is ended with MPI_Abort, so that no
 /// rank waits for a dead one. When several ranks fail at once, the lowest of them speaks for all.
-/// Exit codes: 1 run-time failure, 2 UsageError, 3 VerificationError.
+/// Exit codes: 1 run-time failure, 2 UsageError, 3 VerificationError, 4 Interrupted.
 int run_main(const std::function<int(MpiSession&)>& body);
 
 }  // namespace brigade::dist

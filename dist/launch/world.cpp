@@ -11,8 +11,12 @@
 
 namespace brigade::dist {
 
-World::World(const RankInfo& ranks, Device device, std::shared_ptr<Communicator> communicator)
-    : ranks_(ranks), device_(device), communicator_(std::move(communicator)) {}
+World::World(const RankInfo& ranks, Device device, std::shared_ptr<Communicator> communicator,
+             std::shared_ptr<Watch> watch)
+    : ranks_(ranks),
+      device_(device),
+      communicator_(std::move(communicator)),
+      watch_(std::move(watch)) {}
 
 int World::get(std::string_view name) const {
   const std::map<std::string_view, int> numbers{{"rank", rank()}, {"grank", rank()},
@@ -33,7 +37,10 @@ World open_world(const MpiSession& session) {
   if (!note.empty() && ranks.rank == 0) {
     std::fputs(message_of("[rank 0] warning: ", note, "\n").c_str(), stderr);
   }
-  return {ranks, device, make_communicator("auto", device)};
+  constexpr double kTimeout = 600.0;  // seconds, as in PyTorch
+  const std::shared_ptr<Communicator> communicator = make_communicator("auto", device);
+  return {ranks, device, communicator,
+          std::make_shared<Watch>(*communicator, WatchOptions{.end_after = kTimeout})};
 }
 
 int run_in_world(const std::function<int(World&)>& body) {

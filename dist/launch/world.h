@@ -9,13 +9,15 @@
 #include "core/device.h"
 #include "dist/comm/communicator.h"
 #include "dist/launch/launch.h"
+#include "dist/watch/watch.h"
 
 namespace brigade::dist {
 
 /// The ranks that train together, as one of them sees it.
 class World {
  public:
-  World(const RankInfo& ranks, Device device, std::shared_ptr<Communicator> communicator);
+  World(const RankInfo& ranks, Device device, std::shared_ptr<Communicator> communicator,
+        std::shared_ptr<Watch> watch = nullptr);
 
   int rank() const { return ranks_.rank; }
   int size() const { return ranks_.size; }
@@ -35,10 +37,13 @@ class World {
   RankInfo ranks_;
   Device device_;
   std::shared_ptr<Communicator> communicator_;
+  std::shared_ptr<Watch> watch_;  // ends before the communicator does
 };
 
 /// The world of a program that mpirun has started: on GPUs if every rank has one, else on CPUs with
-/// one thread per core of this rank; the communicator is make_communicator's "auto". Collective.
+/// one thread per core of this rank; the communicator is make_communicator's "auto". A Watch says
+/// who is waited for when all ranks have stood still for 10 s, and ends the job after 10 minutes.
+/// Collective.
 World open_world(const MpiSession& session);
 
 /// run() for a body that returns the exit code.

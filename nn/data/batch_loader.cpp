@@ -82,8 +82,9 @@ void BatchLoader::start(std::int64_t step) {
 void BatchLoader::fill(Buffers& buffers, std::int64_t step, const Event& device_is_free) {
   const ProfilerRange range("decode batch");
   const std::int64_t in_epoch = step % sampler_.steps_per_epoch();
-  if (in_epoch == 0) {
-    sampler_.set_epoch(static_cast<std::uint32_t>(step / sampler_.steps_per_epoch()));
+  if (const std::int64_t epoch = step / sampler_.steps_per_epoch(); epoch != epoch_) {
+    sampler_.set_epoch(static_cast<std::uint32_t>(epoch));
+    epoch_ = epoch;
   }
   std::optional<UseStream> use;
   if (copies_) {

@@ -29,7 +29,8 @@ class BatchLoader {
   BatchLoader(const BatchLoader&) = delete;
   BatchLoader& operator=(const BatchLoader&) = delete;
 
-  /// The micro-batches of step `step`, counted from 0 through all epochs; to be called in order.
+  /// The micro-batches of step `step`, counted from 0 through all epochs; to be called in order,
+  /// from any step on.
   /// They may be used until the next call, by work enqueued on the compute stream. Rethrows what
   /// reading has thrown.
   const std::vector<Batch>& load(std::int64_t step);
@@ -52,6 +53,7 @@ class BatchLoader {
   Device device_;
   Prefetch prefetch_;
   std::vector<Buffers> buffers_;
+  std::int64_t epoch_ = -1;         // the sampler's; none yet
   std::int64_t started_ = -1;       // the last step of which reading has begun
   std::unique_ptr<Stream> copies_;  // null on the CPU: nothing to copy
   std::unique_ptr<Stream> reader_;  // last: its thread uses everything above

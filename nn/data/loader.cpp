@@ -1,5 +1,6 @@
 #include "nn/data/loader.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/error.h"
@@ -22,7 +23,8 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, const BatchGeometry& geom
 
 Loader::Epoch Loader::epoch(std::int64_t epoch) {
   BRIGADE_CHECK(epoch >= 0, "Loader: expected an epoch from 0 up, got ", epoch);
-  return {this, epoch * size(), (epoch + 1) * size()};
+  const std::int64_t end = (epoch + 1) * size();
+  return {this, std::clamp(start_, epoch * size(), end), end};
 }
 
 const Batch& Loader::load(std::int64_t step) {

@@ -63,6 +63,10 @@ class Loader {
   /// clone() what must stay. Iterating throws what reading throws.
   Epoch epoch(std::int64_t epoch);
 
+  /// The first `step` batches, counted through all epochs, are done: an epoch begins behind them,
+  /// or is empty. For a run that continues another (dist/checkpoint/).
+  void start_at(std::int64_t step) { start_ = step; }
+
   /// Batches of an epoch.
   std::int64_t size() const { return sampler_.steps_per_epoch(); }
   const Dataset& dataset() const { return *dataset_; }
@@ -73,6 +77,7 @@ class Loader {
   std::shared_ptr<const Dataset> dataset_;
   DistributedSampler sampler_;
   BatchLoader batches_;
+  std::int64_t start_ = 0;
   std::int64_t step_ = -1;
   const Batch* batch_ = nullptr;  // of step_
 };

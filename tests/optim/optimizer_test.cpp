@@ -76,7 +76,7 @@ TEST(Adam, TakesAModelAndHasPyTorchsDefaults) {
 /// Subtracts the gradient, unless told to fail.
 class Stubborn final : public Optimizer {
  public:
-  explicit Stubborn(const std::vector<Variable>& parameters) : Optimizer(parameters, 0) {}
+  explicit Stubborn(const std::vector<Variable>& parameters) : Optimizer(parameters, {}) {}
   bool fails = false;
 
  protected:

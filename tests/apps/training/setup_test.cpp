@@ -42,7 +42,7 @@ TEST(Setup, ReadsAheadOnAGpuOrWithACoreToSpare) {
 
 TEST(Setup, RecordsTheLastStepsOfARunTooShortToSkipAsMany) {
   const auto recorded = [](std::int64_t steps) {
-    const TraceSchedule schedule = trace_schedule(Options(), steps);
+    const TraceSchedule schedule = trace_schedule(Options(), 0, steps);
     return std::pair(schedule.skip, schedule.steps);
   };
   EXPECT_EQ(recorded(100), std::pair(5L, 3L));

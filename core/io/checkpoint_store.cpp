@@ -1,0 +1,233 @@
+#include "core/io/checkpoint_store.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "core/error.h"
+#include "core/io/file_descriptor.h"
+
+namespace brigade {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+constexpr const char* kFormat = "brigade checkpoint 1";
+constexpr const char* kInfo = "checkpoint.json";
+constexpr std::string_view kPrefix = "step-";
+constexpr const char* kUnfinished = ".tmp";
+
+[[noreturn]] void fail_to_read(const fs::path& path, const std::string& reason) {
+  throw UsageError(message_of("cannot read ", path.string(), ": ", reason));
+}
+
+/// Bytes and checksum of a file, a block at a time.
+CheckpointInfo::File measure(const fs::path& path) {
+  constexpr std::size_t kBlock = std::size_t{1} << 20U;
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
+                                                                       XXH3_freeState);
+  XXH3_64bits_reset(state.get());
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    fail_to_read(path, std::strerror(errno));
+  }
+  std::vector<char> block(kBlock);
+  CheckpointInfo::File result;
+  while (file) {
+    file.read(block.data(), static_cast<std::streamsize>(block.size()));
+    XXH3_64bits_update(state.get(), block.data(), static_cast<std::size_t>(file.gcount()));
+    result.bytes += static_cast<std::uint64_t>(file.gcount());
+  }
+  if (!file.eof()) {
+    fail_to_read(path, std::strerror(errno));
+  }
+  result.xxh3 = XXH3_64bits_digest(state.get());
+  return result;
+}
+
+/// The step in "step-000000500"; nothing for any other name.
+std::optional<std::int64_t> step_in(const std::string& name) {
+  std::int64_t step = 0;
+  const char* end = name.data() + name.size();
+  if (!name.starts_with(kPrefix)) {
+    return std::nullopt;
+  }
+  const auto [stop, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
+  return error == std::errc() && stop == end && step >= 0 ? std::optional(step) : std::nullopt;
+}
+
+/// A name that cannot lead out of the checkpoint's directory.
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name.front() != '.' && name.find('/') == std::string::npos;
+}
+
+void require(bool succeeded, const char* what, const fs::path& path, const std::error_code& why) {
+  if (!succeeded) {
+    throw Error(message_of("cannot ", what, " ", path.string(), ": ", why.message()));
+  }
+}
+
+/// On the disk before what comes next. Some file systems cannot, and need not.
+void sync_directory(const fs::path& path) {
+  const FileDescriptor directory(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.valid()) {
+    fsync(directory.get());
+  }
+}
+
+}  // namespace
+
+std::string CheckpointInfo::to_json() const {
+  Json json{{"format", kFormat}, {"step", step},       {"ranks", ranks},         {"run", run},
+            {"layout", layout},  {"buckets", buckets}, {"files", Json::object()}};
+  for (const auto& [name, file] : files) {
+    json["files"][name] = {{"bytes", file.bytes}, {"xxh3", file.xxh3}};
+  }
+  return json.dump(2) + "\n";
+}
+
+CheckpointInfo CheckpointInfo::parse(const std::string& text, const std::string& subject) {
+  try {
+    const Json json = Json::parse(text);
+    if (json.at("format") != kFormat) {
+      throw UsageError(
+          message_of(subject, ": expected format '", kFormat, "', got ", json.at("format").dump()));
+    }
+    CheckpointInfo info;
+    json.at("step").get_to(info.step);
+    json.at("ranks").get_to(info.ranks);
+    json.at("run").get_to(info.run);
+    json.at("layout").get_to(info.layout);
+    json.at("buckets").get_to(info.buckets);
+    for (const auto& [name, fields] : json.at("files").items()) {
+      if (!is_plain_name(name)) {
+        throw UsageError(message_of(subject, ": unexpected file ", Json(name).dump()));
+      }
+      info.files[name] = {.bytes = fields.at("bytes").get<std::uint64_t>(),
+                          .xxh3 = fields.at("xxh3").get<std::uint64_t>()};
+    }
+    if (info.step < 0 || info.ranks < 1) {
+      throw UsageError(message_of(subject, ": step ", info.step, " of ", info.ranks, " ranks"));
+    }
+    return info;
+  } catch (const Json::exception& error) {
+    throw UsageError(message_of(subject, ": ", error.what()));
+  }
+}
+
+std::vector<std::int64_t> CheckpointStore::steps() const {
+  std::vector<std::int64_t> steps;
+  std::error_code absent;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory_, absent)) {
+    if (const auto step = step_in(entry.path().filename().string())) {
+      steps.push_back(*step);
+    }
+  }
+  std::ranges::sort(steps, std::greater());
+  return steps;
+}
+
+fs::path CheckpointStore::path_of(std::int64_t step) const {
+  constexpr std::size_t kDigits = 9;  // so that names sort as steps do
+  const std::string digits = std::to_string(step);
+  const std::string zeros(kDigits - std::min(kDigits, digits.size()), '0');
+  return directory_ / message_of(kPrefix, zeros, digits);
+}
+
+fs::path CheckpointStore::temporary(std::int64_t step) const {
+  return path_of(step).string() + kUnfinished;
+}
+
+CheckpointInfo CheckpointStore::check(std::int64_t step) const {
+  const fs::path path = path_of(step);
+  std::ifstream file(path / kInfo, std::ios::binary);
+  if (!file) {
+    fail_to_read(path / kInfo, std::strerror(errno));
+  }
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  CheckpointInfo info =
+      CheckpointInfo::parse(text, message_of("cannot read ", (path / kInfo).string()));
+  if (info.step != step) {
+    fail_to_read(path / kInfo, message_of("it is the checkpoint of step ", info.step));
+  }
+  for (const auto& [name, expected] : info.files) {
+    const CheckpointInfo::File found = measure(path / name);
+    if (found.bytes != expected.bytes) {
+      fail_to_read(path / name,
+                   message_of("expected ", expected.bytes, " bytes, got ", found.bytes));
+    }
+    if (found.xxh3 != expected.xxh3) {
+      fail_to_read(path / name, "its bytes have changed since it was written (wrong checksum)");
+    }
+  }
+  return info;
+}
+
+NamedTensors CheckpointStore::read(std::int64_t step, const std::string& file) const {
+  return load_safetensors(path_of(step) / file);
+}
+
+void CheckpointStore::write(std::int64_t step, const std::string& file,
+                            const NamedTensors& tensors) const {
+  std::error_code error;
+  fs::create_directories(temporary(step), error);
+  require(!error, "make", temporary(step), error);
+  save_safetensors(temporary(step) / file, tensors, {{"format", "pt"}});
+}
+
+bool CheckpointStore::written(std::int64_t step, const std::string& file) const {
+  std::error_code absent;
+  return fs::exists(temporary(step) / file, absent);
+}
+
+void CheckpointStore::publish(CheckpointInfo info, const std::vector<std::string>& files,
+                              std::size_t keep) const {
+  const fs::path unfinished = temporary(info.step);
+  for (const std::string& file : files) {
+    info.files[file] = measure(unfinished / file);
+  }
+  write_file_atomically(unfinished / kInfo, info.to_json());  // fsyncs the directory as well
+  remove(info.step);
+  std::error_code error;
+  fs::rename(unfinished, path_of(info.step), error);
+  require(!error, "rename", unfinished, error);
+  sync_directory(directory_);
+  const std::vector<std::int64_t> all = steps();
+  for (std::size_t i = keep; keep > 0 && i < all.size(); ++i) {
+    remove(all[i]);
+  }
+}
+
+/// Loses its name first: a checkpoint that is half removed must not look like one.
+void CheckpointStore::remove(std::int64_t step) const {
+  const fs::path going = path_of(step).string() + ".old" + kUnfinished;
+  std::error_code absent;
+  fs::remove_all(going, absent);
+  fs::rename(path_of(step), going, absent);
+  fs::remove_all(going, absent);
+}
+
+void CheckpointStore::remove_unfinished() const {
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory_, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(kPrefix) && name.ends_with(kUnfinished)) {
+      fs::remove_all(entry.path(), ignored);
+    }
+  }
+}
+
+}  // namespace brigade

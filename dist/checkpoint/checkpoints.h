@@ -1,0 +1,131 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/io/checkpoint_store.h"
+#include "dist/checkpoint/stop_signals.h"
+#include "dist/ddp/data_parallel.h"
+
+namespace brigade::dist {
+
+struct CheckpointOptions {
+  std::int64_t every = 0;  ///< steps from one checkpoint to the next; 0: not by steps
+  double minutes = 0.0;    ///< likewise in minutes, by rank 0's clock
+  std::size_t keep = 2;    ///< older ones are removed; 0: none
+  /// Where to look for a checkpoint to continue from; empty: in the directory that is written to.
+  std::filesystem::path resume_from = {};
+  /// That of this step only, UsageError if there is none; by default the newest that is whole.
+  std::optional<std::int64_t> resume_step = {};
+  bool resume = true;
+  /// Lines that a run must have in common with the one it continues, such as "seed 1".
+  std::vector<std::string> run = {};
+};
+
+/// What a training consists of.
+struct CheckpointParts {
+  std::vector<autograd::Variable> parameters;  ///< of the model, frozen ones too
+  GradAverager& averager;
+  std::function<NamedTensors()> optimizer_state;
+  std::function<void(const NamedTensors&)> load_optimizer;
+};
+
+/// For optim::Optimizer, which must outlive the result, as must the averager.
+template <class Optimizer>
+CheckpointParts parts_of(std::vector<autograd::Variable> parameters, GradAverager& averager,
+                         Optimizer& optimizer) {
+  return {
+      .parameters = std::move(parameters),
+      .averager = averager,
+      .optimizer_state = [&optimizer] { return optimizer.state(); },
+      .load_optimizer = [&optimizer](const NamedTensors& state) { optimizer.load_state(state); }};
+}
+
+/// Writes a training's state as it goes on, and continues from it, to the bit:
+///
+///   dist::Checkpoints checkpoints("runs/mine", ddp, sgd, loader, {.every = 100});
+///   for (int epoch ...)
+///     for (... : loader.epoch(epoch)) { ...; sgd.step(); checkpoints.after_step(); }
+///
+/// Construction looks for the newest checkpoint and takes over its weights, optimizer state,
+/// position in the data, buckets, the hook's error feedback and the place in the stream of
+/// dropouts. One that is damaged is refused in a line on stderr, and the one before it is used.
+/// Without any the training begins at the beginning.
+///
+/// Another number of ranks continues as well, if it has the same global batch: the bits then differ
+/// as sums in another order do. SIGUSR1 on any rank asks for a checkpoint; SIGTERM or SIGINT for a
+/// checkpoint and the end (Interrupted).
+///
+/// save() copies the state and returns; a thread writes the copy while training goes on. Rank 0
+/// writes what is equal on all ranks. Only with a hook that keeps error feedback, or with dropout,
+/// do the others write a file each, and the directory must be one that all hosts share.
+class Checkpoints {
+ public:
+  /// Collective, between two steps. UsageError: the checkpoint is of another network, optimizer or
+  /// run. `directory` is made when the first checkpoint is written.
+  Checkpoints(const std::filesystem::path& directory, CheckpointParts parts,
+              CheckpointOptions options);
+  /// `loader`: has start_at(step), such as a data::Loader of the same batch size as before.
+  template <class Module, class Optimizer, class Loader>
+  Checkpoints(const std::filesystem::path& directory, DataParallel<Module>& ddp,
+              Optimizer& optimizer, Loader& loader, const CheckpointOptions& options = {})
+      : Checkpoints(directory, parts_of(ddp.module().parameters(), ddp.averager(), optimizer),
+                    options) {
+    loader.start_at(step());
+  }
+  /// Waits until the last checkpoint is written, unless an exception is on its way out: other ranks
+  /// may be gone.
+  ~Checkpoints();
+  Checkpoints(const Checkpoints&) = delete;
+  Checkpoints& operator=(const Checkpoints&) = delete;
+
+  /// Steps done, by this run and those that it continues.
+  std::int64_t step() const { return step_; }
+
+  /// A step is done. Writes a checkpoint if one is due or was asked for. Interrupted if a signal
+  /// has asked for the end. Collective.
+  void after_step();
+
+  /// Writes a checkpoint now. Waits for the one before, if that is still being written; tells on
+  /// stderr if that has failed, and training goes on. Collective.
+  void save();
+  /// Returns when the last one is on the disk; tells of a failure.
+  void finish_writing();
+
+ private:
+  void resume();
+  std::string newest_good() const;
+  void take_plan(const CheckpointInfo& info);
+  void load_shared(const CheckpointInfo& info);
+  void load_own(const CheckpointInfo& info);
+  NamedTensors own_state() const;
+  SignalRequest agreed_request();
+  void copy(const std::string& file, const NamedTensors& now);
+  void write(const CheckpointInfo& info, const std::vector<std::string>& files);
+  void say(const std::string& text) const;
+
+  CheckpointParts parts_;
+  CheckpointOptions options_;
+  Communicator& comm_;
+  CheckpointStore store_;
+  CheckpointStore source_;
+  std::optional<StopSignals> signals_;
+  std::int64_t step_ = 0;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+  std::map<std::string, NamedTensors> copies_;  // by file; the writer's while it writes
+  std::string failure_;                         // of the writer; read when it has finished
+  std::atomic<bool> abandoned_ = false;
+  int exceptions_at_start_;
+  std::unique_ptr<Stream> writer_;  // last: its thread uses the others and ends first
+};
+
+}  // namespace brigade::dist

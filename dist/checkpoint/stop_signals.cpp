@@ -1,0 +1,63 @@
+#include "dist/checkpoint/stop_signals.h"
+
+#include <atomic>
+#include <csignal>
+#include <mutex>
+
+namespace brigade::dist {
+namespace {
+
+/// What signals have asked for since the last take().
+std::atomic<SignalRequest> request{SignalRequest::none};
+static_assert(std::atomic<SignalRequest>::is_always_lock_free, "signal handlers may not lock");
+
+void ask_for_checkpoint(int /*signal*/) {
+  SignalRequest none = SignalRequest::none;
+  request.compare_exchange_strong(none, SignalRequest::save);
+}
+
+void ask_for_end(int /*signal*/) {
+  request = SignalRequest::stop;
+}
+
+/// Handles one signal as long as it lives.
+class Handler {
+ public:
+  Handler(int signal, void (*handler)(int), unsigned int flags) : signal_(signal) {
+    struct sigaction action {};
+    action.sa_handler = handler;
+    action.sa_flags = static_cast<int>(SA_RESTART | flags);
+    sigaction(signal, &action, &before_);
+  }
+  ~Handler() { sigaction(signal_, &before_, nullptr); }
+  Handler(const Handler&) = delete;
+  Handler& operator=(const Handler&) = delete;
+
+ private:
+  int signal_;
+  struct sigaction before_ {};
+};
+
+}  // namespace
+
+class StopSignals::Handlers {
+  Handler save_{SIGUSR1, ask_for_checkpoint, 0};
+  Handler terminate_{SIGTERM, ask_for_end, SA_RESETHAND};
+  Handler interrupt_{SIGINT, ask_for_end, SA_RESETHAND};
+};
+
+StopSignals::StopSignals() {
+  static std::mutex mutex;
+  static std::weak_ptr<Handlers> shared;  // of the process, like the signals themselves
+  const std::lock_guard lock(mutex);
+  handlers_ = shared.lock();
+  if (!handlers_) {
+    shared = handlers_ = std::make_shared<Handlers>();
+  }
+}
+
+SignalRequest StopSignals::take() {
+  return request.exchange(SignalRequest::none);
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,153 @@
+#include "dist/watch/diagnosis.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "core/dtype.h"
+#include "core/error.h"
+
+namespace brigade::dist {
+namespace {
+
+using Views = std::vector<const RankView*>;
+
+/// "rank 2" or "ranks 0, 1 and 3"
+std::string names_of(const Views& views) {
+  std::string text = views.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    text += i == 0 ? "" : i + 1 == views.size() ? " and " : ", ";
+    text += std::to_string(views[i]->rank);
+  }
+  return text;
+}
+
+template <class Predicate>
+Views select(std::span<const RankView> ranks, Predicate wanted) {
+  Views views;
+  for (const RankView& view : ranks) {
+    if (!view.left && wanted(view)) {
+      views.push_back(&view);
+    }
+  }
+  return views;
+}
+
+bool waits(const RankView& view) {
+  return view.last.in_flight() || view.last.waits != 0;
+}
+
+/// "load batch", or what stands for code without a name. "backward_WITH_OVERLAP" is "backward".
+std::string phase_of(const LedgerEntry& entry) {
+  const std::string_view name = text_of(entry.phase);
+  return name.empty() ? "code of the program" : std::string(name.substr(0, name.find('_')));
+}
+
+std::string seconds_text(double seconds) {
+  return message_of(std::llround(seconds), " s");
+}
+
+/// "its all-reduce of bucket_3 (4.weight, 4.bias) in step 812" without the first words.
+std::string collective_text(const LedgerEntry& entry,
+                            const std::function<std::string(std::string_view)>& describe) {
+  return message_of(describe(text_of(entry.label)), " of step ", entry.step);
+}
+
+/// "; ranks 0 and 1 wait"
+std::string waiting_text(const Views& views) {
+  return views.empty() ? ""
+                       : message_of("; ", names_of(views), views.size() == 1 ? " waits" : " wait");
+}
+
+Diagnosis make(const Views& culprits, std::string text) {
+  Diagnosis result{.culprits = {}, .text = std::move(text)};
+  std::ranges::transform(culprits, std::back_inserter(result.culprits),
+                         [](const RankView* view) { return view->rank; });
+  return result;
+}
+
+}  // namespace
+
+bool is_silent(const RankView& view) {
+  return !view.left && view.silent > kSilence;
+}
+
+std::optional<Diagnosis> diagnose(std::span<const RankView> ranks, double seconds,
+                                  const std::function<std::string(std::string_view)>& describe) {
+  const Views present = select(ranks, [](const RankView&) { return true; });
+  const Views silent = select(ranks, is_silent);
+  const Views waiting = select(ranks, [](const RankView& v) { return waits(v) && !is_silent(v); });
+  const bool progress =
+      std::ranges::any_of(present, [&](const RankView* view) { return view->unchanged < seconds; });
+  if (progress || (silent.empty() && waiting.empty())) {
+    return std::nullopt;
+  }
+  const auto ahead = *std::ranges::max_element(
+      present, {}, [](const RankView* view) { return view->last.number; });
+  const LedgerEntry& reached = ahead->last;
+  if (!silent.empty()) {
+    const LedgerEntry& last = silent.front()->last;
+    return make(silent,
+                message_of(names_of(silent), silent.size() == 1 ? " does" : " do",
+                           " not answer for ", seconds_text(silent.front()->silent),
+                           " (stopped, or the host hangs or cannot be reached), last seen in ",
+                           phase_of(last), " of step ", last.step, waiting_text(waiting)));
+  }
+  Views culprits = select(ranks, [](const RankView& view) { return !waits(view); });
+  const auto behind = [&](const RankView& view) { return view.last.number < reached.number; };
+  if (culprits.empty()) {
+    culprits = select(ranks, behind);
+  }
+  if (culprits.empty()) {
+    return Diagnosis{
+        .culprits = {},
+        .text = message_of(
+            "all ranks wait for each other for ", seconds_text(present.front()->unchanged),
+            ", and ",
+            reached.in_flight()
+                ? message_of("all have reached ", collective_text(reached, describe),
+                             ": look at the network between them")
+                : message_of("none is in a collective; they are in ", phase_of(reached)))};
+  }
+  const RankView& first = *culprits.front();
+  const Views others = select(ranks, [&](const RankView& view) {
+    return std::ranges::find(culprits, &view) == culprits.end();
+  });
+  return make(
+      culprits,
+      message_of(names_of(culprits), culprits.size() == 1 ? " has" : " have", " not reached ",
+                 behind(first) ? collective_text(reached, describe)
+                               : message_of("the ", phase_of(others.front()->last), " after step ",
+                                            others.front()->last.step),
+                 "; ", culprits.size() == 1 ? "it is" : "they are", " in ", phase_of(first.last),
+                 " for ", seconds_text(first.unchanged), waiting_text(others)));
+}
+
+std::optional<Diagnosis> diagnose_lost(std::span<const RankView> ranks) {
+  const Views lost = select(ranks, [](const RankView& v) { return v.gone && v.silent > kSilence; });
+  if (lost.empty()) {
+    return std::nullopt;
+  }
+  const LedgerEntry& last = lost.front()->last;
+  return make(lost, message_of(names_of(lost), lost.size() == 1 ? " has" : " have",
+                               " ended without a word (killed?), last seen in ", phase_of(last),
+                               " of step ", last.step));
+}
+
+std::optional<Diagnosis> diagnose_mismatch(const LedgerEntry& mine, int my_rank,
+                                           const LedgerEntry& theirs, int their_rank) {
+  if (mine.bytes == theirs.bytes && mine.dtype == theirs.dtype && mine.label == theirs.label) {
+    return std::nullopt;
+  }
+  const auto what = [](const LedgerEntry& entry) {
+    return message_of(text_of(entry.label), " of ", entry.bytes, " bytes, ",
+                      static_cast<DType>(entry.dtype), ", step ", entry.step);
+  };
+  return Diagnosis{
+      .culprits = {their_rank},
+      .text = message_of("collective number ", mine.number, " is ", what(mine), " on rank ",
+                         my_rank, " and ", what(theirs), " on rank ", their_rank,
+                         ": the ranks do not run the same program on the same network")};
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dist/watch/ledger.h"
+
+namespace brigade::dist {
+
+/// What one rank knows of another, or of itself.
+struct RankView {
+  int rank = 0;
+  LedgerEntry last;        ///< the newest it has sent
+  double silent = 0.0;     ///< seconds since then
+  double unchanged = 0.0;  ///< seconds since step, collectives or phase have changed
+  bool left = false;       ///< it has ended in peace
+  bool gone = false;       ///< its connection is closed, and it has not said why
+};
+
+struct Diagnosis {
+  std::vector<int> culprits;  ///< the ranks that the others wait for; empty: not known
+  std::string text;           ///< "rank 2 has not reached bucket_3 of step 812; ..."
+};
+
+/// Seconds without a word from a process that should send several in each.
+inline constexpr double kSilence = 2.0;
+
+/// Whether `view` is of a process that has stopped, hangs in the kernel or cannot be reached.
+bool is_silent(const RankView& view);
+
+/// Why the job has made no progress for `seconds`; nothing if it has made some, or if no rank waits
+/// for another. `describe` adds the parameters to the label of a collective, and may return the
+/// label itself.
+std::optional<Diagnosis> diagnose(std::span<const RankView> ranks, double seconds,
+                                  const std::function<std::string(std::string_view)>& describe);
+
+/// A process that ended without a word at least kSilence seconds ago.
+std::optional<Diagnosis> diagnose_lost(std::span<const RankView> ranks);
+
+/// Two ranks' collectives of the same number differ in size, type or label.
+std::optional<Diagnosis> diagnose_mismatch(const LedgerEntry& mine, int my_rank,
+                                           const LedgerEntry& theirs, int their_rank);
+
+}  // namespace brigade::dist

@@ -1,0 +1,168 @@
+#include "dist/watch/watch.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <utility>
+
+#include "core/error.h"
+#include "core/io/safetensors.h"
+#include "core/runtime/context.h"
+#include "dist/watch/ledger_exchange.h"
+#include "dist/watch/stall_report.h"
+
+namespace brigade::dist {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kBeat{250};
+constexpr int kExitCode = 5;
+
+/// One write(2): lines of several ranks do not mix.
+void write_line(const std::string& text) {
+  const std::string line = text + '\n';
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+}
+
+}  // namespace
+
+Watch::Watch(Communicator& comm, WatchOptions options)
+    : comm_(comm),
+      options_(std::move(options)),
+      ledger_(std::make_shared<Ledger>(Context::current().scope_names())),
+      exceptions_at_start_(std::uncaught_exceptions()) {
+  if (comm_.size() == 1) {
+    return;
+  }
+  exchange_ = std::make_unique<LedgerExchange>(comm_);
+  compared_.resize(static_cast<std::size_t>(comm_.size()));
+  // The ledger lives as long as a collective that is in flight when this ends.
+  comm_.set_wrap([ledger = ledger_](const Tensor& payload, std::string_view label,
+                                    Communicator::Collective collective) {
+    return [ledger, payload, label = std::string(label),
+            collective = std::move(collective)](Collectives& ranks) {
+      const RecordedCollective record(*ledger, label, payload);
+      collective(ranks);
+    };
+  });
+  thread_ = std::thread([this] { run(); });
+}
+
+Watch::~Watch() {
+  if (thread_.joinable()) {
+    leaving_ = true;
+    exchange_->wake();
+    thread_.join();
+    comm_.set_wrap({});
+    if (std::uncaught_exceptions() == exceptions_at_start_) {
+      exchange_->send(std::vector{ledger_->now(LedgerEntry::Kind::leaves)});
+    }
+  }
+}
+
+void Watch::set_contents(std::map<std::string, std::string> contents) {
+  const std::lock_guard lock(mutex_);
+  contents_ = std::move(contents);
+}
+
+std::string Watch::describe(std::string_view label) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = contents_.find(std::string(label.substr(0, label.find('['))));
+  const bool adds = found != contents_.end() && found->second != found->first;
+  return adds ? message_of(label, " (", found->second, ")") : std::string(label);
+}
+
+void Watch::run() {
+  while (!leaving_) {
+    std::vector<LedgerEntry> entries = ledger_->take_new();
+    entries.push_back(ledger_->now());
+    exchange_->send(entries);
+    exchange_->receive(std::chrono::steady_clock::now() + kBeat);
+    if (!leaving_) {
+      look();
+    }
+  }
+}
+
+void Watch::look() {
+  const std::vector<RankView> views = exchange_->views();
+  const auto described = [this](std::string_view label) { return describe(label); };
+  const auto standstill = [&](double seconds) {
+    return seconds > 0.0 ? diagnose(views, seconds, described) : std::nullopt;
+  };
+  std::optional<Diagnosis> fatal = diagnose_lost(views);
+  for (const RankView& view : views) {
+    fatal = fatal ? fatal : compare_with(view.rank);
+  }
+  if (fatal = fatal ? fatal : standstill(options_.end_after); fatal) {
+    end(*fatal, views);
+    return;
+  }
+  const std::optional<Diagnosis> slow = standstill(options_.warn_after);
+  if (slow && !warned_ && speaks(views)) {
+    write_line(message_of("[rank ", comm_.rank(), "] watch: ", slow->text));
+  }
+  warned_ = slow.has_value();
+}
+
+/// Their collectives since the last call with this rank's of the same numbers.
+std::optional<Diagnosis> Watch::compare_with(int rank) {
+  std::uint64_t& compared = compared_[static_cast<std::size_t>(rank)];
+  for (const LedgerEntry& theirs : exchange_->peer(rank).entries) {
+    for (const LedgerEntry& mine : exchange_->peer(comm_.rank()).entries) {
+      if (theirs.number > compared && theirs.number == mine.number) {
+        compared = mine.number;
+        if (auto mismatch = diagnose_mismatch(mine, comm_.rank(), theirs, rank)) {
+          return mismatch;
+        }
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+/// Of the ranks that can still speak, the lowest does.
+bool Watch::speaks(const std::vector<RankView>& views) const {
+  const auto first = std::ranges::find_if(
+      views, [](const RankView& view) { return !view.left && !view.gone && !is_silent(view); });
+  return first != views.end() && first->rank == comm_.rank();
+}
+
+void Watch::end(const Diagnosis& diagnosis, const std::vector<RankView>& views) {
+  constexpr milliseconds kForTheSpeaker{1000};
+  leaving_ = true;
+  if (options_.end) {
+    options_.end(diagnosis);
+    return;
+  }
+  if (!speaks(views)) {
+    std::this_thread::sleep_for(kForTheSpeaker);
+    std::_Exit(kExitCode);
+  }
+  std::string report;
+  if (!options_.report.empty()) {
+    try {
+      write_file_atomically(options_.report, stall_report(diagnosis, *exchange_));
+      report = message_of(" (", options_.report.string(), ")");
+    } catch (const Error& error) {
+      report = message_of(" (", error.what(), ")");
+    }
+  }
+  write_line(
+      message_of("[rank ", comm_.rank(), "] watch: ", diagnosis.text, "; the job ends", report));
+  for (const int rank : diagnosis.culprits) {
+    const LedgerExchange::Peer& culprit = exchange_->peer(rank);
+    if (culprit.same_machine && is_silent(views[static_cast<std::size_t>(rank)])) {
+      kill(culprit.process,
+           SIGKILL);  // a stopped process does not see a launcher's gentler signals
+    }
+  }
+  std::_Exit(kExitCode);  // not exit(): the rank's own thread may hold any lock
+}
+
+}  // namespace brigade::dist

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "dist/comm/communicator.h"
+#include "dist/watch/diagnosis.h"
+#include "dist/watch/ledger.h"
+
+namespace brigade::dist {
+
+class LedgerExchange;
+
+struct WatchOptions {
+  double warn_after =
+      10.0;  ///< seconds without progress until a line says who is waited for; 0: never
+  double end_after = 120.0;  ///< likewise until the job ends; 0: never
+  /// Where to write stall.json when it ends; empty: nowhere.
+  std::filesystem::path report = {};
+  /// What happens on every rank in the end; by default the process ends with exit code 5.
+  std::function<void(const Diagnosis&)> end = {};
+};
+
+/// Finds out why a job stands still. While it lives, a thread of each rank sends the rank's ledger
+/// to all others four times a second and looks at theirs, also while the rank's own thread is
+/// blocked in a collective, in MPI or in NCCL.
+///
+/// If no rank makes progress and one waits for another, the lowest rank that is able to prints who
+/// is waited for, and where that rank is. Later it writes a report, and every rank ends its
+/// process. At once it ends the job when two ranks' collectives do not match, which would hang or
+/// add unrelated numbers, and when a process is gone and the launcher has not ended the job within
+/// two seconds.
+///
+/// The thread sleeps in poll(2) and touches no stream.
+class Watch {
+ public:
+  /// Collective over `comm`, which must outlive this; connects every pair of ranks by TCP
+  /// (sockets/socket_connect.h). Before the first collective. With one rank it does nothing.
+  Watch(Communicator& comm, WatchOptions options);
+  /// Every rank leaves by itself. If an exception is on its way out, the others are not told that
+  /// all is well.
+  ~Watch();
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  /// Steps count from 1: what a message calls them.
+  void begin_step(std::int64_t step) { ledger_->begin_step(step); }
+  /// The parameters in each collective, by its label, for messages.
+  void set_contents(std::map<std::string, std::string> contents);
+
+ private:
+  void run();
+  void look();
+  std::optional<Diagnosis> compare_with(int rank);
+  bool speaks(const std::vector<RankView>& views) const;
+  void end(const Diagnosis& diagnosis, const std::vector<RankView>& views);
+  std::string describe(std::string_view label) const;
+
+  Communicator& comm_;
+  WatchOptions options_;
+  std::shared_ptr<Ledger> ledger_;
+  std::unique_ptr<LedgerExchange> exchange_;
+  std::vector<std::uint64_t> compared_;  // by rank: the number of the last collective compared
+  bool warned_ = false;                  // of this stall
+  mutable std::mutex mutex_;
+  std::map<std::string, std::string> contents_;
+  std::atomic<bool> leaving_ = false;
+  int exceptions_at_start_;
+  std::thread thread_;
+};
+
+}  // namespace brigade::dist

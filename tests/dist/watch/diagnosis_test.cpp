@@ -1,0 +1,160 @@
+#include "dist/watch/diagnosis.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+
+namespace brigade::dist {
+namespace {
+
+using testing::ElementsAre;
+
+LedgerEntry::Name name(std::string_view text) {
+  LedgerEntry::Name result{};
+  std::ranges::copy(text, result.begin());
+  return result;
+}
+
+/// A rank in step 812 that has begun and ended collectives; for ten seconds nothing has changed.
+RankView view(int rank, const char* phase, std::uint64_t number, std::uint64_t ended,
+              bool waits = false) {
+  RankView result{.rank = rank, .silent = 0.2, .unchanged = 10.0};
+  result.last.step = 812;
+  result.last.number = number;
+  result.last.ended = ended;
+  result.last.label = name(message_of("bucket_", number % 4));
+  result.last.phase = name(phase);
+  result.last.waits = waits ? 1 : 0;
+  return result;
+}
+
+RankView in_flight(int rank) {
+  return view(rank, "backward_WITH_OVERLAP", 7, 6);
+}
+
+std::optional<Diagnosis> diagnose(const std::vector<RankView>& ranks) {
+  return dist::diagnose(ranks, 10.0, [](std::string_view label) {
+    return label == "bucket_3" ? "bucket_3 (4.weight, 4.bias)" : std::string(label);
+  });
+}
+
+void expect(const std::vector<RankView>& ranks, const std::string& text,
+            const std::vector<int>& culprits) {
+  const auto diagnosis = diagnose(ranks);
+  ASSERT_TRUE(diagnosis.has_value());
+  EXPECT_EQ(diagnosis->text, text);
+  EXPECT_EQ(diagnosis->culprits, culprits);
+}
+
+TEST(Diagnosis, NamesTheRankThatHasNotReachedABucketAndWhereItIs) {
+  expect(
+      {in_flight(0), in_flight(1), view(2, "load batch", 6, 6), in_flight(3)},
+      "rank 2 has not reached bucket_3 (4.weight, 4.bias) of step 812; it is in load batch for 10 "
+      "s; ranks 0, 1 and 3 wait",
+      {2});
+}
+
+TEST(Diagnosis, NamesSeveral) {
+  expect(
+      {view(0, "forward", 6, 6), view(1, "forward", 6, 6), in_flight(2)},
+      "ranks 0 and 1 have not reached bucket_3 (4.weight, 4.bias) of step 812; they are in forward "
+      "for 10 s; rank 2 waits",
+      {0, 1});
+}
+
+TEST(Diagnosis, KnowsThatCodeOfTheProgramHasNoName) {
+  expect({in_flight(0), view(1, "", 6, 6)},
+         "rank 1 has not reached bucket_3 (4.weight, 4.bias) of step 812; it is in code of the "
+         "program for 10 s; rank 0 waits",
+         {1});
+}
+
+TEST(Diagnosis, SeesWhoIsMissingInABarrier) {
+  expect({view(0, "barrier", 7, 7, true), view(1, "optimizer", 7, 7)},
+         "rank 1 has not reached the barrier after step 812; it is in optimizer for 10 s; rank 0 "
+         "waits",
+         {1});
+}
+
+TEST(Diagnosis, SeesWhoIsBehindWhereAllWait) {
+  expect(
+      {in_flight(0), view(1, "barrier", 6, 6, true)},
+      "rank 1 has not reached bucket_3 (4.weight, 4.bias) of step 812; it is in barrier for 10 s; "
+      "rank 0 waits",
+      {1});
+}
+
+TEST(Diagnosis, BlamesTheNetworkWhereAllHaveReachedTheSame) {
+  expect(
+      {in_flight(0), in_flight(1)},
+      "all ranks wait for each other for 10 s, and all have reached bucket_3 (4.weight, 4.bias) of "
+      "step 812: look at the network between them",
+      {});
+}
+
+TEST(Diagnosis, BlamesAProcessThatDoesNotAnswerWhateverItSaidLast) {
+  RankView stopped = in_flight(1);
+  stopped.silent = 10.0;
+  expect({in_flight(0), stopped},
+         "rank 1 does not answer for 10 s (stopped, or the host hangs or cannot be reached), last "
+         "seen in backward of step 812; rank 0 waits",
+         {1});
+}
+
+TEST(Diagnosis, IsNoneWhileARankMakesProgress) {
+  RankView busy = view(1, "load batch", 6, 6);
+  busy.unchanged = 9.0;
+  EXPECT_FALSE(diagnose({in_flight(0), busy}));
+}
+
+TEST(Diagnosis, IsNoneWhereNobodyWaits) {
+  EXPECT_FALSE(diagnose({view(0, "forward", 6, 6), view(1, "forward", 6, 6)}));
+}
+
+TEST(Diagnosis, LeavesOutRanksThatHaveEnded) {
+  RankView ended = in_flight(1);
+  ended.left = true;
+  ended.silent = ended.unchanged = 100.0;
+  EXPECT_FALSE(diagnose({view(0, "forward", 6, 6), ended}));
+  EXPECT_FALSE(diagnose_lost(std::vector{view(0, "forward", 6, 6), ended}));
+}
+
+TEST(Diagnosis, OfAProcessThatIsGoneLeavesTheLauncherTwoSeconds) {
+  RankView gone = view(1, "forward", 6, 6);
+  gone.gone = true;
+  gone.silent = 1.9;
+  EXPECT_FALSE(diagnose_lost(std::vector{in_flight(0), gone}));
+  gone.silent = 2.1;
+  const auto diagnosis = diagnose_lost(std::vector{in_flight(0), gone});
+  ASSERT_TRUE(diagnosis.has_value());
+  EXPECT_EQ(diagnosis->text,
+            "rank 1 has ended without a word (killed?), last seen in forward of step 812");
+  EXPECT_THAT(diagnosis->culprits, ElementsAre(1));
+}
+
+TEST(Diagnosis, TellsWhichCollectivesDoNotMatch) {
+  LedgerEntry mine = in_flight(0).last;
+  mine.bytes = 4096;
+  EXPECT_FALSE(diagnose_mismatch(mine, 0, mine, 1));
+  LedgerEntry theirs = mine;
+  theirs.bytes = 8192;
+  theirs.label = name("bucket_2");
+  const auto diagnosis = diagnose_mismatch(mine, 0, theirs, 1);
+  ASSERT_TRUE(diagnosis.has_value());
+  EXPECT_EQ(
+      diagnosis->text,
+      "collective number 7 is bucket_3 of 4096 bytes, f32, step 812 on rank 0 and bucket_2 of "
+      "8192 bytes, f32, step 812 on rank 1: the ranks do not run the same program on the same "
+      "network");
+  theirs = mine;
+  theirs.dtype = static_cast<std::uint32_t>(DType::bf16);
+  EXPECT_TRUE(diagnose_mismatch(mine, 0, theirs, 1));
+}
+
+}  // namespace
+}  // namespace brigade::dist
