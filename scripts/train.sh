@@ -6,7 +6,11 @@
 #
 #   scripts/train.sh                         2 ranks, the default job
 #   scripts/train.sh 4 --mode naive          4 ranks, compute first and communicate afterwards
+#   scripts/train.sh 4 --max-restarts 3      after a failure continues from the newest checkpoint
 #   scripts/train.sh 1 --epochs 10 --loss cross_entropy --optimizer adam --lr 0.001
+#
+# --max-restarts R [--min-ranks M] makes checkpoints every minute (or as --checkpoint-every says) and starts the training again
+# when it fails, at most R times; where a run has made no checkpoint, with one rank fewer, but at least M (default: N).
 #
 # Environment: BRIGADE_PRESET=cpu-release|cuda-release chooses the build,
 #              BRIGADE_SKIP_SETUP=1 installs nothing.
@@ -25,6 +29,28 @@ if [[ ${1:-} =~ ^[0-9]+$ ]]; then
   shift
 fi
 
+restarts=0
+fewest=$ranks
+directory=""
+flags=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --max-restarts | --min-ranks)
+      [[ ${2:-} =~ ^[0-9]{1,4}$ ]] || { echo "train: $1: expected a number, got '${2:-}'" >&2 && exit 2; }
+      if [ "$1" = --max-restarts ]; then restarts=$((10#$2)); else fewest=$((10#$2)); fi
+      shift
+      ;;
+    --out) directory=${2:-} && flags+=("$1") ;;
+    --out=*) directory=${1#--out=} && flags+=("$1") ;;
+    *) flags+=("$1") ;;
+  esac
+  shift
+done
+set -- ${flags[@]+"${flags[@]}"}
+if [ "$restarts" = 0 ] && [ "$fewest" != "$ranks" ]; then
+  echo "train: --min-ranks: expected --max-restarts with it" >&2 && exit 2
+fi
+
 batch=$(((128 + ranks / 2) / ranks)) # per rank: the global batch is 128, or the nearest multiple of N
 defaults=(--data fashion-mnist --epochs 2 --loss mse --hidden "512,512" --batch $((batch > 0 ? batch : 1)))
 case " $* " in
@@ -32,4 +58,31 @@ case " $* " in
   *) defaults+=(--momentum 0.9) ;;
 esac
 
-build_and_run train_mlp "$ranks" "${defaults[@]}" "$@"
+if [ "$restarts" = 0 ]; then
+  build_and_run train_mlp "$ranks" "${defaults[@]}" "$@"
+fi
+
+# shellcheck source=scripts/restarts.sh
+. "$root/scripts/restarts.sh"
+ensure_setup
+preset=$(choose_preset)
+configure "$preset"
+build "$preset" --target train_mlp
+allow_mpi_anywhere
+case " $* " in
+  *" --batch"*) ;; # with fewer ranks the global batch would be another one, and train_mlp refuses to continue
+  *) defaults+=(--global-batch $((batch * ranks))) ;;
+esac
+if [ -z "$directory" ]; then
+  mkdir -p runs
+  directory=$(mktemp -d runs/restarts-XXXXXX)
+fi
+
+train_once() { # RANKS FLAGS...
+  local ranks=$1 place
+  shift
+  read -ra place <<<"$(placement "$ranks")"
+  mpirun -np "$ranks" "${place[@]}" "$root/build/$preset/bin/train_mlp" "${defaults[@]}" --checkpoint-every 1m \
+    "${flags[@]}" --out "$directory" "$@"
+}
+run_with_restarts "$directory" "$ranks" "$restarts" "$fewest" train_once

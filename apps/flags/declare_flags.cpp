@@ -159,7 +159,6 @@ class Declaration {
 
   void machine() {
     group("Machine");
-    choice("--device", o_.device, {"auto", "cpu", "cuda"});
     choice("--comm", o_.comm,
            {"auto", "mpi", "shared", "hierarchical", "nccl", "ring", "halving", "tree"});
     const auto link = [&chosen = o_.choose_link](const std::string& flag, const std::string& text) {
@@ -169,6 +168,7 @@ class Declaration {
     value("--emulate-link", "US,GB/S", o_.emulated_link, link,
           "all-reduce as slowly as over this link; auto: one as slow as backward");
     group("More machine");
+    choice("--device", o_.device, {"auto", "cpu", "cuda"});
     number("--threads", o_.threads, std::int64_t{1}, std::int64_t{4096},
            "per rank (the cores it is bound to)");
     toggle("--tf32", o_.tf32, "matrix products on tensor cores, factors rounded to TF32; GPU");
@@ -186,26 +186,14 @@ class Declaration {
     group("Output");
     trace();
     text("--out", "DIR", o_.out, "for the files of the run (runs/<n>)");
-    toggle("--json", o_.json, "stdout is the summary alone");
     if (train_) {
-      group("Checkpoints");
-      const auto every = [this](const std::string& flag, const std::string& text) {
-        if (!text.ends_with('m')) {
-          o_.checkpoint_minutes = 0.0;
-          return parse_number<std::int64_t>(flag, text, 1, kMany);
-        }
-        o_.checkpoint_minutes =
-            parse_number(flag, text.substr(0, text.size() - 1), kAboveZero, kNoLimit);
-        return std::int64_t{0};
-      };
-      value("--checkpoint-every", "N|Nm", o_.checkpoint_steps, every,
-            "write one to the run's directory every N steps or minutes");
-      text("--resume", "latest|DIR", o_.resume,
-           "continue from the newest checkpoint in --out, or from a run or checkpoint in DIR");
-      group("More output");
-      count("--keep", o_.keep, 0, "checkpoints to keep (2); 0: all");
+      checkpoints();
     }
     group("More output");
+    toggle("--json", o_.json, "stdout is the summary alone");
+    if (train_) {
+      count("--keep", o_.keep, 0, "checkpoints to keep (2); 0: all");
+    }
     trace_steps();
     if (train_) {
       count("--log-every", o_.log_every, 1,
@@ -214,6 +202,22 @@ class Declaration {
       count("--warmup", o_.warmup, 0, "first steps left out of the medians (5, <= 1/4)");
     }
     choice("--color", o_.color, {"auto", "always", "never"});
+  }
+
+  void checkpoints() {
+    const auto every = [this](const std::string& flag, const std::string& text) {
+      if (!text.ends_with('m')) {
+        o_.checkpoint_minutes = 0.0;
+        return parse_number<std::int64_t>(flag, text, 1, kMany);
+      }
+      const std::string minutes = text.substr(0, text.size() - 1);
+      o_.checkpoint_minutes = parse_number(flag, minutes, kAboveZero, kNoLimit);
+      return std::int64_t{0};
+    };
+    value("--checkpoint-every", "N|Nm", o_.checkpoint_steps, every,
+          "steps or minutes between checkpoints");
+    text("--resume", "latest|DIR", o_.resume,
+         "continue the run in --out, or another run or checkpoint");
   }
 
   void trace() {

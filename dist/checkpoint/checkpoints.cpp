@@ -11,6 +11,7 @@
 #include "core/random.h"
 #include "core/runtime/trace.h"
 #include "dist/ddp/replica_check.h"
+#include "dist/launch/agreement.h"
 
 namespace brigade::dist {
 namespace {
@@ -80,6 +81,10 @@ Checkpoints::Checkpoints(const std::filesystem::path& directory, CheckpointParts
       source_(options_.resume_from.empty() ? directory : options_.resume_from),
       exceptions_at_start_(std::uncaught_exceptions()),
       writer_(make_side_stream(kCpu, "brigade-saver")) {
+  check_same_lines("checkpoints",
+                   {message_of("every ", options_.every, " steps"),
+                    message_of(options_.resume ? "continued" : "from the beginning")},
+                   comm_);
   if (comm_.rank() == 0) {
     store_.remove_unfinished();
   }

@@ -124,7 +124,9 @@ std::optional<Diagnosis> diagnose(std::span<const RankView> ranks, double second
 }
 
 std::optional<Diagnosis> diagnose_lost(std::span<const RankView> ranks) {
-  const Views lost = select(ranks, [](const RankView& v) { return v.gone && v.silent > kSilence; });
+  constexpr double kForTheLauncher = 3.0;  // mpirun needs one to two seconds
+  const Views lost =
+      select(ranks, [](const RankView& v) { return v.gone && v.silent > kForTheLauncher; });
   if (lost.empty()) {
     return std::nullopt;
   }

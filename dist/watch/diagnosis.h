@@ -37,7 +37,7 @@ bool is_silent(const RankView& view);
 std::optional<Diagnosis> diagnose(std::span<const RankView> ranks, double seconds,
                                   const std::function<std::string(std::string_view)>& describe);
 
-/// A process that ended without a word at least kSilence seconds ago.
+/// A process that ended without a word, so long ago that the launcher seems not to end the job.
 std::optional<Diagnosis> diagnose_lost(std::span<const RankView> ranks);
 
 /// Two ranks' collectives of the same number differ in size, type or label.

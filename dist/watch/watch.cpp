@@ -29,6 +29,17 @@ void write_line(const std::string& text) {
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
 }
 
+/// A stopped process does not see a launcher's gentler signals. Not before this process has ended,
+/// because the launcher reports the exit code of the first that ends.
+void kill_soon(pid_t process) {
+  constexpr useconds_t kDelayUs = 200'000;
+  if (fork() == 0) {  // from here on only what a signal handler may call, too
+    usleep(kDelayUs);
+    kill(process, SIGKILL);
+    _exit(0);
+  }
+}
+
 }  // namespace
 
 Watch::Watch(Communicator& comm, WatchOptions options)
@@ -126,10 +137,11 @@ std::optional<Diagnosis> Watch::compare_with(int rank) {
   return std::nullopt;
 }
 
-/// Of the ranks that can still speak, the lowest does.
+/// Of the ranks that can still speak, the lowest does. One whose connection has just closed has: it
+/// ended the job a moment ago.
 bool Watch::speaks(const std::vector<RankView>& views) const {
   const auto first = std::ranges::find_if(
-      views, [](const RankView& view) { return !view.left && !view.gone && !is_silent(view); });
+      views, [](const RankView& view) { return !view.left && !is_silent(view); });
   return first != views.end() && first->rank == comm_.rank();
 }
 
@@ -158,8 +170,7 @@ void Watch::end(const Diagnosis& diagnosis, const std::vector<RankView>& views) 
   for (const int rank : diagnosis.culprits) {
     const LedgerExchange::Peer& culprit = exchange_->peer(rank);
     if (culprit.same_machine && is_silent(views[static_cast<std::size_t>(rank)])) {
-      kill(culprit.process,
-           SIGKILL);  // a stopped process does not see a launcher's gentler signals
+      kill_soon(culprit.process);
     }
   }
   std::_Exit(kExitCode);  // not exit(): the rank's own thread may hold any lock

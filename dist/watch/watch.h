@@ -21,9 +21,9 @@ namespace brigade::dist {
 class LedgerExchange;
 
 struct WatchOptions {
-  double warn_after =
-      10.0;  ///< seconds without progress until a line says who is waited for; 0: never
-  double end_after = 120.0;  ///< likewise until the job ends; 0: never
+  /// Seconds without progress until a line says who is waited for; 0: never.
+  double warn_after = 10.0;
+  double end_after = 120.0;  ///< likewise until the job ends
   /// Where to write stall.json when it ends; empty: nowhere.
   std::filesystem::path report = {};
   /// What happens on every rank in the end; by default the process ends with exit code 5.
@@ -38,7 +38,7 @@ struct WatchOptions {
 /// is waited for, and where that rank is. Later it writes a report, and every rank ends its
 /// process. At once it ends the job when two ranks' collectives do not match, which would hang or
 /// add unrelated numbers, and when a process is gone and the launcher has not ended the job within
-/// two seconds.
+/// three seconds.
 ///
 /// The thread sleeps in poll(2) and touches no stream.
 class Watch {

@@ -74,6 +74,18 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"BitFlipUnderTheNextForward", "bit_flip --cross-step", 2, 3,
              "[rank 0] data parallel: parameter '0.weight' of rank 1 differs from rank 0's: "
              "largest difference 0."},
+        Case{"Stop", "stop --stall-warn 0 --timeout 3", 3, 5,
+             "[rank 0] watch: rank 1 does not answer for 3 s (stopped, or the host hangs or cannot "
+             "be reached), last seen in"},
+        Case{"StopOfRankZero", "stop:rank=0 --stall-warn 0 --timeout 3 --comm ring", 3, 5,
+             "[rank 1] watch: rank 0 does not answer for 3 s"},
+        Case{"Spin", "spin --stall-warn 0 --timeout 2", 3, 5,
+             "[rank 0] watch: rank 1 has not reached bucket_0 (4.weight, 4.bias, 2.weight, 2.bias, "
+             "0.weight, 0.bias) of step 3; it is in forward for 2 s; ranks 0 and 2 wait; the job "
+             "ends"},
+        Case{"SpinNaive", "spin --mode naive --comm mpi --stall-warn 0 --timeout 2", 2, 5,
+             "[rank 0] watch: rank 1 has not reached 0.weight of step 3; it is in forward for 2 s; "
+             "rank 0 waits; the job ends"},
         Case{"Nan", "nan", 2, 1,
              "[rank 0] loss: expected a finite number, got nan in step 3 on rank 1, while other "
              "ranks' are finite: look for NaN or inf in that rank's data"},

@@ -77,6 +77,10 @@ const std::vector<Row> kAlike{{"--mode", "flat"},
                               {"--log-every", "7"},
                               {"--eval-every", "2"},
                               {"--warmup", "2"},
+                              {"--stall-warn", "20"},
+                              {"--timeout", "20"},
+                              {"--checkpoint-every", "5"},
+                              {"--keep", "3"},
                               {"--trace"},
                               {"--trace-steps", "2"}};
 
@@ -84,8 +88,9 @@ const std::vector<Row> kAlikeInComparison{{"--modes", "naive,overlap"}, {"--roun
 
 /// What each rank may have otherwise: names of files, which hosts may keep in other places (what is
 /// in them is compared), what only rank 0 does, and how a rank uses its own cores.
-const std::set<std::string> kFree{"--data-dir", "--init", "--save",    "--out",      "--config",
-                                  "--color",    "--json", "--threads", "--prefetch", "--help-all"};
+const std::set<std::string> kFree{"--data-dir", "--init",     "--save",  "--out",
+                                  "--config",   "--color",    "--json",  "--threads",
+                                  "--prefetch", "--help-all", "--resume"};
 
 void expect_alike(const std::vector<Row>& rows, Program program) {
   for (const Row& row : rows) {

@@ -124,12 +124,12 @@ TEST(Diagnosis, LeavesOutRanksThatHaveEnded) {
   EXPECT_FALSE(diagnose_lost(std::vector{view(0, "forward", 6, 6), ended}));
 }
 
-TEST(Diagnosis, OfAProcessThatIsGoneLeavesTheLauncherTwoSeconds) {
+TEST(Diagnosis, OfAProcessThatIsGoneLeavesTheLauncherThreeSeconds) {
   RankView gone = view(1, "forward", 6, 6);
   gone.gone = true;
-  gone.silent = 1.9;
+  gone.silent = 2.9;
   EXPECT_FALSE(diagnose_lost(std::vector{in_flight(0), gone}));
-  gone.silent = 2.1;
+  gone.silent = 3.1;
   const auto diagnosis = diagnose_lost(std::vector{in_flight(0), gone});
   ASSERT_TRUE(diagnosis.has_value());
   EXPECT_EQ(diagnosis->text,
