@@ -8,7 +8,6 @@
 #include "apps/training/run_progress.h"
 #include "apps/training/setup.h"
 #include "dist/hooks/finite_check.h"
-#include "dist/watch/watch.h"
 
 namespace brigade::apps {
 
@@ -56,18 +55,14 @@ int run(Options options, const dist::RankInfo& ranks) {
   dist::DataParallelOptions sync = faults.synchronisation(options.data_parallel(), parameters);
   const auto finite_check = add_finite_check(options, sync);
   dist::GradAverager data_parallel(parameters, *place.comm, sync);  // verifies that ranks are alike
-  if (finite_check && options.mode == "naive") {
-    finite_check->watch_naive(data_parallel.parameters());
-  }
+  watch_naive(options, finite_check.get(), data_parallel);
   const auto loss = make_loss(options.loss);
   const auto optimizer = make_optimizer(options, data_parallel.parameters());
   data::DistributedSampler sampler(data.train->size(), geometry, options.seed, options.shuffle,
                                    data::parse_uneven(options.uneven));
 
   RunFiles files(options, *place.comm);
-  dist::Watch watch(*place.comm, {.warn_after = options.stall_warn,
-                                  .end_after = options.timeout,
-                                  .report = files.directory() / "stall.json"});
+  dist::Watch watch(*place.comm, watch_options(options, files.directory()));
   const auto checkpoints =
       open_checkpoints(options, files.directory(), data, *model, data_parallel, *optimizer);
   const RunInfo info = describe_run(options, ranks, data, data_parallel, sampler, place,

@@ -67,4 +67,11 @@ std::unique_ptr<dist::Checkpoints> open_checkpoints(
       directory / kDirectory, dist::parts_of(model.parameters(), averager, optimizer), result);
 }
 
+dist::WatchOptions watch_options(const Options& options, const fs::path& directory) {
+  return {.warn_after = options.stall_warn,
+          .end_after = options.timeout,
+          .report = directory / "stall.json",
+          .end = {}};
+}
+
 }  // namespace brigade::apps

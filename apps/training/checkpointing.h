@@ -5,6 +5,7 @@
 
 #include "apps/flags/options.h"
 #include "dist/checkpoint/checkpoints.h"
+#include "dist/watch/watch.h"
 #include "nn/data/dataset.h"
 #include "nn/module.h"
 #include "optim/optimizer.h"
@@ -17,5 +18,8 @@ namespace brigade::apps {
 std::unique_ptr<dist::Checkpoints> open_checkpoints(
     const Options& options, const std::filesystem::path& directory, const data::DataSplits& data,
     const nn::Module& model, dist::GradAverager& averager, optim::Optimizer& optimizer);
+
+/// --stall-warn and --timeout; the report goes to `directory`.
+dist::WatchOptions watch_options(const Options& options, const std::filesystem::path& directory);
 
 }  // namespace brigade::apps

@@ -112,6 +112,13 @@ std::shared_ptr<dist::FiniteCheck> add_finite_check(const Options& options,
   return check;
 }
 
+void watch_naive(const Options& options, dist::FiniteCheck* check,
+                 const dist::GradAverager& data_parallel) {
+  if (check != nullptr && options.mode == "naive") {
+    check->watch_naive(data_parallel.parameters());
+  }
+}
+
 ResidentPeak count_memory(Device device) {
   {
     const auto model = make_mlp({.widths = {8, 8, 8}}, /*seed=*/0, device);

@@ -50,6 +50,10 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const Options& options,
 std::shared_ptr<dist::FiniteCheck> add_finite_check(const Options& options,
                                                     dist::DataParallelOptions& sync);
 
+/// In mode naive, which has no hooks, that check watches the gradients instead.
+void watch_naive(const Options& options, dist::FiniteCheck* check,
+                 const dist::GradAverager& data_parallel);
+
 /// Memory is counted from here: the training's is without what made the data, and without the code
 /// that libraries load when they are first used, hence one step of a tiny network.
 ResidentPeak count_memory(Device device);

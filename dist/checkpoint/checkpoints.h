@@ -41,10 +41,10 @@ struct CheckpointParts {
 
 /// For optim::Optimizer, which must outlive the result, as must the averager.
 template <class Optimizer>
-CheckpointParts parts_of(std::vector<autograd::Variable> parameters, GradAverager& averager,
+CheckpointParts parts_of(const std::vector<autograd::Variable>& parameters, GradAverager& averager,
                          Optimizer& optimizer) {
   return {
-      .parameters = std::move(parameters),
+      .parameters = parameters,
       .averager = averager,
       .optimizer_state = [&optimizer] { return optimizer.state(); },
       .load_optimizer = [&optimizer](const NamedTensors& state) { optimizer.load_state(state); }};
