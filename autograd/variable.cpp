@@ -138,6 +138,14 @@ std::vector<Variable> trainable(const std::vector<Variable>& parameters) {
   return result;
 }
 
+NamedTensors named_data(const std::vector<Variable>& variables) {
+  NamedTensors tensors;
+  for (const Variable& variable : variables) {
+    tensors.emplace_back(variable.name(), variable.data());
+  }
+  return tensors;
+}
+
 std::vector<float> values_of(const std::vector<Variable>& variables) {
   std::vector<float> all;
   for (const Variable& variable : variables) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "autograd/grad_state.h"
+#include "core/io/named_tensors.h"
 #include "core/tensor.h"
 
 namespace brigade::autograd {
@@ -97,6 +98,9 @@ class Variable {
 /// Those of `parameters` that train, each once, in order: without the frozen ones, and without the
 /// second registration of a weight that two layers share.
 std::vector<Variable> trainable(const std::vector<Variable>& parameters);
+
+/// The data of all `variables`, under their names: what a file of weights has.
+NamedTensors named_data(const std::vector<Variable>& variables);
 
 /// The values of all `variables`, one after the other, on the host. They must be f32.
 std::vector<float> values_of(const std::vector<Variable>& variables);

@@ -10,14 +10,6 @@
 namespace brigade::nn {
 namespace {
 
-NamedTensors tensors_of(const std::vector<Variable>& parameters) {
-  NamedTensors tensors;
-  for (const Variable& parameter : parameters) {
-    tensors.emplace_back(parameter.name(), parameter.data());
-  }
-  return tensors;
-}
-
 void check_finite(const std::string& name, const Tensor& tensor,
                   const std::filesystem::path& path) {
   const bool all = dispatch_float(tensor.dtype(), [&]<class T>() {
@@ -32,16 +24,16 @@ void check_finite(const std::string& name, const Tensor& tensor,
 }  // namespace
 
 void save_parameters(const std::vector<Variable>& parameters, const std::filesystem::path& path) {
-  save_safetensors(path, tensors_of(parameters), {{"format", "pt"}});
+  save_safetensors(path, autograd::named_data(parameters), {{"format", "pt"}});
 }
 
 void load(const Module& model, const std::filesystem::path& path) {
   const NamedTensors found = load_safetensors(path);
-  check_same_tensors(found, tensors_of(model.parameters()), path.string());
+  check_same_tensors(found, autograd::named_data(model.parameters()), path.string());
   for (const auto& [name, tensor] : found) {
     check_finite(name, tensor, path);
   }
-  copy_by_name(found, tensors_of(model.parameters()), path.string());
+  copy_by_name(found, autograd::named_data(model.parameters()), path.string());
 }
 
 }  // namespace brigade::nn

@@ -7,6 +7,13 @@ newest_checkpoint() { # DIR: its step; 0 without one
   echo $((10#$(basename "${newest:-step-0}" | tr -dc 0-9)))
 }
 
+seconds_since_checkpoint() { # DIR MOST: the age of its newest checkpoint, at most MOST
+  local newest age
+  newest=$(find "$1/checkpoints" -maxdepth 1 -name 'step-*[0-9]' 2>/dev/null | sort | tail -n 1)
+  age=$([ -z "$newest" ] && echo "$2" || echo $(($(date +%s) - $(stat -c %Y "$newest"))))
+  echo $((age < $2 ? age : $2))
+}
+
 last_step() { # DIR: of the last line of metrics; 0 without one
   local step
   step=$(tail -n 1 "$1/metrics.jsonl" 2>/dev/null | grep -o '"step":[0-9]*' | tr -dc 0-9)
@@ -35,6 +42,10 @@ run_with_restarts() {
     case $code in
       0 | 2 | 3 | 4) return "$code" ;;
     esac
+    # mpirun has an exit code of its own when the signal was sent to it (Ctrl-C).
+    case $complaint in
+      *"a signal has ended the training"*) return 4 ;;
+    esac
     if [ -n "$complaint" ] && [ "$complaint" = "$earlier" ]; then
       echo "restart: the same failure twice, so a third try would fail, too: $complaint" >&2
       return "$code"
@@ -50,6 +61,7 @@ run_with_restarts() {
     fi
     lost=$(($(last_step "$directory") - $(newest_checkpoint "$directory")))
     echo "restart $restart of $most: exit code $code after $((SECONDS - began)) s; $ranks ranks continue after step" \
-      "$(newest_checkpoint "$directory"), at least $((lost > 0 ? lost : 0)) steps are lost" >&2
+      "$(newest_checkpoint "$directory"); lost: at least $((lost > 0 ? lost : 0)) steps," \
+      "$(seconds_since_checkpoint "$directory" "$((SECONDS - began))") s" >&2
   done
 }

@@ -47,6 +47,9 @@ while [ $# -gt 0 ]; do
   shift
 done
 set -- ${flags[@]+"${flags[@]}"}
+if [ "$fewest" -lt 1 ] || [ "$fewest" -gt "$ranks" ]; then
+  echo "train: --min-ranks: expected from 1 to $ranks, got $fewest" >&2 && exit 2
+fi
 if [ "$restarts" = 0 ] && [ "$fewest" != "$ranks" ]; then
   echo "train: --min-ranks: expected --max-restarts with it" >&2 && exit 2
 fi

@@ -205,14 +205,13 @@ class Declaration {
   }
 
   void checkpoints() {
-    const auto every = [this](const std::string& flag, const std::string& text) {
-      if (!text.ends_with('m')) {
-        o_.checkpoint_minutes = 0.0;
-        return parse_number<std::int64_t>(flag, text, 1, kMany);
-      }
-      const std::string minutes = text.substr(0, text.size() - 1);
-      o_.checkpoint_minutes = parse_number(flag, minutes, kAboveZero, kNoLimit);
-      return std::int64_t{0};
+    // Not `this`, which is gone when the flags are parsed.
+    const auto every = [&minutes = o_.checkpoint_minutes](const std::string& flag,
+                                                          const std::string& text) {
+      const bool in_minutes = text.ends_with('m');
+      const std::string number = text.substr(0, text.size() - (in_minutes ? 1 : 0));
+      minutes = in_minutes ? parse_number(flag, number, kAboveZero, kNoLimit) : 0.0;
+      return in_minutes ? 0 : parse_number<std::int64_t>(flag, number, 1, kMany);
     };
     value("--checkpoint-every", "N|Nm", o_.checkpoint_steps, every,
           "steps or minutes between checkpoints");

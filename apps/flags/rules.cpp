@@ -75,6 +75,8 @@ std::vector<std::string> idle_flags(const Options& o) {
                            o.reduce != "fast" || o.find_unused || o.check_finite),
        "with --no-all-reduce no gradient leaves its rank: --emulate-link, --comm-hook, --reduce, "
        "--find-unused, --check-finite"},
+      {o.keep != Options().keep && !o.checkpoints(),
+       "--keep: there are no checkpoints without --checkpoint-every or --resume"},
       {o.inject && o.inject->kind == FaultKind::other_seed && !o.init.empty(),
        "--inject other_seed: the weights are those of --init"},
       {o.tf32 && o.dtype == "bf16", "--tf32: --dtype bf16 rounds further"}};

@@ -25,14 +25,6 @@ std::string own_file(int rank) {
   return message_of("rank-", rank, ".safetensors");
 }
 
-NamedTensors tensors_of(const std::vector<autograd::Variable>& parameters) {
-  NamedTensors tensors;
-  for (const autograd::Variable& parameter : parameters) {
-    tensors.emplace_back(parameter.name(), parameter.data());
-  }
-  return tensors;
-}
-
 /// On the host.
 NamedTensors copy_of(const NamedTensors& tensors) {
   NamedTensors copies;
@@ -109,8 +101,8 @@ void Checkpoints::resume() {
   }
   const CheckpointInfo info = CheckpointInfo::parse(text, "checkpoint");
   step_ = info.step;
-  take_plan(info);
   load_shared(info);
+  take_plan(info);
   load_own(info);
   say(message_of("continues after step ", step_, " (", source_.path_of(step_).string(), ")"));
 }
@@ -152,17 +144,21 @@ void Checkpoints::take_plan(const CheckpointInfo& info) {
     index_of[parameters[i].name()] = i;
   }
   BucketPlan plan;
+  std::size_t placed = 0;
   for (const std::vector<std::string>& names : info.buckets) {
+    placed += names.size();
     plan.emplace_back();
     for (const std::string& name : names) {
       const auto found = index_of.find(name);
       if (found == index_of.end()) {
-        return;  // of another network, which load_shared() will tell
+        return;  // some are frozen now
       }
       plan.back().push_back(found->second);
     }
   }
-  parts_.averager.use_plan(plan);
+  if (index_of.size() == placed) {
+    parts_.averager.use_plan(plan);
+  }
 }
 
 /// Rank 0 reads, so the file need not be where other hosts can see it.
@@ -170,7 +166,7 @@ void Checkpoints::load_shared(const CheckpointInfo& info) {
   const NamedTensors state = copy_of(parts_.optimizer_state());
   if (comm_.rank() == 0) {
     const std::string place = source_.path_of(info.step).string();
-    copy_by_name(source_.read(info.step, kModel), tensors_of(parts_.parameters), place);
+    copy_by_name(source_.read(info.step, kModel), autograd::named_data(parts_.parameters), place);
     copy_by_name(source_.read(info.step, kOptimizer), state, place);
   }
   broadcast_parameters(parts_.parameters, comm_);
@@ -223,9 +219,9 @@ void Checkpoints::after_step() {
     save();
   }
   if (request == SignalRequest::stop) {
-    finish_writing();
+    const bool written = finish_writing();
     throw Interrupted(message_of("a signal has ended the training after step ", step_,
-                                 "; start it again to continue from ",
+                                 written ? "; start it again to continue from " : "; not written: ",
                                  store_.path_of(step_).string()));
   }
 }
@@ -254,7 +250,7 @@ void Checkpoints::save() {
                       .buckets = names_of(parts_.averager),
                       .files = {}};
   std::vector<std::string> files{kModel, kOptimizer};
-  const NamedTensors shared = tensors_of(parts_.parameters);
+  const NamedTensors shared = autograd::named_data(parts_.parameters);
   if (comm_.rank() == 0) {
     copy(kModel, shared);
     copy(kOptimizer, parts_.optimizer_state());
@@ -310,12 +306,13 @@ void Checkpoints::write(const CheckpointInfo& info, const std::vector<std::strin
   }
 }
 
-void Checkpoints::finish_writing() {
+bool Checkpoints::finish_writing() {
   writer_->synchronize();  // write() lets nothing out
-  if (!failure_.empty()) {
-    std::fputs(message_of("[rank ", comm_.rank(), "] ", std::exchange(failure_, {}), "\n").c_str(),
-               stderr);
+  const std::string failure = std::exchange(failure_, {});
+  if (!failure.empty()) {
+    std::fputs(message_of("[rank ", comm_.rank(), "] ", failure, "\n").c_str(), stderr);
   }
+  return failure.empty();
 }
 
 void Checkpoints::say(const std::string& text) const {

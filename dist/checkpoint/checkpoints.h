@@ -98,8 +98,8 @@ class Checkpoints {
   /// Writes a checkpoint now. Waits for the one before, if that is still being written; tells on
   /// stderr if that has failed, and training goes on. Collective.
   void save();
-  /// Returns when the last one is on the disk; tells of a failure.
-  void finish_writing();
+  /// Returns when the last one is on the disk, or has failed: tells that on stderr, and false.
+  bool finish_writing();
 
  private:
   void resume();

@@ -1,5 +1,7 @@
 #include "dist/checkpoint/stop_signals.h"
 
+#include <sys/auxv.h>
+
 #include <atomic>
 #include <csignal>
 #include <mutex>
@@ -26,7 +28,7 @@ class Handler {
   Handler(int signal, void (*handler)(int), unsigned int flags) : signal_(signal) {
     struct sigaction action {};
     action.sa_handler = handler;
-    action.sa_flags = static_cast<int>(SA_RESTART | flags);
+    action.sa_flags = static_cast<int>(SA_RESTART | SA_ONSTACK | flags);
     sigaction(signal, &action, &before_);
   }
   ~Handler() { sigaction(signal_, &before_, nullptr); }
@@ -45,6 +47,19 @@ class StopSignals::Handlers {
   Handler terminate_{SIGTERM, ask_for_end, SA_RESETHAND};
   Handler interrupt_{SIGINT, ask_for_end, SA_RESETHAND};
 };
+
+StopSignals::SignalStack::SignalStack()
+    // The frame holds all vector and matrix registers: some 11 KiB with AMX.
+    : memory_(getauxval(AT_MINSIGSTKSZ) + (std::size_t{32} << 10U)) {
+  stack_t stack{};
+  stack.ss_sp = memory_.data();
+  stack.ss_size = memory_.size();
+  sigaltstack(&stack, &before_);
+}
+
+StopSignals::SignalStack::~SignalStack() {
+  sigaltstack(&before_, nullptr);
+}
 
 StopSignals::StopSignals() {
   static std::mutex mutex;

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 namespace brigade::dist {
 
@@ -19,7 +22,24 @@ class StopSignals {
   static SignalRequest take();
 
  private:
+  /// A stack for this thread's signal handlers. Without one the kernel writes a handler's frame
+  /// below the interrupted thread's stack pointer, and oneDNN's generated code keeps addresses of
+  /// the heap in that register: a signal during a matrix product then overwrites memory (seen with
+  /// oneDNN 2.6.3).
+  class SignalStack {
+   public:
+    SignalStack();
+    ~SignalStack();
+    SignalStack(const SignalStack&) = delete;
+    SignalStack& operator=(const SignalStack&) = delete;
+
+   private:
+    std::vector<std::byte> memory_;
+    stack_t before_{};
+  };
   class Handlers;
+
+  SignalStack stack_;  // of the main thread, which the kernel prefers for a process's signals
   std::shared_ptr<Handlers> handlers_;
 };
 

@@ -47,10 +47,15 @@ std::string seconds_text(double seconds) {
   return message_of(std::llround(seconds), " s");
 }
 
-/// "its all-reduce of bucket_3 (4.weight, 4.bias) in step 812" without the first words.
+/// " of step 812"; nothing in a program that does not tell its steps.
+std::string step_text(const LedgerEntry& entry, const char* before = " of step ") {
+  return entry.step > 0 ? message_of(before, entry.step) : "";
+}
+
+/// "bucket_3 (4.weight, 4.bias) of step 812"
 std::string collective_text(const LedgerEntry& entry,
                             const std::function<std::string(std::string_view)>& describe) {
-  return message_of(describe(text_of(entry.label)), " of step ", entry.step);
+  return describe(text_of(entry.label)) + step_text(entry);
 }
 
 /// "; ranks 0 and 1 wait"
@@ -91,7 +96,7 @@ std::optional<Diagnosis> diagnose(std::span<const RankView> ranks, double second
                 message_of(names_of(silent), silent.size() == 1 ? " does" : " do",
                            " not answer for ", seconds_text(silent.front()->silent),
                            " (stopped, or the host hangs or cannot be reached), last seen in ",
-                           phase_of(last), " of step ", last.step, waiting_text(waiting)));
+                           phase_of(last), step_text(last), waiting_text(waiting)));
   }
   Views culprits = select(ranks, [](const RankView& view) { return !waits(view); });
   const auto behind = [&](const RankView& view) { return view.last.number < reached.number; };
@@ -117,8 +122,8 @@ std::optional<Diagnosis> diagnose(std::span<const RankView> ranks, double second
       culprits,
       message_of(names_of(culprits), culprits.size() == 1 ? " has" : " have", " not reached ",
                  behind(first) ? collective_text(reached, describe)
-                               : message_of("the ", phase_of(others.front()->last), " after step ",
-                                            others.front()->last.step),
+                               : message_of("the ", phase_of(others.front()->last),
+                                            step_text(others.front()->last, " after step ")),
                  "; ", culprits.size() == 1 ? "it is" : "they are", " in ", phase_of(first.last),
                  " for ", seconds_text(first.unchanged), waiting_text(others)));
 }
@@ -133,7 +138,7 @@ std::optional<Diagnosis> diagnose_lost(std::span<const RankView> ranks) {
   const LedgerEntry& last = lost.front()->last;
   return make(lost, message_of(names_of(lost), lost.size() == 1 ? " has" : " have",
                                " ended without a word (killed?), last seen in ", phase_of(last),
-                               " of step ", last.step));
+                               step_text(last)));
 }
 
 std::optional<Diagnosis> diagnose_mismatch(const LedgerEntry& mine, int my_rank,
@@ -143,7 +148,7 @@ std::optional<Diagnosis> diagnose_mismatch(const LedgerEntry& mine, int my_rank,
   }
   const auto what = [](const LedgerEntry& entry) {
     return message_of(text_of(entry.label), " of ", entry.bytes, " bytes, ",
-                      static_cast<DType>(entry.dtype), ", step ", entry.step);
+                      static_cast<DType>(entry.dtype), step_text(entry, ", step "));
   };
   return Diagnosis{
       .culprits = {their_rank},

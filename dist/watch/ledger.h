@@ -34,8 +34,7 @@ struct LedgerEntry {
   double seconds = 0.0;      ///< since the ledger was made
   Name label{};
   Name phase{};             ///< what the rank's own thread does; empty: code of the program
-  std::uint32_t waits = 0;  ///< 1: that is to wait for other ranks
-  std::uint32_t unused = 0;
+  std::uint64_t waits = 0;  ///< 1: that is to wait for other ranks
 
   bool in_flight() const { return number > ended; }
 };

@@ -9,12 +9,12 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <iterator>
+#include <fstream>
+#include <string>
 #include <type_traits>
 #include <utility>
 
 #include "core/error.h"
-#include "dist/sockets/socket_address.h"
 #include "dist/sockets/socket_connect.h"
 
 namespace brigade::dist {
@@ -24,8 +24,20 @@ static_assert(std::is_trivially_copyable_v<LedgerEntry>);
 
 struct Process {
   pid_t id = 0;
-  std::array<char, 128> machine{};
+  std::array<char, 128> seen_by{};  ///< equal for two ranks that see each other's processes
 };
+
+/// The kernel that runs, and the namespace in which it numbers processes.
+Process this_process() {
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  std::array<char, 64> numbering{};
+  const ssize_t length = readlink("/proc/self/ns/pid", numbering.data(), numbering.size());
+  boot.append(numbering.data(), static_cast<std::size_t>(std::max<ssize_t>(0, length)));
+  Process process{.id = getpid()};
+  boot.copy(process.seen_by.data(), process.seen_by.size() - 1);
+  return process;
+}
 
 bool is_terminated(const LedgerEntry::Name& name) {
   return name.back() == '\0';
@@ -57,16 +69,15 @@ LedgerExchange::LedgerExchange(Communicator& comm)
       peers_(static_cast<std::size_t>(comm.size())),
       connections_(peers_.size()),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  BRIGADE_CHECK(wake_.valid(), "watch: eventfd: ", std::strerror(errno));
-  const std::vector<Process> processes =
-      all_gather_values(comm, Process{getpid(), make_endpoint(0).machine});
+  const std::vector<Process> processes = all_gather_values(comm, this_process());
   std::vector<FileDescriptor> sockets = connect_all(comm);
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
     peers_[rank].view.rank = static_cast<int>(rank);
     peers_[rank].process = processes[rank].id;
-    peers_[rank].same_machine = processes[rank].machine == processes[rank_].machine;
+    peers_[rank].sees_same_processes = processes[rank].seen_by == processes[rank_].seen_by;
     connections_[rank].socket = std::move(sockets[rank]);
   }
+  BRIGADE_CHECK(wake_.valid(), "watch: cannot make an eventfd");  // last: see the header
 }
 
 void LedgerExchange::send(std::span<const LedgerEntry> entries) {

@@ -48,12 +48,13 @@ class LedgerExchange {
  public:
   struct Peer {
     pid_t process = 0;
-    bool same_machine = false;
-    std::deque<LedgerEntry> entries;  ///< the last Ledger::kKept
+    bool sees_same_processes = false;  ///< `process` means the same here
+    std::deque<LedgerEntry> entries;   ///< the last Ledger::kKept
     RankView view;
   };
 
-  /// Collective over `comm`.
+  /// Collective over `comm`. Errors of connect_all() (sockets/socket_connect.h), after which all
+  /// ranks are at the same place.
   explicit LedgerExchange(Communicator& comm);
   LedgerExchange(const LedgerExchange&) = delete;
   LedgerExchange& operator=(const LedgerExchange&) = delete;

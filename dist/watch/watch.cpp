@@ -12,6 +12,8 @@
 #include "core/error.h"
 #include "core/io/safetensors.h"
 #include "core/runtime/context.h"
+#include "dist/launch/fallback.h"
+#include "dist/sockets/socket_address.h"
 #include "dist/watch/ledger_exchange.h"
 #include "dist/watch/stall_report.h"
 
@@ -50,7 +52,17 @@ Watch::Watch(Communicator& comm, WatchOptions options)
   if (comm_.size() == 1) {
     return;
   }
-  exchange_ = std::make_unique<LedgerExchange>(comm_);
+  std::string why = complaints_about(comm_, [] { make_endpoint(0); });
+  if (why.empty()) {
+    why = complaints_about(comm_, [this] { exchange_ = std::make_unique<LedgerExchange>(comm_); });
+  }
+  if (!why.empty()) {  // the job may still run: MPI has other networks
+    exchange_.reset();
+    if (comm_.rank() == 0) {
+      write_line(message_of("[rank 0] warning: nobody watches for ranks that stand still: ", why));
+    }
+    return;
+  }
   compared_.resize(static_cast<std::size_t>(comm_.size()));
   // The ledger lives as long as a collective that is in flight when this ends.
   comm_.set_wrap([ledger = ledger_](const Tensor& payload, std::string_view label,
@@ -169,7 +181,8 @@ void Watch::end(const Diagnosis& diagnosis, const std::vector<RankView>& views) 
       message_of("[rank ", comm_.rank(), "] watch: ", diagnosis.text, "; the job ends", report));
   for (const int rank : diagnosis.culprits) {
     const LedgerExchange::Peer& culprit = exchange_->peer(rank);
-    if (culprit.same_machine && is_silent(views[static_cast<std::size_t>(rank)])) {
+    const RankView& view = views[static_cast<std::size_t>(rank)];
+    if (culprit.sees_same_processes && is_silent(view) && !view.gone) {  // gone: its number is free
       kill_soon(culprit.process);
     }
   }

@@ -30,9 +30,8 @@ class BatchLoader {
   BatchLoader& operator=(const BatchLoader&) = delete;
 
   /// The micro-batches of step `step`, counted from 0 through all epochs; to be called in order,
-  /// from any step on.
-  /// They may be used until the next call, by work enqueued on the compute stream. Rethrows what
-  /// reading has thrown.
+  /// from any step on. They may be used until the next call, by work enqueued on the compute
+  /// stream. Rethrows what reading has thrown.
   const std::vector<Batch>& load(std::int64_t step);
 
  private:

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "tests/support/environment.h"
 #include "tests/support/program_run.h"
 #include "tests/support/temporary_directory.h"
 
@@ -171,6 +172,19 @@ TEST(FailureLab, WhatCannotBeInjectedIsAUsageErrorPrintedOnce) {
   complaint("skip_param:name=0.wieght", 2,
             "the model has no parameter \"0.wieght\"; did you mean 0.weight?");
   complaint("slwo", 2, "did you mean slow?");
+}
+
+TEST(WatchOfAJob, IsLeftOutWithAWarningWhereRanksCannotConnect) {
+  const test::EnvironmentVariable interface("BRIGADE_SOCKET_IFNAME", "none0");
+  const TemporaryDirectory directory;
+  const Outcome outcome =
+      test::run_program(BRIGADE_TRAIN_MLP, std::string(kTiny) + "--comm mpi", 2, directory.path());
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(count(outcome.err,
+                  "[rank 0] warning: nobody watches for ranks that stand still: rank 0: "
+                  "sockets: BRIGADE_SOCKET_IFNAME=none0"),
+            1)
+      << outcome.err;
 }
 
 }  // namespace

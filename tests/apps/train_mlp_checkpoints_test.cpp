@@ -125,5 +125,18 @@ TEST_F(TrainMlpCheckpoints, ASignalToOneRankSavesAndEndsTheJob) {
   EXPECT_THAT(read(dir_ / "err"), HasSubstr("continues after step"));
 }
 
+TEST_F(TrainMlpCheckpoints, ManySignalsDuringMatrixProductsHurtNothing) {
+  // Layers wide enough that nearly every signal arrives inside a product; see SignalStack.
+  std::ofstream(dir_ / "run.sh")
+      << BRIGADE_TRAIN_MLP
+      << " --threads 1 --steps 1000000 --checkpoint-every 1000000 --out r &\n"
+         "while [ ! -s r/metrics.jsonl ]; do sleep 0.05; done\n"
+         "for i in $(seq 100); do kill -USR1 $!; sleep 0.01; done\n"
+         "kill -TERM $!\n"
+         "wait $!\n";
+  const Outcome outcome = test::run_program("sh", "run.sh", 0, dir_.path());
+  EXPECT_EQ(outcome.exit_code, 4) << outcome.err;
+}
+
 }  // namespace
 }  // namespace brigade

@@ -40,6 +40,21 @@ std::string complaint(const std::vector<const char*>& flags) {
   return result.text;
 }
 
+TEST(Options, CheckpointsComeEverySoManyStepsOrMinutes) {
+  const auto options = [](const char* every) {
+    return *parse({"--checkpoint-every", every}).options;
+  };
+  EXPECT_EQ(options("7").checkpoint_steps, 7);
+  EXPECT_EQ(options("7").checkpoint_minutes, 0.0);
+  EXPECT_EQ(options("0.5m").checkpoint_steps, 0);
+  EXPECT_EQ(options("0.5m").checkpoint_minutes, 0.5);
+  EXPECT_TRUE(options("7").checkpoints());
+  EXPECT_FALSE(parse({}).options->checkpoints());
+  for (const char* wrong : {"0", "-1", "m", "0m", "1h", "1.5"}) {
+    EXPECT_EQ(parse({"--checkpoint-every", wrong}).exit_code, 2) << wrong;
+  }
+}
+
 TEST(Options, HelpFitsOnAScreen) {
   const ParseResult help = parse({"--help"});
   EXPECT_EQ(help.exit_code, 0);

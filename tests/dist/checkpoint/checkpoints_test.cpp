@@ -243,6 +243,41 @@ TEST(Checkpoints, AreRefusedByAnotherRun) {
       ThrowsMessage<UsageError>(HasSubstr("expected exp_avg.first.0.weight")));
 }
 
+TEST(Checkpoints, OfASmallerNetworkAreRefused) {
+  const TemporaryDirectory directory;
+  test::thread_world(1, [&](Communicator& comm) {
+    const auto model = test::make_mlp({6, 3});
+    GradAverager averager(model->parameters(), comm, {});
+    optim::SGD sgd(model->parameters(), {.lr = 0.1});
+    Checkpoints(directory / "c", parts_of(model->parameters(), averager, sgd), {}).save();
+  });
+  EXPECT_THAT(([&] {
+                test::thread_world(1, [&](Communicator& comm) {
+                  const auto model = test::make_mlp({6, 3, 3});
+                  GradAverager averager(model->parameters(), comm, {});
+                  optim::SGD sgd(model->parameters(), {.lr = 0.1});
+                  const Checkpoints refused(directory / "c",
+                                            parts_of(model->parameters(), averager, sgd), {});
+                });
+              }),
+              ThrowsMessage<UsageError>(HasSubstr("expected 2.weight [3, 3] f32, got nothing")));
+}
+
+TEST(Checkpoints, ThatCouldNotBeWrittenAreNotPromised) {
+  const TemporaryDirectory directory;
+  std::ofstream(directory / "file") << "in the way";
+  testing::internal::CaptureStderr();
+  EXPECT_THAT(([&] {
+                train(1, directory / "file", {}, [](std::int64_t step) {
+                  if (step == 3) {
+                    raise(SIGTERM);
+                  }
+                });
+              }),
+              ThrowsMessage<Interrupted>(HasSubstr("after step 3; not written: ")));
+  testing::internal::GetCapturedStderr();
+}
+
 TEST(Checkpoints, OfOneStepCanBeAskedFor) {
   const TemporaryDirectory directory;
   const std::vector<float> whole = train(1, directory / "whole", {});
