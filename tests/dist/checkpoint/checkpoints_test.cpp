@@ -45,6 +45,7 @@ struct Training {
   bool adam = false;
   bool cross_step = false;
   bool dropout = false;
+  bool rebuilt = false;  ///< buckets change after the first step
   CheckpointOptions checkpoints = {};
   std::int64_t steps = 9;  ///< to end after, counted from the very first
 };
@@ -60,12 +61,18 @@ class ThreadRank {
   Communicator& comm_;
 };
 
-/// An MLP with a mask between its two halves.
+/// An MLP with a mask between its two halves. `backwards`: registered in another order than used, so
+/// the buckets are rebuilt after the first step.
 class Model : public nn::Module {
  public:
-  explicit Model(bool drops) : drops_(drops) {
-    register_module("first", *first_);
+  explicit Model(bool drops, bool backwards = false) : drops_(drops) {
+    if (!backwards) {
+      register_module("first", *first_);
+    }
     register_module("second", *second_);
+    if (backwards) {
+      register_module("first", *first_);
+    }
   }
   Variable forward(const Variable& x) override {
     const Variable hidden = first_->forward(x);
@@ -89,7 +96,7 @@ std::vector<float> train(
   std::vector<float> weights;
   test::thread_world(ranks, [&](Communicator& comm) {
     manual_seed(11);
-    Model model(training.dropout);
+    Model model(training.dropout, training.rebuilt);
     DataParallel<nn::Module> ddp(
         model, comm, {.mode = training.mode, .bucket_bytes = 600, .hook = training.hook()});
     std::unique_ptr<optim::Optimizer> optimizer;
@@ -150,6 +157,7 @@ std::vector<Case> cases() {
       {"bf16", hook([] { return std::make_shared<HalfHook>(DType::bf16); })},
       {"powersgd", hook([] { return std::make_shared<PowerSgd>(2); })},
       {"topk", hook([] { return std::make_shared<TopK>(0.1); })},
+      {"rebuilt_topk", {.hook = [] { return std::make_shared<TopK>(0.1); }, .rebuilt = true}},
   };
 }
 
