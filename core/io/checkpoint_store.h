@@ -13,16 +13,17 @@ namespace brigade {
 
 /// checkpoint.json: what a checkpoint is of, and a checksum of each of its files.
 struct CheckpointInfo {
-  std::int64_t step = 0;                          ///< optimizer steps done
-  int ranks = 1;                                  ///< that have written it
-  std::vector<std::string> run;                   ///< what a run that continues it must have alike
-  std::string layout;                             ///< from which flags the buckets come
-  std::vector<std::vector<std::string>> buckets;  ///< names of parameters, in the order of launch
+  std::int64_t step = 0;              ///< optimizer steps done
+  int ranks = 1;                      ///< that have written it
+  std::vector<std::string> run = {};  ///< what a run that continues it must have alike
+  std::string layout = {};            ///< from which flags the buckets come
+  /// Names of parameters, in the order of launch.
+  std::vector<std::vector<std::string>> buckets = {};
   struct File {
     std::uint64_t bytes = 0;
     std::uint64_t xxh3 = 0;
   };
-  std::map<std::string, File> files;
+  std::map<std::string, File> files = {};
 
   std::string to_json() const;
   /// UsageError, beginning with `subject`, for anything but the text of to_json().

@@ -13,7 +13,7 @@ namespace brigade::dist {
 /// What one rank knows of another, or of itself.
 struct RankView {
   int rank = 0;
-  LedgerEntry last;        ///< the newest it has sent
+  LedgerEntry last = {};   ///< the newest it has sent
   double silent = 0.0;     ///< seconds since then
   double unchanged = 0.0;  ///< seconds since step, collectives or phase have changed
   bool left = false;       ///< it has ended in peace

@@ -61,8 +61,8 @@ class ThreadRank {
   Communicator& comm_;
 };
 
-/// An MLP with a mask between its two halves. `backwards`: registered in another order than used, so
-/// the buckets are rebuilt after the first step.
+/// An MLP with a mask between its two halves. `backwards`: registered in another order than used,
+/// so the buckets are rebuilt after the first step.
 class Model : public nn::Module {
  public:
   explicit Model(bool drops, bool backwards = false) : drops_(drops) {
@@ -178,7 +178,7 @@ TEST_P(ResumesToTheBit, AfterAnyStep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Checkpoints, ResumesToTheBit, testing::ValuesIn(cases()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& each) { return each.param.name; });
 
 TEST(Checkpoints, ContinueWithAnotherNumberOfRanks) {
   const TemporaryDirectory directory;
