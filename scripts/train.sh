@@ -10,7 +10,8 @@
 #   scripts/train.sh 1 --epochs 10 --loss cross_entropy --optimizer adam --lr 0.001
 #
 # --max-restarts R [--min-ranks M] makes checkpoints every minute (or as --checkpoint-every says) and starts the training again
-# when it fails, at most R times; where a run has made no checkpoint, with one rank fewer, but at least M (default: N).
+# when it fails, at most R times; where a run has made no checkpoint, with fewer ranks that divide the global batch, but at
+# least M (default: N).
 #
 # Environment: BRIGADE_PRESET=cpu-release|cuda-release chooses the build,
 #              BRIGADE_SKIP_SETUP=1 installs nothing.
@@ -32,6 +33,7 @@ fi
 restarts=0
 fewest=$ranks
 directory=""
+total="" # global batch
 flags=()
 while [ $# -gt 0 ]; do
   case $1 in
@@ -42,6 +44,8 @@ while [ $# -gt 0 ]; do
       ;;
     --out) directory=${2:-} && flags+=("$1") ;;
     --out=*) directory=${1#--out=} && flags+=("$1") ;;
+    --global-batch) total=${2:-} && flags+=("$1") ;;
+    --global-batch=*) total=${1#--global-batch=} && flags+=("$1") ;;
     *) flags+=("$1") ;;
   esac
   shift
@@ -65,6 +69,12 @@ if [ "$restarts" = 0 ]; then
   build_and_run train_mlp "$ranks" "${defaults[@]}" "$@"
 fi
 
+case " $* " in
+  *" --resume"*) echo "train: --max-restarts: expected no --resume, as it continues the run in --out by itself" >&2 && exit 2 ;;
+  *" --batch"*) [ "$fewest" = "$ranks" ] ||
+    { echo "train: --min-ranks: expected --global-batch instead of --batch, which is per rank" >&2 && exit 2; } ;;
+esac
+
 # shellcheck source=scripts/restarts.sh
 . "$root/scripts/restarts.sh"
 ensure_setup
@@ -73,8 +83,8 @@ configure "$preset"
 build "$preset" --target train_mlp
 allow_mpi_anywhere
 case " $* " in
-  *" --batch"*) ;; # with fewer ranks the global batch would be another one, and train_mlp refuses to continue
-  *) defaults+=(--global-batch $((batch * ranks))) ;;
+  *" --batch"*) ;; # per rank, so the number of ranks must stay
+  *) defaults+=(--global-batch "${total:=$((batch * ranks))}") ;;
 esac
 if [ -z "$directory" ]; then
   mkdir -p runs
@@ -85,7 +95,7 @@ train_once() { # RANKS FLAGS...
   local ranks=$1 place
   shift
   read -ra place <<<"$(placement "$ranks")"
-  mpirun -np "$ranks" "${place[@]}" "$root/build/$preset/bin/train_mlp" "${defaults[@]}" --checkpoint-every 1m \
+  exec mpirun -np "$ranks" "${place[@]}" "$root/build/$preset/bin/train_mlp" "${defaults[@]}" --checkpoint-every 1m \
     "${flags[@]}" --out "$directory" "$@"
 }
-run_with_restarts "$directory" "$ranks" "$restarts" "$fewest" train_once
+run_with_restarts "$directory" "$ranks" "$restarts" "$fewest" "${total:-$ranks}" train_once

@@ -25,7 +25,7 @@ std::vector<std::string> identity_of(const Options& o, const data::DataSplits& d
 
 /// --resume DIR: a run's directory, or one checkpoint.
 void set_source(const std::string& place, dist::CheckpointOptions& result) {
-  const fs::path path = fs::path(place) / "";  // "a/b" and "a/b/" alike
+  const fs::path path = fs::absolute(place) / "";  // "a/b" and "a/b/" alike
   const std::string name = path.parent_path().filename().string();
   constexpr std::string_view kStep = "step-";
   if (!name.starts_with(kStep)) {
@@ -57,10 +57,6 @@ std::unique_ptr<dist::Checkpoints> open_checkpoints(
           "--resume latest: expected --out DIR, the directory of the run to continue, got none");
     }
   } else if (result.resume) {
-    if (!fs::is_directory(options.resume)) {
-      throw UsageError(message_of("--resume: expected latest, or the directory of a run or of a ",
-                                  "checkpoint, got ", options.resume));
-    }
     set_source(options.resume, result);
   }
   return std::make_unique<dist::Checkpoints>(

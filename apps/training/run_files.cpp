@@ -5,6 +5,7 @@
 #include "apps/report/timeline.h"
 #include "apps/training/program.h"
 #include "core/io/safetensors.h"
+#include "core/runtime/trace.h"
 #include "nn/weights.h"
 
 namespace brigade::apps {
@@ -55,6 +56,7 @@ void RunFiles::write_results(const Console& console, const RunInfo& info, const 
   if (!metrics_) {
     return;
   }
+  const ScopeName scope(kWritesFiles);
   const Options& options = info.options;
   const std::string summary = summary_json(info, result);
   OutputFiles files;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/cuda/launch.h"
+#include "core/runtime/trace.h"
 
 namespace brigade {
 namespace {
@@ -79,7 +80,10 @@ class CudaEvent final : public EventState {
     return true;
   }
 
-  void synchronize(bool /*urgent*/) override { CUDA_CHECK(cudaEventSynchronize(event_)); }
+  void synchronize(bool /*urgent*/) override {
+    const ScopeName scope(kDeviceWait);
+    CUDA_CHECK(cudaEventSynchronize(event_));
+  }
 
   double ms_since(const EventState& begin) const override {
     const auto* other = dynamic_cast<const CudaEvent*>(&begin);

@@ -90,8 +90,9 @@ void sync_directory(const fs::path& path) {
 }  // namespace
 
 std::string CheckpointInfo::to_json() const {
-  Json json{{"format", kFormat}, {"step", step},       {"ranks", ranks},         {"run", run},
-            {"layout", layout},  {"buckets", buckets}, {"files", Json::object()}};
+  Json json{
+      {"format", kFormat}, {"step", step},     {"batches", batches}, {"ranks", ranks},
+      {"run", run},        {"layout", layout}, {"buckets", buckets}, {"files", Json::object()}};
   for (const auto& [name, file] : files) {
     json["files"][name] = {{"bytes", file.bytes}, {"xxh3", file.xxh3}};
   }
@@ -107,6 +108,7 @@ CheckpointInfo CheckpointInfo::parse(const std::string& text, const std::string&
     }
     CheckpointInfo info;
     json.at("step").get_to(info.step);
+    json.at("batches").get_to(info.batches);
     json.at("ranks").get_to(info.ranks);
     json.at("run").get_to(info.run);
     json.at("layout").get_to(info.layout);
@@ -118,7 +120,7 @@ CheckpointInfo CheckpointInfo::parse(const std::string& text, const std::string&
       info.files[name] = {.bytes = fields.at("bytes").get<std::uint64_t>(),
                           .xxh3 = fields.at("xxh3").get<std::uint64_t>()};
     }
-    if (info.step < 0 || info.ranks < 1) {
+    if (info.step < 0 || info.batches < 0 || info.ranks < 1) {
       throw UsageError(message_of(subject, ": step ", info.step, " of ", info.ranks, " ranks"));
     }
     return info;
@@ -199,7 +201,11 @@ void CheckpointStore::publish(CheckpointInfo info, const std::vector<std::string
     info.files[file] = measure(unfinished / file);
   }
   write_file_atomically(unfinished / kInfo, info.to_json());  // fsyncs the directory as well
-  remove(info.step);
+  for (const std::int64_t step : steps()) {
+    if (step >= info.step) {
+      remove(step);
+    }
+  }
   std::error_code error;
   fs::rename(unfinished, path_of(info.step), error);
   require(!error, "rename", unfinished, error);
@@ -208,6 +214,11 @@ void CheckpointStore::publish(CheckpointInfo info, const std::vector<std::string
   for (std::size_t i = keep; keep > 0 && i < all.size(); ++i) {
     remove(all[i]);
   }
+}
+
+void CheckpointStore::discard(std::int64_t step) const {
+  std::error_code absent;
+  fs::remove_all(temporary(step), absent);
 }
 
 /// Loses its name first: a checkpoint that is half removed must not look like one.

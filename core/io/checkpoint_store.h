@@ -14,6 +14,7 @@ namespace brigade {
 /// checkpoint.json: what a checkpoint is of, and a checksum of each of its files.
 struct CheckpointInfo {
   std::int64_t step = 0;              ///< optimizer steps done
+  std::int64_t batches = 0;           ///< of training data used
   int ranks = 1;                      ///< that have written it
   std::vector<std::string> run = {};  ///< what a run that continues it must have alike
   std::string layout = {};            ///< from which flags the buckets come
@@ -54,8 +55,11 @@ class CheckpointStore {
   void write(std::int64_t step, const std::string& file, const NamedTensors& tensors) const;
   /// Whether write() has ended for that file, on any rank.
   bool written(std::int64_t step, const std::string& file) const;
-  /// Adds the checksums of `files` to `info` and gives the checkpoint its name, in place of an
-  /// older one of this step; then removes all but the newest `keep` (0: none). Error: cannot write.
+  /// Forgets what write() has written of that step.
+  void discard(std::int64_t step) const;
+  /// Adds the checksums of `files` to `info` and gives the checkpoint its name, in place of those
+  /// of this step and of later ones: they are of a past that this run does not continue. Then
+  /// removes all but the newest `keep` (0: none). Error: cannot write.
   void publish(CheckpointInfo info, const std::vector<std::string>& files, std::size_t keep) const;
   /// Removes what has been begun and not published. Nobody may be writing.
   void remove_unfinished() const;

@@ -59,6 +59,11 @@ struct ScopeNames {
   std::atomic<const char*> innermost = nullptr;
 };
 
+/// Names of scopes whose meaning dist/watch knows. In the first a rank may stay for any time
+/// without being stuck; in the second it waits for the device, and a GPU may wait for other ranks.
+inline constexpr const char* kWritesFiles = "reading or writing files";
+inline constexpr const char* kDeviceWait = "waiting for the device";
+
 /// Names what the enclosing scope does, a few nanoseconds. `name` must be a literal.
 class ScopeName {
  public:

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <exception>
-#include <thread>
 #include <utility>
 
 #include "core/error.h"
@@ -23,15 +21,6 @@ constexpr std::string_view kErrorFeedback = "error.";
 
 std::string own_file(int rank) {
   return message_of("rank-", rank, ".safetensors");
-}
-
-/// On the host.
-NamedTensors copy_of(const NamedTensors& tensors) {
-  NamedTensors copies;
-  for (const auto& [name, tensor] : tensors) {
-    copies.emplace_back(name, tensor.to(kCpu).clone());
-  }
-  return copies;
 }
 
 /// From which flags the buckets come.
@@ -71,8 +60,8 @@ Checkpoints::Checkpoints(const std::filesystem::path& directory, CheckpointParts
       comm_(parts_.averager.communicator()),
       store_(directory),
       source_(options_.resume_from.empty() ? directory : options_.resume_from),
-      exceptions_at_start_(std::uncaught_exceptions()),
-      writer_(make_side_stream(kCpu, "brigade-saver")) {
+      writer_(store_, comm_.rank(), options_.keep) {
+  const ScopeName scope(kWritesFiles);
   check_same_lines("checkpoints",
                    {message_of("every ", options_.every, " steps"),
                     message_of(options_.resume ? "continued" : "from the beginning")},
@@ -83,12 +72,13 @@ Checkpoints::Checkpoints(const std::filesystem::path& directory, CheckpointParts
   if (options_.resume) {
     resume();
   }
+  check_none_newer();
   signals_.emplace();
 }
 
-Checkpoints::~Checkpoints() {
-  abandoned_ = std::uncaught_exceptions() > exceptions_at_start_;
-  finish_writing();
+CheckpointOptions Checkpoints::with_batch(CheckpointOptions options, std::int64_t global_batch) {
+  options.run.push_back(message_of("global batch ", global_batch));
+  return options;
 }
 
 void Checkpoints::resume() {
@@ -101,10 +91,24 @@ void Checkpoints::resume() {
   }
   const CheckpointInfo info = CheckpointInfo::parse(text, "checkpoint");
   step_ = info.step;
+  batches_ = info.batches;
   load_shared(info);
   take_plan(info);
   load_own(info);
   say(message_of("continues after step ", step_, " (", source_.path_of(step_).string(), ")"));
+}
+
+/// They would be taken for this run's newest when it fails. Where the newest good one was
+/// continued, those above it are damaged, and publish() removes them.
+void Checkpoints::check_none_newer() const {
+  const bool newest = options_.resume && !options_.resume_step && options_.resume_from.empty();
+  const std::vector<std::int64_t> steps = store_.steps();
+  if (comm_.rank() == 0 && !newest && !steps.empty() && steps.front() > step_) {
+    throw UsageError(message_of(store_.path_of(steps.front()).string(), ": expected no checkpoint ",
+                                "beyond step ", step_,
+                                ", where this run begins; continue from the "
+                                "newest (--resume latest), or write to another directory"));
+  }
 }
 
 /// Its JSON text; empty if there is none.
@@ -124,10 +128,10 @@ std::string Checkpoints::newest_good() const {
     check_same_run(info.run, options_.run, source_.path_of(step));
     return info.to_json();
   }
-  if (options_.resume_step) {
-    throw UsageError(message_of("checkpoint: expected ",
-                                source_.path_of(*options_.resume_step).string(),
-                                ", got none that is whole"));
+  if (options_.resume_step || !options_.resume_from.empty()) {
+    throw UsageError(message_of(
+        "checkpoint: expected ", source_.path_of(options_.resume_step.value_or(0)).string(),
+        options_.resume_step ? "" : " or a later one", ", got none that is whole"));
   }
   return {};
 }
@@ -190,7 +194,8 @@ void Checkpoints::load_own(const CheckpointInfo& info) {
         const std::vector<std::int64_t> position = saved.to_vector<std::int64_t>();
         set_dropout_position({.seed = static_cast<std::uint64_t>(position.at(0)),
                               .sequence = static_cast<std::uint32_t>(position.at(1))});
-      } else if (const auto found = kept.find(name); found != kept.end()) {
+      } else if (const auto found = kept.find(name);
+                 found != kept.end() && found->second.shape() == saved.shape()) {
         const bool shared_out = !same_ranks && name.starts_with(kErrorFeedback);
         ops::axpby(saved.to(found->second.device()),
                    {.alpha = shared_out ? 1.0 / comm_.size() : 1.0,
@@ -219,7 +224,9 @@ void Checkpoints::after_step() {
     save();
   }
   if (request == SignalRequest::stop) {
-    const bool written = finish_writing();
+    // All ranks leave together: the first that ends the job must not end a rank that still writes.
+    const bool written =
+        std::ranges::min(all_gather_values<char>(comm_, writer_.finish() ? 1 : 0)) != 0;
     throw Interrupted(message_of("a signal has ended the training after step ", step_,
                                  written ? "; start it again to continue from " : "; not written: ",
                                  store_.path_of(step_).string()));
@@ -240,20 +247,21 @@ SignalRequest Checkpoints::agreed_request() {
 // The tensors are read on this thread, behind everything that the step has enqueued or left in
 // flight: Variable::data() waits for the update of that parameter and of its optimizer state.
 void Checkpoints::save() {
-  const TraceScope trace("checkpoint", Lane::host);
-  finish_writing();
+  const TraceScope trace(kWritesFiles, Lane::host);
+  writer_.finish();
   last_ = std::chrono::steady_clock::now();
-  CheckpointInfo info{.step = step_,
-                      .ranks = comm_.size(),
-                      .run = options_.run,
-                      .layout = layout_of(parts_.averager.options()),
-                      .buckets = names_of(parts_.averager),
-                      .files = {}};
+  const CheckpointInfo info{.step = step_,
+                            .batches = parts_.batches ? parts_.batches() : step_,
+                            .ranks = comm_.size(),
+                            .run = options_.run,
+                            .layout = layout_of(parts_.averager.options()),
+                            .buckets = names_of(parts_.averager),
+                            .files = {}};
   std::vector<std::string> files{kModel, kOptimizer};
   const NamedTensors shared = autograd::named_data(parts_.parameters);
   if (comm_.rank() == 0) {
-    copy(kModel, shared);
-    copy(kOptimizer, parts_.optimizer_state());
+    writer_.copy(kModel, shared);
+    writer_.copy(kOptimizer, parts_.optimizer_state());
   }
   const NamedTensors own = own_state();
   const std::vector<char> has_own = all_gather_values<char>(comm_, own.empty() ? 0 : 1);
@@ -263,56 +271,9 @@ void Checkpoints::save() {
     }
   }
   if (!own.empty()) {
-    copy(own_file(comm_.rank()), own);
+    writer_.copy(own_file(comm_.rank()), own);
   }
-  writer_->run([this, info = std::move(info), files = std::move(files)] { write(info, files); });
-}
-
-void Checkpoints::copy(const std::string& file, const NamedTensors& now) {
-  NamedTensors& copies = copies_[file];
-  if (copies.size() != now.size()) {
-    copies = copy_of(now);  // the first time; later checkpoints use the same memory
-    return;
-  }
-  for (std::size_t i = 0; i < now.size(); ++i) {
-    copies[i].second.copy_from(now[i].second);
-  }
-}
-
-/// On the writer's thread.
-void Checkpoints::write(const CheckpointInfo& info, const std::vector<std::string>& files) {
-  constexpr std::chrono::seconds kPatience{60};  // for the files of other ranks
-  constexpr std::chrono::milliseconds kPause{5};
-  try {
-    for (const auto& [file, tensors] : copies_) {
-      store_.write(info.step, file, tensors);
-    }
-    if (comm_.rank() != 0) {
-      return;
-    }
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
-    for (const std::string& file : files) {
-      while (!store_.written(info.step, file)) {
-        BRIGADE_CHECK(!abandoned_ && std::chrono::steady_clock::now() < deadline, file,
-                      " has not been written within ", kPatience.count(),
-                      " s: expected a directory that all hosts share");
-        std::this_thread::sleep_for(kPause);
-      }
-    }
-    store_.publish(info, files, options_.keep);
-  } catch (const std::exception& error) {
-    failure_ = message_of("WARNING: the checkpoint of step ", info.step,
-                          " is not written, the one before it remains: ", error.what());
-  }
-}
-
-bool Checkpoints::finish_writing() {
-  writer_->synchronize();  // write() lets nothing out
-  const std::string failure = std::exchange(failure_, {});
-  if (!failure.empty()) {
-    std::fputs(message_of("[rank ", comm_.rank(), "] ", failure, "\n").c_str(), stderr);
-  }
-  return failure.empty();
+  writer_.start(info, files);
 }
 
 void Checkpoints::say(const std::string& text) const {

@@ -1,18 +1,16 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/io/checkpoint_store.h"
+#include "dist/checkpoint/snapshot_writer.h"
 #include "dist/checkpoint/stop_signals.h"
 #include "dist/ddp/data_parallel.h"
 
@@ -35,6 +33,8 @@ struct CheckpointOptions {
 struct CheckpointParts {
   std::vector<autograd::Variable> parameters;  ///< of the model, frozen ones too
   GradAverager& averager;
+  /// Batches that the loader has given out; empty: one per step.
+  std::function<std::int64_t()> batches = {};
   std::function<NamedTensors()> optimizer_state;
   std::function<void(const NamedTensors&)> load_optimizer;
 };
@@ -46,6 +46,7 @@ CheckpointParts parts_of(const std::vector<autograd::Variable>& parameters, Grad
   return {
       .parameters = parameters,
       .averager = averager,
+      .batches = {},
       .optimizer_state = [&optimizer] { return optimizer.state(); },
       .load_optimizer = [&optimizer](const NamedTensors& state) { optimizer.load_state(state); }};
 }
@@ -74,20 +75,15 @@ class Checkpoints {
   /// run. `directory` is made when the first checkpoint is written.
   Checkpoints(const std::filesystem::path& directory, CheckpointParts parts,
               CheckpointOptions options);
-  /// `loader`: has start_at(step), such as a data::Loader of the same batch size as before.
+  /// `loader`: a data::Loader of the same global batch as before (UsageError), or anything with
+  /// position(), start_at() and global_batch().
   template <class Module, class Optimizer, class Loader>
   Checkpoints(const std::filesystem::path& directory, DataParallel<Module>& ddp,
               Optimizer& optimizer, Loader& loader, const CheckpointOptions& options = {})
-      : Checkpoints(directory, parts_of(ddp.module().parameters(), ddp.averager(), optimizer),
-                    options) {
-    loader.start_at(step());
+      : Checkpoints(directory, with_loader(ddp, optimizer, loader),
+                    with_batch(options, loader.global_batch())) {
+    loader.start_at(batches_);
   }
-  /// Waits until the last checkpoint is written, unless an exception is on its way out: other ranks
-  /// may be gone.
-  ~Checkpoints();
-  Checkpoints(const Checkpoints&) = delete;
-  Checkpoints& operator=(const Checkpoints&) = delete;
-
   /// Steps done, by this run and those that it continues.
   std::int64_t step() const { return step_; }
 
@@ -98,19 +94,25 @@ class Checkpoints {
   /// Writes a checkpoint now. Waits for the one before, if that is still being written; tells on
   /// stderr if that has failed, and training goes on. Collective.
   void save();
-  /// Returns when the last one is on the disk, or has failed: tells that on stderr, and false.
-  bool finish_writing();
 
  private:
+  template <class Module, class Optimizer, class Loader>
+  static CheckpointParts with_loader(DataParallel<Module>& ddp, Optimizer& optimizer,
+                                     const Loader& loader) {
+    CheckpointParts parts = parts_of(ddp.module().parameters(), ddp.averager(), optimizer);
+    parts.batches = [&loader] { return loader.position(); };
+    return parts;
+  }
+  static CheckpointOptions with_batch(CheckpointOptions options, std::int64_t global_batch);
+
   void resume();
+  void check_none_newer() const;
   std::string newest_good() const;
   void take_plan(const CheckpointInfo& info);
   void load_shared(const CheckpointInfo& info);
   void load_own(const CheckpointInfo& info);
   NamedTensors own_state() const;
   SignalRequest agreed_request();
-  void copy(const std::string& file, const NamedTensors& now);
-  void write(const CheckpointInfo& info, const std::vector<std::string>& files);
   void say(const std::string& text) const;
 
   CheckpointParts parts_;
@@ -120,12 +122,9 @@ class Checkpoints {
   CheckpointStore source_;
   std::optional<StopSignals> signals_;
   std::int64_t step_ = 0;
+  std::int64_t batches_ = 0;  // that the run before has used
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-  std::map<std::string, NamedTensors> copies_;  // by file; the writer's while it writes
-  std::string failure_;                         // of the writer; read when it has finished
-  std::atomic<bool> abandoned_ = false;
-  int exceptions_at_start_;
-  std::unique_ptr<Stream> writer_;  // last: its thread uses the others and ends first
+  SnapshotWriter writer_;  // its end waits until the last checkpoint is written
 };
 
 }  // namespace brigade::dist

@@ -44,7 +44,7 @@ class Handler {
 
 class StopSignals::Handlers {
   Handler save_{SIGUSR1, ask_for_checkpoint, 0};
-  Handler terminate_{SIGTERM, ask_for_end, SA_RESETHAND};
+  Handler terminate_{SIGTERM, ask_for_end, 0};
   Handler interrupt_{SIGINT, ask_for_end, SA_RESETHAND};
 };
 

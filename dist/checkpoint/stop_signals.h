@@ -12,7 +12,7 @@ namespace brigade::dist {
 enum class SignalRequest : std::uint8_t { none, save, stop };
 
 /// While one lives in the process, SIGUSR1 asks for a checkpoint, SIGTERM and SIGINT for a
-/// checkpoint and the end. A second signal of these two acts as if nobody had caught it. Ranks that
+/// checkpoint and the end. A second SIGINT acts as if nobody had caught it. Ranks that
 /// are threads have one each and share the requests.
 class StopSignals {
  public:

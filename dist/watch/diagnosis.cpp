@@ -8,6 +8,11 @@
 #include "core/error.h"
 
 namespace brigade::dist {
+
+bool is_silent(const RankView& view) {
+  return !view.left && view.silent > kSilence;
+}
+
 namespace {
 
 using Views = std::vector<const RankView*>;
@@ -65,20 +70,63 @@ std::string waiting_text(const Views& views) {
 }
 
 Diagnosis make(const Views& culprits, std::string text) {
-  Diagnosis result{.culprits = {}, .text = std::move(text)};
+  Diagnosis result;
+  result.text = std::move(text);
+  result.may_end_well = std::ranges::all_of(culprits, [](const RankView* view) {
+    return !is_silent(*view) && !view->gone && text_of(view->last.phase) == kWritesFiles;
+  });
   std::ranges::transform(culprits, std::back_inserter(result.culprits),
                          [](const RankView* view) { return view->rank; });
   return result;
 }
 
-}  // namespace
+using Describe = std::function<std::string(std::string_view)>;
 
-bool is_silent(const RankView& view) {
-  return !view.left && view.silent > kSilence;
+Diagnosis ended_early(const Views& early, const LedgerEntry& reached, const Views& waiting,
+                      const Describe& describe) {
+  return make(early,
+              message_of(names_of(early), early.size() == 1 ? " has" : " have", " ended",
+                         step_text(early.front()->last, " after step "), " and will not reach ",
+                         collective_text(reached, describe), waiting_text(waiting)));
 }
 
+Diagnosis no_answer(const Views& silent, const Views& waiting) {
+  const LedgerEntry& last = silent.front()->last;
+  return make(silent,
+              message_of(names_of(silent), silent.size() == 1 ? " does" : " do", " not answer for ",
+                         seconds_text(silent.front()->silent),
+                         " (stopped, or the host hangs or cannot be reached), last seen in ",
+                         phase_of(last), step_text(last), waiting_text(waiting)));
+}
+
+Diagnosis all_wait(const RankView& view, const LedgerEntry& reached, const Describe& describe) {
+  Diagnosis result;
+  result.text = message_of(
+      "all ranks wait for each other for ", seconds_text(view.unchanged), ", and ",
+      reached.in_flight() ? message_of("all have reached ", collective_text(reached, describe),
+                                       ": look at the network between them")
+                          : message_of("none is in a collective; they are in ", phase_of(reached)));
+  return result;
+}
+
+Diagnosis not_reached(const Views& culprits, const Views& others, const LedgerEntry& reached,
+                      const Describe& describe) {
+  const RankView& first = *culprits.front();
+  const std::string goal = first.last.number < reached.number
+                               ? collective_text(reached, describe)
+                               : message_of("the ", phase_of(others.front()->last),
+                                            step_text(others.front()->last, " after step "));
+  return make(
+      culprits,
+      message_of(names_of(culprits), culprits.size() == 1 ? " has" : " have", " not reached ", goal,
+                 "; ", culprits.size() == 1 ? "it is" : "they are", " in ", phase_of(first.last),
+                 " for ", seconds_text(first.unchanged), waiting_text(others)));
+}
+
+}  // namespace
+
 std::optional<Diagnosis> diagnose(std::span<const RankView> ranks, double seconds,
-                                  const std::function<std::string(std::string_view)>& describe) {
+                                  const Describe& describe) {
   const Views present = select(ranks, [](const RankView&) { return true; });
   const Views silent = select(ranks, is_silent);
   const Views waiting = select(ranks, [](const RankView& v) { return waits(v) && !is_silent(v); });
@@ -87,49 +135,35 @@ std::optional<Diagnosis> diagnose(std::span<const RankView> ranks, double second
   if (progress || (silent.empty() && waiting.empty())) {
     return std::nullopt;
   }
-  const auto ahead = *std::ranges::max_element(
-      present, {}, [](const RankView* view) { return view->last.number; });
-  const LedgerEntry& reached = ahead->last;
+  const auto number = [](const RankView* view) { return view->last.number; };
+  const LedgerEntry& reached = (*std::ranges::max_element(present, {}, number))->last;
+  Views early;  // they have ended, and others need them
+  for (const RankView& view : ranks) {
+    if (view.left && view.last.number < reached.number) {
+      early.push_back(&view);
+    }
+  }
+  if (!early.empty()) {
+    return ended_early(early, reached, waiting, describe);
+  }
   if (!silent.empty()) {
-    const LedgerEntry& last = silent.front()->last;
-    return make(silent,
-                message_of(names_of(silent), silent.size() == 1 ? " does" : " do",
-                           " not answer for ", seconds_text(silent.front()->silent),
-                           " (stopped, or the host hangs or cannot be reached), last seen in ",
-                           phase_of(last), step_text(last), waiting_text(waiting)));
+    return no_answer(silent, waiting);
   }
   Views culprits = select(ranks, [](const RankView& view) { return !waits(view); });
-  const auto behind = [&](const RankView& view) { return view.last.number < reached.number; };
   if (culprits.empty()) {
-    culprits = select(ranks, behind);
+    culprits = select(ranks, [&](const RankView& v) { return v.last.number < reached.number; });
   }
   if (culprits.empty()) {
-    return Diagnosis{
-        .culprits = {},
-        .text = message_of(
-            "all ranks wait for each other for ", seconds_text(present.front()->unchanged),
-            ", and ",
-            reached.in_flight()
-                ? message_of("all have reached ", collective_text(reached, describe),
-                             ": look at the network between them")
-                : message_of("none is in a collective; they are in ", phase_of(reached)))};
+    return all_wait(*present.front(), reached, describe);
   }
-  const RankView& first = *culprits.front();
   const Views others = select(ranks, [&](const RankView& view) {
     return std::ranges::find(culprits, &view) == culprits.end();
   });
-  return make(
-      culprits,
-      message_of(names_of(culprits), culprits.size() == 1 ? " has" : " have", " not reached ",
-                 behind(first) ? collective_text(reached, describe)
-                               : message_of("the ", phase_of(others.front()->last),
-                                            step_text(others.front()->last, " after step ")),
-                 "; ", culprits.size() == 1 ? "it is" : "they are", " in ", phase_of(first.last),
-                 " for ", seconds_text(first.unchanged), waiting_text(others)));
+  return not_reached(culprits, others, reached, describe);
 }
 
 std::optional<Diagnosis> diagnose_lost(std::span<const RankView> ranks) {
-  constexpr double kForTheLauncher = 3.0;  // mpirun needs one to two seconds
+  constexpr double kForTheLauncher = 6.0;  // the rank's own line and mpirun need up to four
   const Views lost =
       select(ranks, [](const RankView& v) { return v.gone && v.silent > kForTheLauncher; });
   if (lost.empty()) {
@@ -152,6 +186,7 @@ std::optional<Diagnosis> diagnose_mismatch(const LedgerEntry& mine, int my_rank,
   };
   return Diagnosis{
       .culprits = {their_rank},
+      .may_end_well = false,
       .text = message_of("collective number ", mine.number, " is ", what(mine), " on rank ",
                          my_rank, " and ", what(theirs), " on rank ", their_rank,
                          ": the ranks do not run the same program on the same network")};

@@ -22,7 +22,9 @@ struct RankView {
 
 struct Diagnosis {
   std::vector<int> culprits;  ///< the ranks that the others wait for; empty: not known
-  std::string text;           ///< "rank 2 has not reached bucket_3 of step 812; ..."
+  /// All culprits answer and are busy with files, which may take any time.
+  bool may_end_well = false;
+  std::string text;  ///< "rank 2 has not reached bucket_3 of step 812; ..."
 };
 
 /// Seconds without a word from a process that should send several in each.

@@ -60,7 +60,9 @@ LedgerEntry Ledger::filled_in(LedgerEntry::Kind kind) const {
   const char* innermost = scopes_.innermost.load(std::memory_order_relaxed);
   assign(entry.phase, outermost == nullptr ? "" : outermost);
   const std::string_view inner = innermost == nullptr ? "" : innermost;
-  entry.waits = inner == kBarrier || inner == kAllGather || inner == kBroadcast ? 1 : 0;
+  const bool waits =
+      inner == kBarrier || inner == kAllGather || inner == kBroadcast || inner == kDeviceWait;
+  entry.waits = waits ? 1 : 0;
   return entry;
 }
 

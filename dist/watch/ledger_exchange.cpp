@@ -169,6 +169,12 @@ std::vector<RankView> LedgerExchange::views() const {
   return views;
 }
 
+void LedgerExchange::forgive() {
+  for (Connection& connection : connections_) {
+    connection.heard = connection.changed = Clock::now();
+  }
+}
+
 void LedgerExchange::wake() const {
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof one);

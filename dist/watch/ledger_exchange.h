@@ -63,6 +63,8 @@ class LedgerExchange {
   void send(std::span<const LedgerEntry> entries);
   /// Reads what has arrived until `deadline`, or until wake().
   void receive(std::chrono::steady_clock::time_point deadline);
+  /// All ranks count as heard and changed now.
+  void forgive();
   /// From any thread.
   void wake() const;
 

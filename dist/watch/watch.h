@@ -38,9 +38,10 @@ struct WatchOptions {
 /// is waited for, and where that rank is. Later it writes a report, and every rank ends its
 /// process. At once it ends the job when two ranks' collectives do not match, which would hang or
 /// add unrelated numbers, and when a process is gone and the launcher has not ended the job within
-/// three seconds.
+/// six seconds. A rank that is busy with files is named, but the job goes on.
 ///
-/// The thread sleeps in poll(2) and touches no stream.
+/// On a GPU the host does not see a collective end, so there a rank waits where its own thread
+/// waits for the device. The thread of the watch sleeps in poll(2) and touches no stream.
 class Watch {
  public:
   /// Collective over `comm`, which must outlive this; connects every pair of ranks by TCP

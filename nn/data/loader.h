@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <memory>
@@ -66,6 +67,10 @@ class Loader {
   /// The first `step` batches, counted through all epochs, are done: an epoch begins behind them,
   /// or is empty. For a run that continues another (dist/checkpoint/).
   void start_at(std::int64_t step) { start_ = step; }
+  /// Batches given out so far, counted likewise.
+  std::int64_t position() const { return std::max(start_, step_ + 1); }
+  /// Samples of one batch on all ranks together.
+  std::int64_t global_batch() const { return sampler_.geometry().global_batch(); }
 
   /// Batches of an epoch.
   std::int64_t size() const { return sampler_.steps_per_epoch(); }

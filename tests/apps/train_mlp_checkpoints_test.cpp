@@ -101,7 +101,7 @@ TEST_F(TrainMlpCheckpoints, MoreRanksContinueWithTheSameGlobalBatch) {
 TEST_F(TrainMlpCheckpoints, FlagsThatCannotWorkAreRefused) {
   EXPECT_THAT(run("--resume latest").err, HasSubstr("--resume latest: expected --out DIR"));
   EXPECT_THAT(run("--resume nowhere").err,
-              HasSubstr("--resume: expected latest, or the directory"));
+              HasSubstr("nowhere/checkpoints/step-000000000 or a later one, got none"));
   EXPECT_THAT(run("--checkpoint-every 0").err, HasSubstr("--checkpoint-every"));
   EXPECT_THAT(run("--checkpoint-every 5 --no-all-reduce").err,
               HasSubstr("expected no checkpoints"));

@@ -57,7 +57,7 @@ TEST_F(CheckpointStoreTest, GivesBackWhatWasWritten) {
 }
 
 TEST_F(CheckpointStoreTest, ListsTheNewestFirstAlsoBeyondTheDigitsOfAName) {
-  for (const std::int64_t step : {5, 1'234'567'890, 40}) {
+  for (const std::int64_t step : {5, 40, 1'234'567'890}) {
     save(step);
   }
   EXPECT_THAT(store_.steps(), ElementsAre(1'234'567'890, 40, 5));
@@ -100,6 +100,19 @@ TEST_F(CheckpointStoreTest, ReplacesOneOfTheSameStep) {
   change(store_.path_of(7) / "model.safetensors", 100, '!');
   save(7);
   EXPECT_EQ(store_.check(7).step, 7);
+}
+
+TEST_F(CheckpointStoreTest, ANewOneTakesThePlaceOfLaterOnes) {
+  for (const std::int64_t step : {3, 9, 4}) {
+    save(step, /*keep=*/2);
+  }
+  EXPECT_THAT(store_.steps(), ElementsAre(4, 3));
+}
+
+TEST_F(CheckpointStoreTest, DiscardsWhatWasWritten) {
+  store_.write(8, "model.safetensors", {{"w", Tensor::zeros({2})}});
+  store_.discard(8);
+  EXPECT_FALSE(store_.written(8, "model.safetensors"));
 }
 
 TEST_F(CheckpointStoreTest, RefusesAChangedByte) {

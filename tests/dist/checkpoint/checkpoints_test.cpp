@@ -4,181 +4,20 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <atomic>
+#include <cmath>
 #include <fstream>
 
-#include "autograd/engine.h"
-#include "autograd/functions/binary.h"
-#include "autograd/functions/dropout.h"
-#include "autograd/functions/loss.h"
-#include "core/random.h"
-#include "dist/hooks/half_hook.h"
-#include "dist/hooks/power_sgd.h"
 #include "dist/hooks/top_k.h"
-#include "dist/overlap/in_flight_updates.h"
-#include "nn/data/loader.h"
-#include "nn/data/synthetic.h"
-#include "nn/loss.h"
-#include "optim/adam.h"
-#include "optim/sgd.h"
-#include "tests/support/expect_error.h"
-#include "tests/support/small_model.h"
+#include "tests/dist/checkpoint/checkpointed_training.h"
 #include "tests/support/small_training.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/support/thread_world.h"
 
 namespace brigade::dist {
 namespace {
 
-namespace fs = std::filesystem;
-using autograd::Variable;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
-
-constexpr std::int64_t kGlobalBatch = 12;
-constexpr std::int64_t kSamples = 40;  // so an epoch has a batch that is filled up
-
-struct Training {
-  SyncMode mode = SyncMode::overlap;
-  std::function<std::shared_ptr<CommHook>()> hook = [] {
-    return std::make_shared<PlainAllReduce>();
-  };
-  bool adam = false;
-  bool cross_step = false;
-  bool dropout = false;
-  bool rebuilt = false;  ///< buckets change after the first step
-  CheckpointOptions checkpoints = {};
-  std::int64_t steps = 9;  ///< to end after, counted from the very first
-};
-
-class ThreadRank {
- public:
-  explicit ThreadRank(Communicator& comm) : comm_(comm) {}
-  int rank() const { return comm_.rank(); }
-  int size() const { return comm_.size(); }
-  Device device() const { return kCpu; }
-
- private:
-  Communicator& comm_;
-};
-
-/// An MLP with a mask between its two halves. `backwards`: registered in another order than used,
-/// so the buckets are rebuilt after the first step.
-class Model : public nn::Module {
- public:
-  explicit Model(bool drops, bool backwards = false) : drops_(drops) {
-    if (!backwards) {
-      register_module("first", *first_);
-    }
-    register_module("second", *second_);
-    if (backwards) {
-      register_module("first", *first_);
-    }
-  }
-  Variable forward(const Variable& x) override {
-    const Variable hidden = first_->forward(x);
-    return second_->forward(drops_ ? autograd::dropout(hidden, 0.25) : hidden);
-  }
-
- private:
-  std::unique_ptr<nn::Sequential> first_ = test::make_mlp({6, 16, 8}, 1);
-  std::unique_ptr<nn::Sequential> second_ = test::make_mlp({8, 16, 3}, 2);
-  bool drops_;
-};
-
-/// Trains as a user's program does, from a checkpoint in `directory` if there is one, and returns
-/// the weights of rank 0. `when_done`: called on every rank after each step.
-using AfterStep = std::function<void(std::int64_t step)>;
-std::vector<float> train(
-    int ranks, const fs::path& directory, const Training& training,
-    const AfterStep& when_done = [](std::int64_t) {}) {
-  const std::shared_ptr<const data::Dataset> dataset =
-      data::make_synthetic({.in = 6, .out = 3, .classes = false, .seed = 5}, kSamples).train;
-  std::vector<float> weights;
-  test::thread_world(ranks, [&](Communicator& comm) {
-    manual_seed(11);
-    Model model(training.dropout, training.rebuilt);
-    DataParallel<nn::Module> ddp(
-        model, comm, {.mode = training.mode, .bucket_bytes = 600, .hook = training.hook()});
-    std::unique_ptr<optim::Optimizer> optimizer;
-    if (training.adam) {
-      optimizer = std::make_unique<optim::Adam>(ddp.parameters());
-    } else {
-      optimizer = std::make_unique<optim::SGD>(ddp.parameters(),
-                                               optim::SGDOptions{.lr = 0.1, .momentum = 0.9});
-    }
-    data::Loader loader(dataset, ThreadRank(comm), {.batch = kGlobalBatch / comm.size()});
-    Checkpoints checkpoints(directory, ddp, *optimizer, loader, training.checkpoints);
-    std::optional<InFlightUpdates> in_flight;
-    if (training.cross_step) {
-      in_flight.emplace(ddp.averager(), calls_of(*optimizer), UpdateDeadline::next_read, 512);
-    }
-    for (std::int64_t epoch = 0; checkpoints.step() < training.steps; ++epoch) {
-      for (const auto& [x, y] : loader.epoch(epoch)) {
-        if (checkpoints.step() == training.steps) {
-          break;
-        }
-        optimizer->zero_grad();
-        autograd::backward(autograd::mse_loss(ddp(Variable(x)), y));
-        if (!in_flight) {
-          optimizer->step();
-        }
-        when_done(checkpoints.step() + 1);
-        checkpoints.after_step();
-      }
-    }
-    in_flight.reset();
-    ddp.verify_parameters_equal();
-    if (comm.rank() == 0) {
-      weights = autograd::values_of(model.parameters());
-    }
-  });
-  return weights;
-}
-
-struct Case {
-  std::string name;
-  Training training;
-  int ranks = 2;
-};
-
-std::vector<Case> cases() {
-  const auto hook = [](auto make) { return Training{.hook = make}; };
-  return {
-      {"plain", {}},
-      {"one_rank", {}, 1},
-      {"three_ranks", {}, 3},
-      {"naive", {.mode = SyncMode::naive}},
-      {"flat", {.mode = SyncMode::flat}},
-      {"per_param", {.mode = SyncMode::per_param}},
-      {"adam", {.adam = true}},
-      {"cross_step", {.cross_step = true}},
-      {"cross_step_adam", {.adam = true, .cross_step = true}},
-      {"dropout", {.dropout = true}},
-      {"bf16", hook([] { return std::make_shared<HalfHook>(DType::bf16); })},
-      {"powersgd", hook([] { return std::make_shared<PowerSgd>(2); })},
-      {"topk", hook([] { return std::make_shared<TopK>(0.1); })},
-      {"rebuilt_topk", {.hook = [] { return std::make_shared<TopK>(0.1); }, .rebuilt = true}},
-  };
-}
-
-class ResumesToTheBit : public testing::TestWithParam<Case> {};
-
-TEST_P(ResumesToTheBit, AfterAnyStep) {
-  const auto& [name, training, ranks] = GetParam();
-  const TemporaryDirectory directory;
-  const std::vector<float> whole = train(ranks, directory / "whole", training);
-  for (const std::int64_t stop : {1, 2, 4, 6}) {  // an epoch has four steps
-    Training first = training;
-    first.checkpoints.every = stop;
-    first.steps = stop;
-    const fs::path place = directory / std::to_string(stop);
-    train(ranks, place, first);
-    EXPECT_EQ(train(ranks, place, training), whole) << "after step " << stop;
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Checkpoints, ResumesToTheBit, testing::ValuesIn(cases()),
-                         [](const auto& each) { return each.param.name; });
 
 TEST(Checkpoints, ContinueWithAnotherNumberOfRanks) {
   const TemporaryDirectory directory;
@@ -204,7 +43,8 @@ TEST(Checkpoints, ShareOutTheErrorFeedbackAmongOtherRanks) {
     DataParallel<nn::Module> ddp(model, comm, {.bucket_bytes = 600, .hook = hook()});
     optim::SGD sgd(ddp.parameters(), {.lr = 0.1, .momentum = 0.9});
     const Checkpoints checkpoints(directory / "c",
-                                  parts_of(model.parameters(), ddp.averager(), sgd), {});
+                                  parts_of(model.parameters(), ddp.averager(), sgd),
+                                  {.run = {"global batch 12"}});
     for (const auto& [name, error] : ddp.averager().options().hook->state()) {
       after += name == "error.first.0.weight" ? error.to_vector<float>()[0] : 0.0;
     }
@@ -249,6 +89,35 @@ TEST(Checkpoints, AreRefusedByAnotherRun) {
         train(1, directory / "c", {.adam = true, .checkpoints = {.run = {"seed 1", "x"}}});
       },
       ThrowsMessage<UsageError>(HasSubstr("expected exp_avg.first.0.weight")));
+}
+
+TEST(Checkpoints, KnowHowManyBatchesAStepHasUsed) {
+  const TemporaryDirectory directory;
+  const auto accumulate = [&](const fs::path& place, std::int64_t steps) {
+    return train(2, place, {.accum = 2, .checkpoints = {.every = 3}, .steps = steps});
+  };
+  const std::vector<float> whole = accumulate(directory / "whole", 8);
+  accumulate(directory / "c", 3);
+  EXPECT_EQ(accumulate(directory / "c", 8), whole);
+}
+
+TEST(Checkpoints, OfAnotherRunInTheSameDirectoryAreNotMixedWithThisOnes) {
+  const TemporaryDirectory directory;
+  train(1, directory / "c", {.checkpoints = {.every = 2, .keep = 0}, .steps = 6});
+  const std::string text = "step-000000006: expected no checkpoint beyond step 0";
+  EXPECT_THAT(([&] { train(1, directory / "c", {.checkpoints = {.resume = false}}); }),
+              ThrowsMessage<UsageError>(HasSubstr(text)));
+  EXPECT_THAT(([&] { train(1, directory / "c", {.checkpoints = {.resume_step = 2}}); }),
+              ThrowsMessage<UsageError>(HasSubstr("expected no checkpoint beyond step 2")));
+}
+
+TEST(Checkpoints, ThatAreDamagedGoWhenTheRunHasContinued) {
+  const TemporaryDirectory directory;
+  train(1, directory / "c", {.checkpoints = {.every = 3}, .steps = 6});
+  const CheckpointStore store(directory / "c");
+  fs::resize_file(store.path_of(6) / "model.safetensors", 10);
+  train(1, directory / "c", {.checkpoints = {.every = 2, .keep = 1}, .steps = 5});
+  EXPECT_THAT(store.steps(), testing::ElementsAre(4));
 }
 
 TEST(Checkpoints, OfASmallerNetworkAreRefused) {

@@ -124,12 +124,31 @@ TEST(Diagnosis, LeavesOutRanksThatHaveEnded) {
   EXPECT_FALSE(diagnose_lost(std::vector{view(0, "forward", 6, 6), ended}));
 }
 
-TEST(Diagnosis, OfAProcessThatIsGoneLeavesTheLauncherThreeSeconds) {
+TEST(Diagnosis, NamesARankThatHasEndedBeforeTheOthers) {
+  RankView ended = view(1, "", 6, 6);
+  ended.left = true;
+  expect(
+      {in_flight(0), ended},
+      "rank 1 has ended after step 812 and will not reach bucket_3 (4.weight, 4.bias) of step 812; "
+      "rank 0 waits",
+      {1});
+}
+
+TEST(Diagnosis, LetsARankTakeItsTimeWithFiles) {
+  const RankView busy = view(1, kWritesFiles, 6, 6);
+  EXPECT_TRUE(diagnose({in_flight(0), busy})->may_end_well);
+  RankView stopped = busy;
+  stopped.silent = 10.0;
+  EXPECT_FALSE(diagnose({in_flight(0), stopped})->may_end_well);
+  EXPECT_FALSE(diagnose({in_flight(0), view(1, "forward", 6, 6)})->may_end_well);
+}
+
+TEST(Diagnosis, OfAProcessThatIsGoneLeavesTheLauncherSixSeconds) {
   RankView gone = view(1, "forward", 6, 6);
   gone.gone = true;
-  gone.silent = 2.9;
+  gone.silent = 5.9;
   EXPECT_FALSE(diagnose_lost(std::vector{in_flight(0), gone}));
-  gone.silent = 3.1;
+  gone.silent = 6.1;
   const auto diagnosis = diagnose_lost(std::vector{in_flight(0), gone});
   ASSERT_TRUE(diagnosis.has_value());
   EXPECT_EQ(diagnosis->text,

@@ -1,0 +1,60 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "dist/hooks/half_hook.h"
+#include "dist/hooks/power_sgd.h"
+#include "dist/hooks/top_k.h"
+#include "tests/dist/checkpoint/checkpointed_training.h"
+#include "tests/support/temporary_directory.h"
+
+namespace brigade::dist {
+namespace {
+
+struct Case {
+  std::string name;
+  Training training;
+  int ranks = 2;
+};
+
+std::vector<Case> cases() {
+  const auto hook = [](auto make) { return Training{.hook = make}; };
+  return {
+      {"plain", {}},
+      {"one_rank", {}, 1},
+      {"three_ranks", {}, 3},
+      {"naive", {.mode = SyncMode::naive}},
+      {"flat", {.mode = SyncMode::flat}},
+      {"per_param", {.mode = SyncMode::per_param}},
+      {"adam", {.adam = true}},
+      {"cross_step", {.cross_step = true}},
+      {"cross_step_adam", {.adam = true, .cross_step = true}},
+      {"dropout", {.dropout = true}},
+      {"bf16", hook([] { return std::make_shared<HalfHook>(DType::bf16); })},
+      {"powersgd", hook([] { return std::make_shared<PowerSgd>(2); })},
+      {"topk", hook([] { return std::make_shared<TopK>(0.1); })},
+      {"rebuilt_topk", {.hook = [] { return std::make_shared<TopK>(0.1); }, .rebuilt = true}},
+  };
+}
+
+class ResumesToTheBit : public testing::TestWithParam<Case> {};
+
+TEST_P(ResumesToTheBit, AfterAnyStep) {
+  const auto& [name, training, ranks] = GetParam();
+  const TemporaryDirectory directory;
+  const std::vector<float> whole = train(ranks, directory / "whole", training);
+  for (const std::int64_t stop : {1, 2, 4, 6}) {  // an epoch has four steps
+    Training first = training;
+    first.checkpoints.every = stop;
+    first.steps = stop;
+    const fs::path place = directory / std::to_string(stop);
+    train(ranks, place, first);
+    EXPECT_EQ(train(ranks, place, training), whole) << "after step " << stop;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Checkpoints, ResumesToTheBit, testing::ValuesIn(cases()),
+                         [](const auto& each) { return each.param.name; });
+
+}  // namespace
+}  // namespace brigade::dist
