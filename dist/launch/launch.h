@@ -57,6 +57,11 @@ Device choose_device(const std::string& request, const RankInfo& info, Communica
 /// UsageError for combinations that cannot work.
 std::unique_ptr<Communicator> make_communicator(const std::string& request, Device device);
 
+/// The communicator "ring" (as "auto" does on several hosts), "halving" or "tree" over sockets,
+/// whose host side is `control`. Collective over that.
+std::unique_ptr<Communicator> make_socket_communicator(const std::string& request,
+                                                       std::unique_ptr<Communicator> control);
+
 /// Runs `body` as the whole of a program between MPI's start and end. An exception on any rank is
 /// printed as `[rank r] message` in one write, then the job is ended with MPI_Abort, so that no
 /// rank waits for a dead one. When several ranks fail at once, the lowest of them speaks for all.

@@ -32,15 +32,15 @@ bool gpu_is_shared(Device device, Communicator& control) {
   return std::set(all.begin(), all.end()).size() < all.size();
 }
 
-/// `request`: "ring", "halving" or "tree".
+/// `request`: "ring", "auto", "halving" or "tree".
 std::unique_ptr<AllReduce> own_algorithm(const std::string& request) {
-  if (request == "ring") {
-    return std::make_unique<RingAllReduce>();
-  }
   if (request == "halving") {
     return std::make_unique<HalvingDoublingAllReduce>();
   }
-  return std::make_unique<TreeAllReduce>();
+  if (request == "tree") {
+    return std::make_unique<TreeAllReduce>();
+  }
+  return std::make_unique<RingAllReduce>();
 }
 
 std::unique_ptr<Communicator> make_gpu_communicator(const std::string& request, Device device,
@@ -104,8 +104,19 @@ std::string best_on_cpu(MpiCommunicator& mpi) {
   }
 }
 
+}  // namespace
+
 // The analyzer loses track of a unique_ptr that becomes one to its base class on return.
 // NOLINTBEGIN(clang-analyzer-cplusplus.NewDeleteLeaks)
+std::unique_ptr<Communicator> make_socket_communicator(const std::string& request,
+                                                       std::unique_ptr<Communicator> control) {
+  auto sockets = std::make_unique<SocketCommunicator>(std::move(control));
+  sockets->use(own_algorithm(request));
+  return sockets;
+}
+
+namespace {
+
 std::unique_ptr<Communicator> make_cpu_communicator(const std::string& request,
                                                     std::unique_ptr<MpiCommunicator> mpi) {
   if (request == "auto") {
@@ -121,9 +132,7 @@ std::unique_ptr<Communicator> make_cpu_communicator(const std::string& request,
   if (request == "hierarchical") {
     return make_hierarchical_communicator(std::move(mpi));
   }
-  auto sockets = std::make_unique<SocketCommunicator>(std::move(mpi));
-  sockets->use(own_algorithm(request));
-  return sockets;
+  return make_socket_communicator(request, std::move(mpi));
 }
 // NOLINTEND(clang-analyzer-cplusplus.NewDeleteLeaks)
 

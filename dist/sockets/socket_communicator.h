@@ -1,16 +1,13 @@
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "core/io/file_descriptor.h"
 #include "dist/algorithms/ring_all_reduce.h"
 #include "dist/comm/communicator.h"
-
-struct pollfd;
+#include "dist/sockets/socket_mesh.h"
 
 namespace brigade::dist {
 
@@ -42,25 +39,20 @@ class SocketCommunicator final : public Communicator {
   }
 
  protected:
-  std::string transport() const override;
+  std::string transport() const override { return mesh_.description(); }
   Stream& comm_stream() override { return *stream_; }
   void do_sum(const Tensor& tensor) override { ring_.run(*this, tensor); }
   void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming) override {
     do_reporting_exchange(outgoing, incoming, [](std::size_t) {});
   }
   void do_reporting_exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
-                             const OnArrival& on_arrival) override;
+                             const OnArrival& on_arrival) override {
+    mesh_.exchange(outgoing, incoming, on_arrival);
+  }
 
  private:
-  struct Lane;
-  void append(std::span<const Message> messages, bool sending, std::vector<Lane>& lanes) const;
-  static bool sleep_until_ready(const std::vector<Lane>& lanes, std::vector<pollfd>& entries);
-  bool move(Lane& lane) const;
-  [[noreturn]] void fail(int peer, int code) const;
-
   std::unique_ptr<Communicator> control_;
-  std::vector<FileDescriptor> sockets_;  // by rank
-  std::atomic<bool> abandoned_ = false;
+  SocketMesh mesh_;
   RingAllReduce ring_;
   int exceptions_at_start_;
   std::unique_ptr<Stream> stream_;  // last: its thread uses the others and ends first

@@ -9,19 +9,20 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <functional>
+#include <numeric>
 #include <random>
 
 #include "core/error.h"
 #include "dist/sockets/socket_address.h"
+#include "dist/sockets/socket_mesh.h"
 
 namespace brigade::dist {
 namespace {
 
 using std::chrono::seconds;
 
-constexpr seconds kDeadline{30};  // for all others to call or answer
-constexpr seconds kPatience{5};   // for one address to accept a connection
+constexpr seconds kPatience{30};   // for all others to call or answer
+constexpr seconds kForAddress{5};  // for one address to accept a connection
 
 constexpr const char* kAdvice =
     "; set BRIGADE_SOCKET_IFNAME to the interface that joins the hosts, or use --comm mpi";
@@ -30,7 +31,10 @@ constexpr const char* kAdvice =
 /// other jobs that find the open port.
 struct Hello {
   std::uint64_t job = 0;
+  int members = 0;  // rejects a call that was made when more ranks were left
   int rank = 0;
+
+  bool same_group(const Hello& other) const { return job == other.job && members == other.members; }
 };
 
 sockaddr_in socket_address(std::uint32_t address, std::uint16_t port) {
@@ -82,15 +86,16 @@ bool receive_hello(const FileDescriptor& socket, Hello& hello) {
 
 /// A connection to `peer` at one address. Empty, with the reason in `why`, if there is no answer or
 /// another process answers.
-FileDescriptor call(const Hello& mine, int peer, const sockaddr_in& where, std::string& why) {
+FileDescriptor call(const Hello& mine, int peer, const sockaddr_in& where, seconds patience,
+                    std::string& why) {
   FileDescriptor socket = new_socket();
-  set_timeouts(socket, kDeadline, kPatience);  // the peer answers when it has called others
+  set_timeouts(socket, patience, kForAddress);  // the peer answers when it has called others
   Hello theirs;
   if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&where), sizeof where) != 0) {
     why = std::strerror(errno == EINPROGRESS ? ETIMEDOUT : errno);  // EINPROGRESS: SO_SNDTIMEO
   } else if (!send_hello(socket, mine) || !receive_hello(socket, theirs)) {
     why = "no answer";
-  } else if (theirs.job != mine.job || theirs.rank != peer) {
+  } else if (!theirs.same_group(mine) || theirs.rank != peer) {
     why = "somebody else answers";
   } else {
     return socket;
@@ -98,44 +103,53 @@ FileDescriptor call(const Hello& mine, int peer, const sockaddr_in& where, std::
   return {};
 }
 
-FileDescriptor call_at_any(const Hello& mine, int peer, const Endpoint& endpoint,
-                           const std::vector<std::uint32_t>& addresses) {
+FileDescriptor call_at_any(const Hello& mine, int peer, const MeetingPlace& place,
+                           seconds patience) {
+  const Endpoint& endpoint = place.endpoints[static_cast<std::size_t>(peer)];
+  const Endpoint& own = place.endpoints[static_cast<std::size_t>(mine.rank)];
   std::string tried;
-  for (const std::uint32_t address : addresses) {
+  for (const std::uint32_t address : candidates(own, endpoint, place.endpoints)) {
     std::string why;
-    FileDescriptor socket = call(mine, peer, socket_address(address, endpoint.port), why);
+    FileDescriptor socket = call(mine, peer, socket_address(address, endpoint.port), patience, why);
     if (socket.valid()) {
       return socket;
     }
     tried += message_of(tried.empty() ? "" : ", ", address_text(address), " (", why, ')');
   }
-  throw Error(message_of("sockets: rank ", mine.rank, " cannot reach rank ", peer, " at ",
-                         tried.empty() ? "any IPv4 address: it has none" : tried, kAdvice));
+  throw PeerLost(message_of("sockets: rank ", mine.rank, " cannot reach rank ", peer, " at ",
+                            tried.empty() ? "any IPv4 address: it has none" : tried, kAdvice));
 }
 
-/// Answers the calls of all higher ranks.
-void answer_all(const Hello& mine, const FileDescriptor& listener,
-                std::vector<FileDescriptor>& sockets) {
-  const auto deadline = std::chrono::steady_clock::now() + kDeadline;
+/// Answers the calls of all higher members.
+void answer_all(const Hello& mine, const FileDescriptor& listener, std::span<const int> members,
+                seconds patience, std::vector<FileDescriptor>& sockets) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
   set_timeouts(listener, seconds(1), seconds(1));
   for (;;) {
-    const auto missing = std::find_if_not(sockets.begin() + mine.rank + 1, sockets.end(),
-                                          std::mem_fn(&FileDescriptor::valid));
-    if (missing == sockets.end()) {
+    std::size_t missing = 0;
+    while (missing < members.size() &&
+           (members[missing] <= mine.rank || sockets[missing].valid())) {
+      ++missing;
+    }
+    if (missing == members.size()) {
       return;
     }
-    BRIGADE_CHECK(std::chrono::steady_clock::now() < deadline, "sockets: rank ", mine.rank,
-                  " has not been called by rank ", missing - sockets.begin(), " within ",
-                  kDeadline.count(), " s", kAdvice);
+    if (std::chrono::steady_clock::now() > deadline) {
+      throw PeerLost(message_of("sockets: rank ", mine.rank, " has not been called by rank ",
+                                members[missing], " within ", patience.count(), " s", kAdvice));
+    }
     FileDescriptor caller(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!caller.valid()) {
       continue;
     }
-    set_timeouts(caller, kPatience, kPatience);
+    set_timeouts(caller, kForAddress, kForAddress);
     Hello theirs;
-    if (receive_hello(caller, theirs) && theirs.job == mine.job && theirs.rank > mine.rank &&
-        theirs.rank < static_cast<int>(sockets.size()) && send_hello(caller, mine)) {
-      sockets[static_cast<std::size_t>(theirs.rank)] = std::move(caller);
+    if (!receive_hello(caller, theirs) || !theirs.same_group(mine) || theirs.rank <= mine.rank) {
+      continue;
+    }
+    const auto found = std::ranges::find(members, theirs.rank);
+    if (found != members.end() && send_hello(caller, mine)) {
+      sockets[static_cast<std::size_t>(found - members.begin())] = std::move(caller);
     }
   }
 }
@@ -159,33 +173,43 @@ void set_options(const FileDescriptor& socket) {
 
 }  // namespace
 
+MeetingPlace open_meeting_place(Communicator& control) {
+  MeetingPlace place;
+  place.rank = control.rank();
+  std::uint16_t port = 0;
+  place.listener = listen_anywhere(control.size(), port);
+  place.endpoints = all_gather_values(control, make_endpoint(port));
+  if (control.rank() == 0) {
+    place.job = std::random_device{}() * (std::uint64_t{1} << 32U) + std::random_device{}();
+  }
+  control.broadcast(std::as_writable_bytes(std::span(&place.job, 1)), 0);
+  return place;
+}
+
 // Every rank connects to the lower ranks, lowest first, and then accepts the higher ranks. This
 // cannot deadlock: rank 0 accepts at once, so rank 1 gets through and accepts, so rank 2, and so
 // on. A rank listens before its port is known to others, so the kernel queues early connections.
-std::vector<FileDescriptor> connect_all(Communicator& control) {
-  std::vector<FileDescriptor> sockets(static_cast<std::size_t>(control.size()));
-  std::uint16_t port = 0;
-  const FileDescriptor listener = listen_anywhere(control.size(), port);
-  const Endpoint endpoint = make_endpoint(port);
-  const std::vector<Endpoint> endpoints = all_gather_values(control, endpoint);
-  Hello mine{.job = 0, .rank = control.rank()};
-  if (control.rank() == 0) {
-    mine.job = std::random_device{}() * (std::uint64_t{1} << 32U) + std::random_device{}();
+std::vector<FileDescriptor> connect_members(const MeetingPlace& place, std::span<const int> members,
+                                            seconds patience) {
+  const Hello mine{
+      .job = place.job, .members = static_cast<int>(members.size()), .rank = place.rank};
+  std::vector<FileDescriptor> sockets(members.size());
+  for (std::size_t i = 0; i < members.size() && members[i] < place.rank; ++i) {
+    sockets[i] = call_at_any(mine, members[i], place, patience);
   }
-  control.broadcast(std::as_writable_bytes(std::span(&mine.job, 1)), 0);
-
-  for (int peer = 0; peer < control.rank(); ++peer) {
-    const Endpoint& theirs = endpoints[static_cast<std::size_t>(peer)];
-    sockets[static_cast<std::size_t>(peer)] =
-        call_at_any(mine, peer, theirs, candidates(endpoint, theirs, endpoints));
-  }
-  answer_all(mine, listener, sockets);
+  answer_all(mine, place.listener, members, patience, sockets);
   for (const FileDescriptor& socket : sockets) {
     if (socket.valid()) {
       set_options(socket);
     }
   }
   return sockets;
+}
+
+std::vector<FileDescriptor> connect_all(Communicator& control) {
+  std::vector<int> members(static_cast<std::size_t>(control.size()));
+  std::iota(members.begin(), members.end(), 0);
+  return connect_members(open_meeting_place(control), members, kPatience);
 }
 
 }  // namespace brigade::dist
