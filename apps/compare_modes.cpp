@@ -61,8 +61,7 @@ void write_results(const Console& console, const RunInfo& info, const Comparison
 }
 
 int compare(Options options, const dist::RankInfo& ranks) {
-  const Console console(ranks.rank == 0, options.json ? Console::Target::err : Console::Target::out,
-                        options.color);
+  const Console console = make_console(options, ranks);
   set_threads(options, ranks);
   Runtime place = find_runtime(options, ranks, console);
   const std::int64_t global_batch = options.batch * options.accum * ranks.size;

@@ -7,6 +7,7 @@
 #   scripts/train.sh                         2 ranks, the default job
 #   scripts/train.sh 4 --mode naive          4 ranks, compute first and communicate afterwards
 #   scripts/train.sh 4 --max-restarts 3      after a failure continues from the newest checkpoint
+#   scripts/train.sh 4 --on-failure shrink   after a failure of one rank the others go on
 #   scripts/train.sh 1 --epochs 10 --loss cross_entropy --optimizer adam --lr 0.001
 #
 # --max-restarts R [--min-ranks M] makes checkpoints every minute (or as --checkpoint-every says) and starts the training again
@@ -63,6 +64,14 @@ defaults=(--data fashion-mnist --epochs 2 --loss mse --hidden "512,512" --batch 
 case " $* " in
   *" --optimizer adam"* | *" --optimizer=adam"*) ;; # has a momentum of its own
   *) defaults+=(--momentum 0.9) ;;
+esac
+
+case " $* " in
+  *" --on-failure shrink"* | *" --on-failure=shrink"*)
+    [ "$restarts" = 0 ] ||
+      { echo "train: --max-restarts: expected no --on-failure shrink, with which mpirun always returns 0" >&2 && exit 2; }
+    export OMPI_MCA_orte_enable_recovery=1 # what mpirun --enable-recovery sets
+    ;;
 esac
 
 if [ "$restarts" = 0 ]; then

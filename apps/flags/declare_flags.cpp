@@ -177,6 +177,10 @@ class Declaration {
              "seconds without progress until a line names who is waited for (10; 0: off)");
       number("--timeout", o_.timeout, 0.0, kNoLimit,
              "seconds without progress until the job ends (120; 0: off)");
+      choice("--on-failure", o_.on_failure, {"abort", "shrink"},
+             "a rank is lost: end, or go on without it; ");
+      toggle("--keep-global-batch", o_.keep_global_batch,
+             "after a shrink: more micro-batches instead of a smaller global batch");
       value("--inject", "FAULT", o_.inject, parse_fault,
             "slow | skip_param | ...: see the error it ends in");
     }

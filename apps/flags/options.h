@@ -33,6 +33,8 @@ struct Options {
   bool find_unused = false;
   std::int64_t verify_every = 0;  // steps; 0: only before the first and after the last
   bool check_finite = false;
+  std::string on_failure = "abort";
+  bool keep_global_batch = false;
   std::string reduce = "fast";
 
   std::string data = "synthetic";
@@ -100,6 +102,8 @@ struct Options {
   }
   /// No gradient leaves its rank: all micro-batches run inside no_sync().
   bool never_syncs() const { return no_all_reduce; }
+  /// When a rank is lost, the others go on.
+  bool shrinks() const { return on_failure == "shrink"; }
   dist::DataParallelOptions data_parallel() const;
   /// The lines of `config` that all ranks must have alike: with another --accum or --steps on one
   /// of them the others would wait for it for ever.

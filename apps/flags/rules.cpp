@@ -1,6 +1,7 @@
 #include "apps/flags/rules.h"
 
 #include <algorithm>
+#include <array>
 
 #include "core/error.h"
 
@@ -51,6 +52,18 @@ std::vector<Rule> refused(const Options& o) {
            "--comm-hook ", o.comm_hook,
            ": expected a mode with buckets to compress, got naive; use flat, per_param, overlap "
            "or no_sync")},
+      {o.shrinks() && (in_flight || by_bucket || o.no_all_reduce),
+       message_of("--on-failure shrink: expected a step that can be dropped, got ",
+                  in_flight ? flight + ", which updates weights before all gradients have arrived"
+                  : by_bucket
+                      ? message_of("--comm-hook ", o.comm_hook, ", whose error feedback is lost")
+                      : "--no-all-reduce, whose ranks do not need each other")},
+      {o.shrinks() && (o.emulated_link || o.choose_link),
+       "--on-failure shrink: expected the network that there is, got --emulate-link"},
+      {o.shrinks() &&
+           std::ranges::count(std::array{"mpi", "shared", "hierarchical", "nccl"}, o.comm) > 0,
+       message_of("--on-failure shrink: expected --comm ring, halving or tree, got ", o.comm,
+                  ": it cannot be used with a rank that is gone")},
       {o.nesterov && o.momentum == 0.0,
        "--nesterov: expected --momentum greater than 0, got 0; add for instance --momentum 0.9"}};
 }
@@ -77,6 +90,8 @@ std::vector<std::string> idle_flags(const Options& o) {
        "--find-unused, --check-finite"},
       {o.keep != Options().keep && !o.checkpoints(),
        "--keep: there are no checkpoints without --checkpoint-every or --resume"},
+      {o.keep_global_batch && !o.shrinks(),
+       "--keep-global-batch: no rank is lost without --on-failure shrink"},
       {o.inject && o.inject->kind == FaultKind::other_seed && !o.init.empty(),
        "--inject other_seed: the weights are those of --init"},
       {o.tf32 && o.dtype == "bf16", "--tf32: --dtype bf16 rounds further"}};

@@ -1,7 +1,9 @@
 #include "apps/training/checkpointing.h"
 
+#include <algorithm>
 #include <charconv>
 #include <string>
+#include <utility>
 
 #include "core/error.h"
 
@@ -40,34 +42,50 @@ void set_source(const std::string& place, dist::CheckpointOptions& result) {
 
 }  // namespace
 
-std::unique_ptr<dist::Checkpoints> open_checkpoints(
-    const Options& options, const fs::path& directory, const data::DataSplits& data,
-    const nn::Module& model, dist::GradAverager& averager, optim::Optimizer& optimizer) {
+std::unique_ptr<dist::Checkpoints> open_checkpoints(const Options& options, const Runtime& place,
+                                                    const fs::path& directory,
+                                                    const data::DataSplits& data,
+                                                    dist::CheckpointParts parts,
+                                                    std::int64_t steps_done) {
   if (!options.checkpoints()) {
     return nullptr;
   }
+  const int ranks_at_first = place.comm->size() + place.lost;
   dist::CheckpointOptions result{.every = options.checkpoint_steps,
                                  .minutes = options.checkpoint_minutes,
                                  .keep = static_cast<std::size_t>(options.keep),
-                                 .resume = !options.resume.empty(),
-                                 .run = identity_of(options, data, averager.communicator().size())};
-  if (options.resume == "latest") {
-    if (options.out.empty()) {
-      throw UsageError(
-          "--resume latest: expected --out DIR, the directory of the run to continue, got none");
-    }
-  } else if (result.resume) {
+                                 .resume = !options.resume.empty() && place.lost == 0,
+                                 .steps_done = steps_done,
+                                 .run = identity_of(options, data, ranks_at_first)};
+  if (options.resume == "latest" && options.out.empty()) {
+    throw UsageError(
+        "--resume latest: expected --out DIR, the directory of the run to continue, got none");
+  }
+  if (result.resume && options.resume != "latest") {
     set_source(options.resume, result);
   }
-  return std::make_unique<dist::Checkpoints>(
-      directory / kDirectory, dist::parts_of(model.parameters(), averager, optimizer), result);
+  return std::make_unique<dist::Checkpoints>(directory / kDirectory, std::move(parts), result);
 }
 
-dist::WatchOptions watch_options(const Options& options, const fs::path& directory) {
-  return {.warn_after = options.stall_warn,
-          .end_after = options.timeout,
-          .report = directory / "stall.json",
-          .end = {}};
+dist::WatchOptions watch_options(const Options& options, Runtime& place,
+                                 const fs::path& directory) {
+  dist::WatchOptions result{.warn_after = options.stall_warn,
+                            .end_after = options.timeout,
+                            .report = directory / "stall.json"};
+  if (place.survivors != nullptr) {
+    result.lost_after = 0.0;
+    result.end = [&place](const dist::Diagnosis& diagnosis) {
+      const bool among_them = std::ranges::count(diagnosis.culprits, place.comm->rank()) > 0;
+      if (!diagnosis.others_may_go_on || among_them) {
+        return false;
+      }
+      place.loss.why = diagnosis.text;
+      place.survivors->give_up(diagnosis.culprits);
+      place.comm->abandon();
+      return true;
+    };
+  }
+  return result;
 }
 
 }  // namespace brigade::apps

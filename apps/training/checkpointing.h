@@ -1,25 +1,30 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 
 #include "apps/flags/options.h"
+#include "apps/training/setup.h"
 #include "dist/checkpoint/checkpoints.h"
 #include "dist/watch/watch.h"
 #include "nn/data/dataset.h"
-#include "nn/module.h"
-#include "optim/optimizer.h"
 
 namespace brigade::apps {
 
 /// With --checkpoint-every or --resume: the checkpoints of the run in `directory`, continued from
-/// where --resume says; else null. The references must outlive it. UsageError: --resume latest
-/// without --out; a checkpoint of another run. Collective.
-std::unique_ptr<dist::Checkpoints> open_checkpoints(
-    const Options& options, const std::filesystem::path& directory, const data::DataSplits& data,
-    const nn::Module& model, dist::GradAverager& averager, optim::Optimizer& optimizer);
+/// where --resume says; else null. After ranks were lost the training goes on from memory, with
+/// `steps_done`. The references must outlive it. UsageError: --resume latest without --out; a
+/// checkpoint of another run. Collective.
+std::unique_ptr<dist::Checkpoints> open_checkpoints(const Options& options, const Runtime& place,
+                                                    const std::filesystem::path& directory,
+                                                    const data::DataSplits& data,
+                                                    dist::CheckpointParts parts,
+                                                    std::int64_t steps_done);
 
-/// --stall-warn and --timeout; the report goes to `directory`.
-dist::WatchOptions watch_options(const Options& options, const std::filesystem::path& directory);
+/// --stall-warn, --timeout and --on-failure; the report goes to `directory`. `place` must outlive
+/// the watch.
+dist::WatchOptions watch_options(const Options& options, Runtime& place,
+                                 const std::filesystem::path& directory);
 
 }  // namespace brigade::apps

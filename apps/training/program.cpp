@@ -11,6 +11,7 @@
 
 #include "apps/report/console.h"
 #include "apps/report/summary.h"
+#include "apps/training/shrinking.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/safetensors.h"
@@ -40,6 +41,7 @@ int run_program(int argc, char** argv, Program program,
   if (!parsed.options) {
     return leave_early(parsed.text, parsed.exit_code);
   }
+  limit_start(*parsed.options);
   return dist::run_main([&](const dist::MpiSession& session) {
     Options options = *parsed.options;
     options.share_global_batch(session.info().size);

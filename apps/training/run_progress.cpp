@@ -65,6 +65,9 @@ void RunProgress::after_step(std::int64_t step) {
 
 RunResult RunProgress::finish() {
   dist::Communicator& comm = parts_.data_parallel.communicator();
+  if (info_.first_step == info_.steps) {  // ranks were lost after the last step
+    run_test(info_.steps);
+  }
   const auto steps =
       static_cast<double>(std::max<std::int64_t>(info_.steps - info_.first_step - 1, 1));
   const dist::Traffic traffic = comm.traffic() - traffic_before_;

@@ -17,6 +17,11 @@
 
 namespace brigade::apps {
 
+Console make_console(const Options& options, const dist::RankInfo& ranks) {
+  return {ranks.rank == 0, options.json ? Console::Target::err : Console::Target::out,
+          options.color};
+}
+
 Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const Console& console) {
   const auto control = dist::make_communicator("mpi", kCpu);
   dist::check_same_lines("flags", options.agreement(), *control);
@@ -34,11 +39,32 @@ Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const 
         message_of("--tf32: expected a GPU, but this run is on ", place.device, "; leave it out"));
   }
   Context::current().set_tf32(options.tf32);
-  place.comm = dist::make_communicator(options.comm, place.device);
-  if (options.reduce == "deterministic" && !place.comm->sums_in_rank_order()) {
-    place.comm->use(std::make_unique<dist::OrderedAllReduce>());
+  if (options.shrinks() && place.device.is_cuda()) {
+    throw UsageError("--on-failure shrink: expected --device cpu, got a GPU: NCCL has no sockets");
   }
+  place.comm = options.shrinks() ? dist::make_communicator("mpi", kCpu)
+                                 : dist::make_communicator(options.comm, place.device);
+  choose_sum(options, *place.comm);
   return place;
+}
+
+void choose_sum(const Options& options, dist::Communicator& comm) {
+  if (options.reduce == "deterministic" && !comm.sums_in_rank_order()) {
+    comm.use(std::make_unique<dist::OrderedAllReduce>());
+  }
+}
+
+data::BatchGeometry geometry_of(const Options& options, const dist::RankInfo& ranks, int lost) {
+  data::BatchGeometry geometry{
+      .batch = options.batch, .accum = options.accum, .ranks = ranks.size, .rank = ranks.rank};
+  if (lost > 0) {
+    geometry.stride = options.batch * options.accum * (ranks.size + lost);
+  }
+  if (options.keep_global_batch) {
+    const std::int64_t together = options.batch * ranks.size;  // in a micro-batch
+    geometry.accum = (geometry.step_stride() + together - 1) / together;
+  }
+  return geometry;
 }
 
 bool prefetches(const Options& options, Device device, std::int64_t threads, std::int64_t cores) {
@@ -186,8 +212,7 @@ RunInfo describe_setting(const Options& options, const dist::RankInfo& ranks,
   info.test_size = data.test->size();
   info.classes = data.train->classes();
   info.shape = shape_of(options, *data.train);
-  info.geometry = {
-      .batch = options.batch, .accum = options.accum, .ranks = ranks.size, .rank = ranks.rank};
+  info.geometry = geometry_of(options, ranks, place.lost);
   return info;
 }
 
@@ -203,7 +228,7 @@ RunInfo describe_run(const Options& options, const dist::RankInfo& ranks,
   info.steps_per_epoch = sampler.steps_per_epoch();
   info.steps = options.steps > 0 ? options.steps : options.epochs * info.steps_per_epoch;
   info.first_step = steps_done;
-  if (steps_done >= info.steps) {
+  if (steps_done >= info.steps && place.lost == 0) {
     throw UsageError(message_of("--resume: expected more than the ", steps_done,
                                 " steps that are done, got ", info.steps, "; raise --steps"));
   }

@@ -1,12 +1,15 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "apps/report/console.h"
 #include "apps/training/run_info.h"
 #include "dist/ddp/grad_averager.h"
+#include "dist/elastic/survivors.h"
 #include "dist/hooks/finite_check.h"
 #include "dist/launch/launch.h"
 #include "nn/data/dataset.h"
@@ -15,15 +18,34 @@
 /// From flags to the parts of a run.
 namespace brigade::apps {
 
+/// Ranks that are gone, as numbered by mpirun.
+struct Loss {
+  std::vector<int> ranks;
+  std::string why;  ///< what the watch has found out
+  std::chrono::steady_clock::time_point noticed;
+};
+
 /// Where this rank computes and with whom.
 struct Runtime {
   Device device;
   std::unique_ptr<dist::Communicator> comm;
+  dist::Survivors* survivors = nullptr;  ///< with --on-failure shrink
+  int lost = 0;                          ///< ranks, since the start
+  Loss loss = {};                        ///< the last one
 };
+
+/// Rank 0 speaks; to stderr when stdout belongs to --json.
+Console make_console(const Options& options, const dist::RankInfo& ranks);
+
+/// How a step's samples are divided among the ranks that are left.
+data::BatchGeometry geometry_of(const Options& options, const dist::RankInfo& ranks, int lost);
 
 /// Compares the ranks' flags, chooses the device and connects the ranks; says once if a GPU was
 /// hoped for in vain. Collective.
 Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const Console& console);
+
+/// With --reduce deterministic: makes `comm` add in the order of the ranks.
+void choose_sum(const Options& options, dist::Communicator& comm);
 
 /// Whether batches are read a step ahead: --prefetch, which by itself asks for a GPU or for more
 /// cores (`cores`) than computing threads, because without a core of its own the reading thread

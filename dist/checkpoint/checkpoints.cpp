@@ -53,6 +53,19 @@ void check_same_run(const std::vector<std::string>& before, const std::vector<st
 
 }  // namespace
 
+void broadcast_state(const TrainingState& state, Communicator& comm, int root) {
+  const NamedTensors weights = autograd::named_data(state.parameters);
+  const NamedTensors new_weights = copy_of(weights);
+  const NamedTensors new_optimizer = copy_of(state.optimizer_state());
+  for (const NamedTensors* tensors : {&new_weights, &new_optimizer}) {
+    for (const auto& [name, tensor] : *tensors) {
+      comm.broadcast({tensor.bytes(), tensor.nbytes()}, root);
+    }
+  }
+  copy_by_name(new_weights, weights, "broadcast");
+  state.load_optimizer(new_optimizer);
+}
+
 Checkpoints::Checkpoints(const std::filesystem::path& directory, CheckpointParts parts,
                          CheckpointOptions options)
     : parts_(std::move(parts)),
@@ -60,6 +73,7 @@ Checkpoints::Checkpoints(const std::filesystem::path& directory, CheckpointParts
       comm_(parts_.averager.communicator()),
       store_(directory),
       source_(options_.resume_from.empty() ? directory : options_.resume_from),
+      step_(options_.steps_done),
       writer_(store_, comm_.rank(), options_.keep) {
   const ScopeName scope(kWritesFiles);
   check_same_lines("checkpoints",
@@ -167,17 +181,15 @@ void Checkpoints::take_plan(const CheckpointInfo& info) {
 
 /// Rank 0 reads, so the file need not be where other hosts can see it.
 void Checkpoints::load_shared(const CheckpointInfo& info) {
-  const NamedTensors state = copy_of(parts_.optimizer_state());
   if (comm_.rank() == 0) {
+    const NamedTensors optimizer = copy_of(parts_.state.optimizer_state());
     const std::string place = source_.path_of(info.step).string();
-    copy_by_name(source_.read(info.step, kModel), autograd::named_data(parts_.parameters), place);
-    copy_by_name(source_.read(info.step, kOptimizer), state, place);
+    copy_by_name(source_.read(info.step, kModel), autograd::named_data(parts_.state.parameters),
+                 place);
+    copy_by_name(source_.read(info.step, kOptimizer), optimizer, place);
+    parts_.state.load_optimizer(optimizer);
   }
-  broadcast_parameters(parts_.parameters, comm_);
-  for (const auto& [name, tensor] : state) {
-    comm_.broadcast({tensor.bytes(), tensor.nbytes()}, 0);
-  }
-  parts_.load_optimizer(state);
+  broadcast_state(parts_.state, comm_, 0);
 }
 
 /// As many ranks as before: each its own. Otherwise every rank takes an equal share of the error
@@ -258,10 +270,10 @@ void Checkpoints::save() {
                             .buckets = names_of(parts_.averager),
                             .files = {}};
   std::vector<std::string> files{kModel, kOptimizer};
-  const NamedTensors shared = autograd::named_data(parts_.parameters);
+  const NamedTensors shared = autograd::named_data(parts_.state.parameters);
   if (comm_.rank() == 0) {
     writer_.copy(kModel, shared);
-    writer_.copy(kOptimizer, parts_.optimizer_state());
+    writer_.copy(kOptimizer, parts_.state.optimizer_state());
   }
   const NamedTensors own = own_state();
   const std::vector<char> has_own = all_gather_values<char>(comm_, own.empty() ? 0 : 1);

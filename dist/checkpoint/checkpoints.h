@@ -25,31 +25,39 @@ struct CheckpointOptions {
   /// That of this step only, UsageError if there is none; by default the newest that is whole.
   std::optional<std::int64_t> resume_step = {};
   bool resume = true;
+  /// Steps done by a training that goes on from memory (dist/elastic/); without `resume`.
+  std::int64_t steps_done = 0;
   /// Lines that a run must have in common with the one it continues, such as "seed 1".
   std::vector<std::string> run = {};
 };
 
-/// What a training consists of.
-struct CheckpointParts {
+/// What training changes, the same on all ranks.
+struct TrainingState {
   std::vector<autograd::Variable> parameters;  ///< of the model, frozen ones too
-  GradAverager& averager;
-  /// Batches that the loader has given out; empty: one per step.
-  std::function<std::int64_t()> batches = {};
   std::function<NamedTensors()> optimizer_state;
   std::function<void(const NamedTensors&)> load_optimizer;
 };
 
-/// For optim::Optimizer, which must outlive the result, as must the averager.
+/// For optim::Optimizer, which must outlive the result.
 template <class Optimizer>
-CheckpointParts parts_of(const std::vector<autograd::Variable>& parameters, GradAverager& averager,
-                         Optimizer& optimizer) {
+TrainingState state_of(const std::vector<autograd::Variable>& parameters, Optimizer& optimizer) {
   return {
       .parameters = parameters,
-      .averager = averager,
-      .batches = {},
       .optimizer_state = [&optimizer] { return optimizer.state(); },
       .load_optimizer = [&optimizer](const NamedTensors& state) { optimizer.load_state(state); }};
 }
+
+/// Overwrites every rank's state with that of rank `root`: on each rank all of it or, if the root
+/// is gone midway, nothing. Collective.
+void broadcast_state(const TrainingState& state, Communicator& comm, int root);
+
+/// What a training consists of.
+struct CheckpointParts {
+  TrainingState state;
+  GradAverager& averager;
+  /// Batches that the loader has given out; empty: one per step.
+  std::function<std::int64_t()> batches = {};
+};
 
 /// Writes a training's state as it goes on, and continues from it, to the bit:
 ///
@@ -99,9 +107,9 @@ class Checkpoints {
   template <class Module, class Optimizer, class Loader>
   static CheckpointParts with_loader(DataParallel<Module>& ddp, Optimizer& optimizer,
                                      const Loader& loader) {
-    CheckpointParts parts = parts_of(ddp.module().parameters(), ddp.averager(), optimizer);
-    parts.batches = [&loader] { return loader.position(); };
-    return parts;
+    return {.state = state_of(ddp.module().parameters(), optimizer),
+            .averager = ddp.averager(),
+            .batches = [&loader] { return loader.position(); }};
   }
   static CheckpointOptions with_batch(CheckpointOptions options, std::int64_t global_batch);
 

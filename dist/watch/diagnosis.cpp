@@ -72,6 +72,7 @@ std::string waiting_text(const Views& views) {
 Diagnosis make(const Views& culprits, std::string text) {
   Diagnosis result;
   result.text = std::move(text);
+  result.others_may_go_on = true;
   result.may_end_well = std::ranges::all_of(culprits, [](const RankView* view) {
     return !is_silent(*view) && !view->gone && text_of(view->last.phase) == kWritesFiles;
   });
@@ -162,10 +163,8 @@ std::optional<Diagnosis> diagnose(std::span<const RankView> ranks, double second
   return not_reached(culprits, others, reached, describe);
 }
 
-std::optional<Diagnosis> diagnose_lost(std::span<const RankView> ranks) {
-  constexpr double kForTheLauncher = 6.0;  // the rank's own line and mpirun need up to four
-  const Views lost =
-      select(ranks, [](const RankView& v) { return v.gone && v.silent > kForTheLauncher; });
+std::optional<Diagnosis> diagnose_lost(std::span<const RankView> ranks, double seconds) {
+  const Views lost = select(ranks, [=](const RankView& v) { return v.gone && v.silent > seconds; });
   if (lost.empty()) {
     return std::nullopt;
   }
@@ -186,7 +185,6 @@ std::optional<Diagnosis> diagnose_mismatch(const LedgerEntry& mine, int my_rank,
   };
   return Diagnosis{
       .culprits = {their_rank},
-      .may_end_well = false,
       .text = message_of("collective number ", mine.number, " is ", what(mine), " on rank ",
                          my_rank, " and ", what(theirs), " on rank ", their_rank,
                          ": the ranks do not run the same program on the same network")};

@@ -24,6 +24,8 @@ struct Diagnosis {
   std::vector<int> culprits;  ///< the ranks that the others wait for; empty: not known
   /// All culprits answer and are busy with files, which may take any time.
   bool may_end_well = false;
+  /// The other ranks could go on without the culprits (dist/elastic/).
+  bool others_may_go_on = false;
   std::string text;  ///< "rank 2 has not reached bucket_3 of step 812; ..."
 };
 
@@ -39,8 +41,8 @@ bool is_silent(const RankView& view);
 std::optional<Diagnosis> diagnose(std::span<const RankView> ranks, double seconds,
                                   const std::function<std::string(std::string_view)>& describe);
 
-/// A process that ended without a word, so long ago that the launcher seems not to end the job.
-std::optional<Diagnosis> diagnose_lost(std::span<const RankView> ranks);
+/// A process that ended without a word more than `seconds` ago.
+std::optional<Diagnosis> diagnose_lost(std::span<const RankView> ranks, double seconds);
 
 /// Two ranks' collectives of the same number differ in size, type or label.
 std::optional<Diagnosis> diagnose_mismatch(const LedgerEntry& mine, int my_rank,

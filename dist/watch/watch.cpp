@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <exception>
+#include <limits>
 #include <utility>
 
 #include "core/error.h"
@@ -84,8 +85,12 @@ Watch::~Watch() {
     exchange_->wake();
     thread_.join();
     comm_.set_wrap({});
-    if (std::uncaught_exceptions() == exceptions_at_start_) {
-      exchange_->send(std::vector{ledger_->now(LedgerEntry::Kind::leaves)});
+    if (handled_ || std::uncaught_exceptions() == exceptions_at_start_) {
+      LedgerEntry last = ledger_->now(LedgerEntry::Kind::leaves);
+      if (handled_) {  // those who have not noticed yet must not think that they wait for this rank
+        last.number = std::numeric_limits<decltype(last.number)>::max();
+      }
+      exchange_->send(std::vector{last});
     }
   }
 }
@@ -123,7 +128,7 @@ void Watch::look() {
   const auto standstill = [&](double seconds) {
     return seconds > 0.0 ? diagnose(views, seconds, described) : std::nullopt;
   };
-  std::optional<Diagnosis> fatal = diagnose_lost(views);
+  std::optional<Diagnosis> fatal = diagnose_lost(views, options_.lost_after);
   for (const RankView& view : views) {
     fatal = fatal ? fatal : compare_with(view.rank);
   }
@@ -165,11 +170,15 @@ bool Watch::speaks(const std::vector<RankView>& views) const {
 void Watch::end(const Diagnosis& diagnosis, const std::vector<RankView>& views) {
   constexpr milliseconds kForTheSpeaker{1000};
   leaving_ = true;
-  if (options_.end) {
-    options_.end(diagnosis);
+  const bool speaker = speaks(views);
+  if (options_.end && speaker) {
+    kill_silent(diagnosis, views);
+  }
+  handled_ = options_.end && options_.end(diagnosis);
+  if (handled_) {
     return;
   }
-  if (!speaks(views)) {
+  if (!speaker) {
     std::this_thread::sleep_for(kForTheSpeaker);
     std::_Exit(kExitCode);
   }
@@ -184,6 +193,12 @@ void Watch::end(const Diagnosis& diagnosis, const std::vector<RankView>& views) 
   }
   write_line(
       message_of("[rank ", comm_.rank(), "] watch: ", diagnosis.text, "; the job ends", report));
+  kill_silent(diagnosis, views);
+  std::_Exit(kExitCode);  // not exit(): the rank's own thread may hold any lock
+}
+
+/// Those on this host.
+void Watch::kill_silent(const Diagnosis& diagnosis, const std::vector<RankView>& views) const {
   for (const int rank : diagnosis.culprits) {
     const LedgerExchange::Peer& culprit = exchange_->peer(rank);
     const RankView& view = views[static_cast<std::size_t>(rank)];
@@ -191,7 +206,6 @@ void Watch::end(const Diagnosis& diagnosis, const std::vector<RankView>& views) 
       kill_soon(culprit.process);
     }
   }
-  std::_Exit(kExitCode);  // not exit(): the rank's own thread may hold any lock
 }
 
 }  // namespace brigade::dist

@@ -26,8 +26,12 @@ struct WatchOptions {
   double end_after = 120.0;  ///< likewise until the job ends
   /// Where to write stall.json when it ends; empty: nowhere.
   std::filesystem::path report = {};
-  /// What happens on every rank in the end; by default the process ends with exit code 5.
-  std::function<void(const Diagnosis&)> end = {};
+  /// Seconds for the launcher to end the job when a process has ended without a word: the rank's
+  /// own line and mpirun need up to four.
+  double lost_after = 6.0;
+  /// Called on every rank in the end, by the watch's thread. False, as without it: the process ends
+  /// with exit code 5.
+  std::function<bool(const Diagnosis&)> end = {};
 };
 
 /// Finds out why a job stands still. While it lives, a thread of each rank sends the rank's ledger
@@ -64,6 +68,7 @@ class Watch {
   std::optional<Diagnosis> compare_with(int rank);
   bool speaks(const std::vector<RankView>& views) const;
   void end(const Diagnosis& diagnosis, const std::vector<RankView>& views);
+  void kill_silent(const Diagnosis& diagnosis, const std::vector<RankView>& views) const;
   std::string describe(std::string_view label) const;
 
   Communicator& comm_;
@@ -72,6 +77,7 @@ class Watch {
   std::unique_ptr<LedgerExchange> exchange_;
   std::vector<std::uint64_t> compared_;  // by rank: the number of the last collective compared
   bool warned_ = false;                  // of this stall
+  bool handled_ = false;                 // by options_.end
   mutable std::mutex mutex_;
   std::map<std::string, std::string> contents_;
   std::atomic<bool> leaving_ = false;

@@ -26,10 +26,9 @@ BatchLoader::BatchLoader(const Dataset& data, DistributedSampler& sampler, Devic
       device_(device),
       prefetch_(prefetch),
       buffers_(prefetch == Prefetch::on ? 2 : 1) {
-  std::int64_t samples = 0;  // of the first step; no other has more
-  for (std::int64_t micro = 0; micro < sampler.geometry().accum; ++micro) {
-    samples += std::ssize(sampler.micro_batch(0, micro));
-  }
+  const BatchGeometry& geometry = sampler.geometry();
+  const std::int64_t parts = geometry.accum * geometry.ranks;  // that differ by a sample
+  const std::int64_t samples = geometry.accum * ((sampler.global_samples(0) + parts - 1) / parts);
   for (Buffers& buffers : buffers_) {
     buffers.device = allocate_batch(data, samples, device);
     buffers.host = device.is_cuda() ? pinned_like(buffers.device) : buffers.device;

@@ -27,10 +27,10 @@ DistributedSampler::DistributedSampler(std::int64_t samples, BatchGeometry geome
                 geometry.accum);
   BRIGADE_CHECK(geometry.ranks > 0 && geometry.rank >= 0 && geometry.rank < geometry.ranks,
                 "sampler: rank ", geometry.rank, " of ", geometry.ranks);
-  if (uneven == Uneven::drop && samples < geometry.global_batch()) {
+  if (uneven == Uneven::drop && samples < geometry.step_stride()) {
     throw UsageError(
         message_of("sampler: the ", samples, " samples do not fill one global batch of ",
-                   geometry.global_batch(),
+                   geometry.step_stride(),
                    ", and drop leaves out what does not; use join or pad, or a smaller "
                    "batch"));
   }
@@ -46,7 +46,7 @@ void DistributedSampler::set_epoch(std::uint32_t epoch) {
   }
   if (uneven_ == Uneven::pad) {
     // Round and round, if the whole data set is smaller than the gap.
-    const auto padded = static_cast<std::size_t>(steps_per_epoch() * geometry_.global_batch());
+    const auto padded = static_cast<std::size_t>(steps_per_epoch() * geometry_.step_stride());
     for (std::size_t i = 0; order_.size() < padded; ++i) {
       order_.push_back(order_[i]);
     }
@@ -54,15 +54,15 @@ void DistributedSampler::set_epoch(std::uint32_t epoch) {
 }
 
 std::int64_t DistributedSampler::steps_per_epoch() const {
-  const std::int64_t full = samples_ / geometry_.global_batch();
-  const bool rest = samples_ % geometry_.global_batch() > 0;
+  const std::int64_t full = samples_ / geometry_.step_stride();
+  const bool rest = samples_ % geometry_.step_stride() > 0;
   return full + (rest && uneven_ != Uneven::drop ? 1 : 0);
 }
 
 std::int64_t DistributedSampler::global_samples(std::int64_t step) const {
   BRIGADE_CHECK(step >= 0 && step < steps_per_epoch(), "sampler: step ", step, " of ",
                 steps_per_epoch());
-  const std::int64_t left = samples_ - step * geometry_.global_batch();
+  const std::int64_t left = samples_ - step * geometry_.step_stride();
   return uneven_ == Uneven::pad ? geometry_.global_batch()
                                 : std::min(geometry_.global_batch(), left);
 }
@@ -77,7 +77,7 @@ std::span<const std::int64_t> DistributedSampler::micro_batch(std::int64_t step,
   const std::int64_t count = global_samples(step);
   const std::int64_t begin = count * part / parts;  // parts differ by at most one sample
   const std::int64_t end = count * (part + 1) / parts;
-  const std::int64_t offset = step * geometry_.global_batch() + begin;
+  const std::int64_t offset = step * geometry_.step_stride() + begin;
   return {order_.data() + offset, static_cast<std::size_t>(end - begin)};
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -14,8 +15,13 @@ struct BatchGeometry {
   std::int64_t accum = 1;
   int ranks = 1;
   int rank = 0;
+  /// Samples from one step to the next; 0: a global batch. After ranks were lost
+  /// (dist/elastic/) that stays what it was, so that a step's number still tells its samples: the
+  /// last ones of each step are left out, or there are more micro-batches than would fit exactly.
+  std::int64_t stride = 0;
 
-  std::int64_t global_batch() const { return batch * accum * ranks; }
+  std::int64_t step_stride() const { return stride > 0 ? stride : batch * accum * ranks; }
+  std::int64_t global_batch() const { return std::min(batch * accum * ranks, step_stride()); }
 };
 
 /// What to do with the samples at the end of an epoch that do not fill a global batch.

@@ -42,9 +42,9 @@ TEST(Checkpoints, ShareOutTheErrorFeedbackAmongOtherRanks) {
     Model model(false);
     DataParallel<nn::Module> ddp(model, comm, {.bucket_bytes = 600, .hook = hook()});
     optim::SGD sgd(ddp.parameters(), {.lr = 0.1, .momentum = 0.9});
-    const Checkpoints checkpoints(directory / "c",
-                                  parts_of(model.parameters(), ddp.averager(), sgd),
-                                  {.run = {"global batch 12"}});
+    const Checkpoints checkpoints(
+        directory / "c", {.state = state_of(model.parameters(), sgd), .averager = ddp.averager()},
+        {.run = {"global batch 12"}});
     for (const auto& [name, error] : ddp.averager().options().hook->state()) {
       after += name == "error.first.0.weight" ? error.to_vector<float>()[0] : 0.0;
     }
@@ -126,15 +126,18 @@ TEST(Checkpoints, OfASmallerNetworkAreRefused) {
     const auto model = test::make_mlp({6, 3});
     GradAverager averager(model->parameters(), comm, {});
     optim::SGD sgd(model->parameters(), {.lr = 0.1});
-    Checkpoints(directory / "c", parts_of(model->parameters(), averager, sgd), {}).save();
+    Checkpoints(directory / "c",
+                {.state = state_of(model->parameters(), sgd), .averager = averager}, {})
+        .save();
   });
   EXPECT_THAT(([&] {
                 test::thread_world(1, [&](Communicator& comm) {
                   const auto model = test::make_mlp({6, 3, 3});
                   GradAverager averager(model->parameters(), comm, {});
                   optim::SGD sgd(model->parameters(), {.lr = 0.1});
-                  const Checkpoints refused(directory / "c",
-                                            parts_of(model->parameters(), averager, sgd), {});
+                  const Checkpoints refused(
+                      directory / "c",
+                      {.state = state_of(model->parameters(), sgd), .averager = averager}, {});
                 });
               }),
               ThrowsMessage<UsageError>(HasSubstr("expected 2.weight [3, 3] f32, got nothing")));

@@ -121,7 +121,7 @@ TEST(Diagnosis, LeavesOutRanksThatHaveEnded) {
   ended.left = true;
   ended.silent = ended.unchanged = 100.0;
   EXPECT_FALSE(diagnose({view(0, "forward", 6, 6), ended}));
-  EXPECT_FALSE(diagnose_lost(std::vector{view(0, "forward", 6, 6), ended}));
+  EXPECT_FALSE(diagnose_lost(std::vector{view(0, "forward", 6, 6), ended}, 6.0));
 }
 
 TEST(Diagnosis, NamesARankThatHasEndedBeforeTheOthers) {
@@ -147,9 +147,9 @@ TEST(Diagnosis, OfAProcessThatIsGoneLeavesTheLauncherSixSeconds) {
   RankView gone = view(1, "forward", 6, 6);
   gone.gone = true;
   gone.silent = 5.9;
-  EXPECT_FALSE(diagnose_lost(std::vector{in_flight(0), gone}));
+  EXPECT_FALSE(diagnose_lost(std::vector{in_flight(0), gone}, 6.0));
   gone.silent = 6.1;
-  const auto diagnosis = diagnose_lost(std::vector{in_flight(0), gone});
+  const auto diagnosis = diagnose_lost(std::vector{in_flight(0), gone}, 6.0);
   ASSERT_TRUE(diagnosis.has_value());
   EXPECT_EQ(diagnosis->text,
             "rank 1 has ended without a word (killed?), last seen in forward of step 812");

@@ -111,6 +111,7 @@ class Findings {
               const std::lock_guard lock(mutex_);
               texts_.push_back(diagnosis.text);
               changed_.notify_all();
+              return true;
             }};
   }
   /// Until `count` watches have ended the job, or for ten seconds.

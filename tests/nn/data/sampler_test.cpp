@@ -74,6 +74,37 @@ TEST(Sampler, CutsTheLastBatchIntoPartsThatDifferByAtMostOne) {
   EXPECT_THAT(sizes, ElementsAre(1, 2, 2));
 }
 
+/// What ranks process in step `step` when there were 4 ranks with batches of 3 at first.
+std::vector<std::int64_t> step_of_those_left(int ranks, std::int64_t accum, std::int64_t step) {
+  std::vector<std::int64_t> all;
+  for (std::int64_t micro = 0; micro < accum; ++micro) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      const BatchGeometry geometry{
+          .batch = 3, .accum = accum, .ranks = ranks, .rank = rank, .stride = 12};
+      const DistributedSampler sampler(100, geometry, 5, true);
+      EXPECT_EQ(sampler.steps_per_epoch(), 9);
+      const auto part = sampler.micro_batch(step, micro);
+      all.insert(all.end(), part.begin(), part.end());
+    }
+  }
+  return all;
+}
+
+TEST(Sampler, LeavesOutTheSamplesOfLostRanks) {
+  for (const std::int64_t step : {0, 5}) {
+    std::vector<std::int64_t> expected = global_step(100, 3, 1, 4, step);
+    expected.resize(9);
+    EXPECT_THAT(step_of_those_left(3, 1, step), ElementsAreArray(expected));
+  }
+  EXPECT_EQ(step_of_those_left(3, 1, 8).size(), 4U) << "the epoch's last step";
+}
+
+TEST(Sampler, DividesTheGlobalBatchAmongThoseThatAreLeft) {
+  for (const std::int64_t step : {0, 5, 8}) {
+    EXPECT_THAT(step_of_those_left(3, 2, step), ElementsAreArray(global_step(100, 3, 1, 4, step)));
+  }
+}
+
 /// Everything an epoch processes, in order.
 std::vector<std::int64_t> epoch_of(Uneven uneven, std::int64_t samples, bool shuffle) {
   std::vector<std::int64_t> all;

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "apps/training/setup.h"
+
+namespace brigade::apps {
+
+/// With --on-failure shrink, before MPI starts: ends this process with exit code 5 if that and all
+/// else before train_and_shrink() takes longer than --timeout. A rank that dies meanwhile is missed
+/// by nobody: mpirun was told to leave the others alone, and there is no watch yet.
+void limit_start(const Options& options);
+
+/// Calls `train` with the ranks of `place`. With --on-failure shrink calls it again when ranks were
+/// lost, with those that are left, numbered anew, and a new communicator, until it returns. What is
+/// to go on then must not be made inside. UsageError: mpirun would end the others. Collective.
+int train_and_shrink(const Options& options, dist::RankInfo ranks, Runtime& place,
+                     const std::function<int(const dist::RankInfo&)>& train);
+
+/// The first screen, or that ranks were lost and how those that are left go on.
+void print_beginning(const Console& console, const RunInfo& info, const Runtime& place);
+
+}  // namespace brigade::apps
