@@ -17,6 +17,8 @@
 namespace brigade::dist {
 namespace {
 
+constexpr const char* kChosen = "BRIGADE_SOCKET_IFNAME";
+
 /// Equal for two processes exactly if they share a kernel and its network devices. Host names are
 /// not enough: two containers may have the same one.
 std::string machine_identity() {
@@ -29,7 +31,7 @@ std::string machine_identity() {
 }
 
 std::vector<Interface> find_interfaces() {
-  const char* wanted = std::getenv("BRIGADE_SOCKET_IFNAME");
+  const char* wanted = std::getenv(kChosen);
   ifaddrs* list = nullptr;
   BRIGADE_CHECK(getifaddrs(&list) == 0, "sockets: cannot list interfaces: ", std::strerror(errno));
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
@@ -49,7 +51,7 @@ std::vector<Interface> find_interfaces() {
   }
   if (wanted != nullptr && found.empty()) {
     throw UsageError(
-        message_of("sockets: BRIGADE_SOCKET_IFNAME=", wanted,
+        message_of("sockets: ", kChosen, "=", wanted,
                    ": expected an interface that is up and has an IPv4 address, of which "
                    "there is",
                    names.empty() ? " none" : names));
@@ -59,7 +61,7 @@ std::vector<Interface> find_interfaces() {
 
 }  // namespace
 
-Endpoint make_endpoint(std::uint16_t port) {
+Endpoint make_endpoint() {
   Endpoint endpoint;
   const std::string machine = machine_identity();
   std::copy_n(machine.begin(), std::min(machine.size(), endpoint.machine.size()),
@@ -67,12 +69,17 @@ Endpoint make_endpoint(std::uint16_t port) {
   const std::vector<Interface> interfaces = find_interfaces();
   endpoint.interface_count = std::min(interfaces.size(), endpoint.interfaces.size());
   std::copy_n(interfaces.begin(), endpoint.interface_count, endpoint.interfaces.begin());
-  endpoint.port = port;
+  if (std::getenv(kChosen) != nullptr) {
+    endpoint.address = interfaces.front().address;
+  }
   return endpoint;
 }
 
 std::vector<std::uint32_t> candidates(const Endpoint& mine, const Endpoint& peer,
                                       std::span<const Endpoint> all) {
+  if (peer.address != 0) {
+    return {peer.address};
+  }
   if (mine.machine == peer.machine) {
     return {htonl(INADDR_LOOPBACK)};
   }

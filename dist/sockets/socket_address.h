@@ -21,18 +21,21 @@ struct Endpoint {
   std::array<char, 128> machine{};  ///< equal for two ranks that reach each other over loopback
   std::array<Interface, 16> interfaces{};
   std::size_t interface_count = 0;
+  std::uint32_t address = 0;  ///< at which it listens; 0: at all
   std::uint16_t port = 0;
 
   std::span<const Interface> known() const { return {interfaces.data(), interface_count}; }
 };
 
-/// This rank's endpoint: the interfaces that are up, other than loopback, or the one that the
-/// environment variable BRIGADE_SOCKET_IFNAME names. UsageError if there is none of that name.
-Endpoint make_endpoint(std::uint16_t port);
+/// This rank's endpoint, without a port: the interfaces that are up, other than loopback, or the
+/// one that the environment variable BRIGADE_SOCKET_IFNAME names, whose address it then has.
+/// UsageError if there is none of that name.
+Endpoint make_endpoint();
 
-/// Addresses at which `mine` tries to reach `peer`, best first: loopback on one machine, else the
-/// interfaces in a common subnet, then the others. Leaves out an address that several machines
-/// have, such as a container bridge. `all`: the endpoints of all ranks.
+/// Addresses at which `mine` tries to reach `peer`, best first: the one at which it listens. If it
+/// listens at all: loopback on one machine, else the interfaces in a common subnet, then the
+/// others. Leaves out an address that several machines have, such as a container bridge. `all`: the
+/// endpoints of all ranks.
 std::vector<std::uint32_t> candidates(const Endpoint& mine, const Endpoint& peer,
                                       std::span<const Endpoint> all);
 

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -9,10 +10,12 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <deque>
 #include <numeric>
-#include <random>
+#include <optional>
 
 #include "core/error.h"
+#include "dist/sockets/handshake.h"
 #include "dist/sockets/socket_address.h"
 #include "dist/sockets/socket_mesh.h"
 
@@ -21,21 +24,12 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr seconds kPatience{30};   // for all others to call or answer
-constexpr seconds kForAddress{5};  // for one address to accept a connection
+constexpr seconds kPatience{30};          // for all others to call or answer
+constexpr seconds kForAddress{5};         // for one address to accept a connection
+constexpr std::size_t kMostCallers = 64;  // that have not said hello; the oldest make room
 
 constexpr const char* kAdvice =
     "; set BRIGADE_SOCKET_IFNAME to the interface that joins the hosts, or use --comm mpi";
-
-/// The first bytes on a connection, in both directions. The random job number rejects processes of
-/// other jobs that find the open port.
-struct Hello {
-  std::uint64_t job = 0;
-  int members = 0;  // rejects a call that was made when more ranks were left
-  int rank = 0;
-
-  bool same_group(const Hello& other) const { return job == other.job && members == other.members; }
-};
 
 sockaddr_in socket_address(std::uint32_t address, std::uint16_t port) {
   sockaddr_in result{};
@@ -57,31 +51,25 @@ void set_timeouts(const FileDescriptor& socket, seconds receive, seconds send) {
   set_option(socket, SOL_SOCKET, SO_SNDTIMEO, timeval{.tv_sec = send.count(), .tv_usec = 0});
 }
 
-FileDescriptor new_socket() {
-  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+FileDescriptor new_socket(int flags = 0) {
+  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
   BRIGADE_CHECK(socket.valid(), "sockets: cannot make a socket: ", std::strerror(errno));
   return socket;
 }
 
-FileDescriptor listen_anywhere(int backlog, std::uint16_t& port) {
-  FileDescriptor listener = new_socket();
-  sockaddr_in any = socket_address(htonl(INADDR_ANY), 0);
-  socklen_t length = sizeof any;
+/// Listens at `endpoint.address` and sets the port. Strangers must not fill the queue in which the
+/// ranks' calls wait, so it is as long as the system allows.
+FileDescriptor listen_at(Endpoint& endpoint) {
+  FileDescriptor listener = new_socket(SOCK_NONBLOCK);
+  sockaddr_in name = socket_address(endpoint.address, 0);
+  socklen_t length = sizeof name;
   const int fd = listener.get();
-  BRIGADE_CHECK(bind(fd, reinterpret_cast<sockaddr*>(&any), length) == 0 &&
-                    listen(fd, backlog) == 0 &&
-                    getsockname(fd, reinterpret_cast<sockaddr*>(&any), &length) == 0,
-                "sockets: cannot listen: ", std::strerror(errno));
-  port = any.sin_port;
+  BRIGADE_CHECK(
+      bind(fd, reinterpret_cast<sockaddr*>(&name), length) == 0 && listen(fd, SOMAXCONN) == 0 &&
+          getsockname(fd, reinterpret_cast<sockaddr*>(&name), &length) == 0,
+      "sockets: cannot listen at ", address_text(endpoint.address), ": ", std::strerror(errno));
+  endpoint.port = name.sin_port;
   return listener;
-}
-
-bool send_hello(const FileDescriptor& socket, const Hello& hello) {
-  return send(socket.get(), &hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello;
-}
-
-bool receive_hello(const FileDescriptor& socket, Hello& hello) {
-  return recv(socket.get(), &hello, sizeof hello, MSG_WAITALL) == sizeof hello;
 }
 
 /// A connection to `peer` at one address. Empty, with the reason in `why`, if there is no answer or
@@ -93,9 +81,10 @@ FileDescriptor call(const Hello& mine, int peer, const sockaddr_in& where, secon
   Hello theirs;
   if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&where), sizeof where) != 0) {
     why = std::strerror(errno == EINPROGRESS ? ETIMEDOUT : errno);  // EINPROGRESS: SO_SNDTIMEO
-  } else if (!send_hello(socket, mine) || !receive_hello(socket, theirs)) {
+  } else if (!send_hello(socket, mine) ||
+             recv(socket.get(), &theirs, sizeof theirs, MSG_WAITALL) != sizeof theirs) {
     why = "no answer";
-  } else if (!theirs.same_group(mine) || theirs.rank != peer) {
+  } else if (rank_of(theirs, mine) != peer) {
     why = "somebody else answers";
   } else {
     return socket;
@@ -120,11 +109,37 @@ FileDescriptor call_at_any(const Hello& mine, int peer, const MeetingPlace& plac
                             tried.empty() ? "any IPv4 address: it has none" : tried, kAdvice));
 }
 
-/// Answers the calls of all higher members.
+void wait_for_news(const FileDescriptor& listener, const std::deque<Caller>& callers) {
+  std::vector<pollfd> entries{{.fd = listener.get(), .events = POLLIN, .revents = 0}};
+  for (const Caller& caller : callers) {
+    entries.push_back({.fd = caller.socket().get(), .events = POLLIN, .revents = 0});
+  }
+  constexpr int kMilliseconds = 100;  // callers run out of time without a word
+  static_cast<void>(poll(entries.data(), entries.size(), kMilliseconds));
+}
+
+/// Whether it is known what to make of the caller: a higher member gets an answer and its place in
+/// `sockets`; anybody else is hung up on.
+bool decided(Caller& caller, const Hello& mine, std::span<const int> members,
+             std::vector<FileDescriptor>& sockets) {
+  const std::optional<Hello> hello = caller.read();
+  if (!hello) {
+    return caller.gone();
+  }
+  const int rank = rank_of(*hello, mine).value_or(-1);
+  const auto found = std::ranges::find(members, rank);
+  if (rank > mine.rank && found != members.end() && send_hello(caller.socket(), mine)) {
+    sockets[static_cast<std::size_t>(found - members.begin())] = caller.take_socket();
+  }
+  return true;
+}
+
+/// Answers the calls of all higher members. Waits for all callers at once, so a stranger who says
+/// nothing holds up no rank.
 void answer_all(const Hello& mine, const FileDescriptor& listener, std::span<const int> members,
                 seconds patience, std::vector<FileDescriptor>& sockets) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
-  set_timeouts(listener, seconds(1), seconds(1));
+  std::deque<Caller> callers;
   for (;;) {
     std::size_t missing = 0;
     while (missing < members.size() &&
@@ -138,18 +153,14 @@ void answer_all(const Hello& mine, const FileDescriptor& listener, std::span<con
       throw PeerLost(message_of("sockets: rank ", mine.rank, " has not been called by rank ",
                                 members[missing], " within ", patience.count(), " s", kAdvice));
     }
-    FileDescriptor caller(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!caller.valid()) {
-      continue;
-    }
-    set_timeouts(caller, kForAddress, kForAddress);
-    Hello theirs;
-    if (!receive_hello(caller, theirs) || !theirs.same_group(mine) || theirs.rank <= mine.rank) {
-      continue;
-    }
-    const auto found = std::ranges::find(members, theirs.rank);
-    if (found != members.end() && send_hello(caller, mine)) {
-      sockets[static_cast<std::size_t>(found - members.begin())] = std::move(caller);
+    wait_for_news(listener, callers);
+    std::erase_if(callers, [&](Caller& caller) { return decided(caller, mine, members, sockets); });
+    FileDescriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (socket.valid()) {
+      if (callers.size() == kMostCallers) {
+        callers.pop_front();
+      }
+      callers.emplace_back(std::move(socket));
     }
   }
 }
@@ -176,13 +187,16 @@ void set_options(const FileDescriptor& socket) {
 MeetingPlace open_meeting_place(Communicator& control) {
   MeetingPlace place;
   place.rank = control.rank();
-  std::uint16_t port = 0;
-  place.listener = listen_anywhere(control.size(), port);
-  place.endpoints = all_gather_values(control, make_endpoint(port));
-  if (control.rank() == 0) {
-    place.job = std::random_device{}() * (std::uint64_t{1} << 32U) + std::random_device{}();
+  Endpoint endpoint = make_endpoint();
+  const std::vector<Endpoint> known = all_gather_values(control, endpoint);
+  if (std::ranges::all_of(known,
+                          [&](const Endpoint& e) { return e.machine == endpoint.machine; })) {
+    endpoint.address = htonl(INADDR_LOOPBACK);
   }
-  control.broadcast(std::as_writable_bytes(std::span(&place.job, 1)), 0);
+  place.listener = listen_at(endpoint);
+  place.endpoints = all_gather_values(control, endpoint);
+  place.token = draw_job_token();
+  control.broadcast(place.token, 0);
   return place;
 }
 
@@ -191,8 +205,9 @@ MeetingPlace open_meeting_place(Communicator& control) {
 // on. A rank listens before its port is known to others, so the kernel queues early connections.
 std::vector<FileDescriptor> connect_members(const MeetingPlace& place, std::span<const int> members,
                                             seconds patience) {
-  const Hello mine{
-      .job = place.job, .members = static_cast<int>(members.size()), .rank = place.rank};
+  const Hello mine{.token = place.token,
+                   .members = static_cast<std::int32_t>(members.size()),
+                   .rank = place.rank};
   std::vector<FileDescriptor> sockets(members.size());
   for (std::size_t i = 0; i < members.size() && members[i] < place.rank; ++i) {
     sockets[i] = call_at_any(mine, members[i], place, patience);

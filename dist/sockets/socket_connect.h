@@ -1,12 +1,12 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <span>
 #include <vector>
 
 #include "core/io/file_descriptor.h"
 #include "dist/comm/communicator.h"
+#include "dist/sockets/handshake.h"
 #include "dist/sockets/socket_address.h"
 
 namespace brigade::dist {
@@ -16,7 +16,7 @@ struct MeetingPlace {
   int rank = 0;                     ///< of this process in the group
   FileDescriptor listener;          ///< its port
   std::vector<Endpoint> endpoints;  ///< of all ranks
-  std::uint64_t job = 0;            ///< random: rejects processes of other jobs that call the port
+  JobToken token{};                 ///< of the job: turns strangers away
 };
 
 /// Opens a port on every rank of `control` and tells all ranks. Collective. UsageError: see
@@ -37,6 +37,10 @@ std::vector<FileDescriptor> connect_members(const MeetingPlace& place, std::span
 /// in a subnet that both have, else at any of its addresses, one after the other. An address that
 /// several hosts claim (a container bridge) is not used. The environment variable
 /// BRIGADE_SOCKET_IFNAME, such as eth0, restricts this rank to one interface.
+///
+/// Until all are connected, each rank listens: on one machine at loopback only, else at the
+/// interface chosen, else at all. Strangers who call are turned away (handshake.h) and hold up
+/// nobody.
 ///
 /// Errors, each naming ranks and addresses: no such interface (UsageError), a rank that cannot be
 /// reached, one that has not called within 30 s.

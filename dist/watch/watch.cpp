@@ -55,7 +55,7 @@ Watch::Watch(Communicator& comm, WatchOptions options)
   if (comm_.size() == 1) {
     return;
   }
-  std::string why = complaints_about(comm_, [] { make_endpoint(0); });
+  std::string why = complaints_about(comm_, [] { make_endpoint(); });
   if (why.empty()) {
     why = complaints_about(comm_, [this] { exchange_ = std::make_unique<LedgerExchange>(comm_); });
   }

@@ -1,12 +1,10 @@
 // The sockets, over ranks that are threads of one process: they connect through loopback.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
-#include <sys/socket.h>
 
 #include "core/error.h"
 #include "dist/sockets/socket_address.h"
 #include "dist/sockets/socket_communicator.h"
-#include "dist/sockets/socket_connect.h"
 #include "tests/support/all_reduces.h"
 #include "tests/support/environment.h"
 #include "tests/support/thread_world.h"
@@ -122,36 +120,6 @@ TEST(SocketCommunicator, RefusesAnInterfaceThatIsNotThere) {
               ThrowsMessage<UsageError>(HasSubstr("BRIGADE_SOCKET_IFNAME=nosuch0: expected an")));
 }
 
-/// Calls rank 0 of two as rank 1 of `job` and says whether it was answered.
-bool answered(std::uint16_t port, std::uint64_t job) {
-  struct {
-    std::uint64_t job;
-    int rank;
-  } hello{job, 1};
-  const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = port;
-  const int fd = socket.get();
-  EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  EXPECT_EQ(send(fd, &hello, sizeof hello, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof hello));
-  return recv(fd, &hello, sizeof hello, MSG_WAITALL) == static_cast<ssize_t>(sizeof hello);
-}
-
-TEST(ConnectAll, DoesNotTakeAnotherJobsRankForItsOwn) {
-  test::thread_world(2, [](Communicator& comm) {
-    if (comm.rank() == 0) {
-      EXPECT_TRUE(connect_all(comm).at(1).valid());
-      return;
-    }
-    const std::uint16_t port = all_gather_values(comm, make_endpoint(0)).at(0).port;
-    const std::uint64_t job = broadcast_from_rank0(comm, std::vector<std::uint64_t>{0}).at(0);
-    EXPECT_FALSE(answered(port, job + 1));
-    EXPECT_TRUE(answered(port, job));
-  });
-}
-
 /// A rank on `machine` with these addresses, each in a /24 network.
 Endpoint card(char machine, const std::vector<const char*>& addresses) {
   Endpoint result;
@@ -186,6 +154,14 @@ TEST(SocketAddress, IsNotABridgeThatEveryHostHas) {
 TEST(SocketAddress, IsLoopbackOnOneMachine) {
   const Endpoint a = card('a', {"10.0.0.1"});
   EXPECT_THAT(addresses_of(a, a, {a, a}), ElementsAre("127.0.0.1"));
+}
+
+TEST(SocketAddress, IsTheOnlyOneAtWhichThePeerListens) {
+  Endpoint a = card('a', {"10.0.0.1", "192.168.1.1"});
+  const Endpoint b = card('b', {"192.168.1.2"});
+  a.address = inet_addr("10.0.0.1");
+  EXPECT_THAT(addresses_of(a, b, {a, b}), ElementsAre("10.0.0.1"));
+  EXPECT_THAT(addresses_of(a, a, {a, b}), ElementsAre("10.0.0.1"));
 }
 
 }  // namespace
