@@ -19,6 +19,7 @@ groups=(
   "measurements of the framework itself (optional): libbenchmark-dev"
   "images to train on: dataset-fashion-mnist"
   "format and lint checks: clang-format clang-tidy"
+  "fuzzing, with libFuzzer's library: clang libclang-rt-dev"
   "pretend hosts and check scripts: iproute2 python3"
 )
 

@@ -251,7 +251,9 @@ std::string metrics_until(const std::filesystem::path& path, std::int64_t step) 
   std::string result;
   for (std::string line; std::getline(file, line);) {
     const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object() || json.value("step", step + 1) > step) {
+    const auto found = json.find("step");
+    if (found == json.end() || !found->is_number_unsigned() ||
+        found->get<std::uint64_t>() > static_cast<std::uint64_t>(step)) {
       break;  // also at a line that a killed process has left unfinished
     }
     result += line + "\n";

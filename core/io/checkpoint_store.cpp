@@ -14,6 +14,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "core/error.h"
 #include "core/io/file_descriptor.h"
@@ -28,9 +29,22 @@ constexpr const char* kFormat = "brigade checkpoint 1";
 constexpr const char* kInfo = "checkpoint.json";
 constexpr std::string_view kPrefix = "step-";
 constexpr const char* kUnfinished = ".tmp";
+constexpr int kDeepest = 3;  // the names in a bucket
 
 [[noreturn]] void fail_to_read(const fs::path& path, const std::string& reason) {
   throw UsageError(message_of("cannot read ", path.string(), ": ", reason));
+}
+
+std::ifstream open_file(const fs::path& path) {
+  std::error_code absent;
+  if (fs::exists(path, absent) && !fs::is_regular_file(path, absent)) {
+    fail_to_read(path, "it is not a regular file");  // to open a pipe is to wait for a writer
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    fail_to_read(path, std::strerror(errno));
+  }
+  return file;
 }
 
 /// Bytes and checksum of a file, a block at a time.
@@ -39,10 +53,7 @@ CheckpointInfo::File measure(const fs::path& path) {
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
                                                                        XXH3_freeState);
   XXH3_64bits_reset(state.get());
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    fail_to_read(path, std::strerror(errno));
-  }
+  std::ifstream file = open_file(path);
   std::vector<char> block(kBlock);
   CheckpointInfo::File result;
   while (file) {
@@ -73,6 +84,15 @@ bool is_plain_name(const std::string& name) {
   return !name.empty() && name.front() != '.' && name.find('/') == std::string::npos;
 }
 
+/// JSON also has -1, 1.5 and 1e300, which a conversion would make other numbers of.
+template <class Int>
+Int whole_number(const Json& value, const std::string& subject) {
+  if (!value.is_number_unsigned() || !std::in_range<Int>(value.get<std::uint64_t>())) {
+    throw UsageError(message_of(subject, ": expected a whole number, got ", value.dump()));
+  }
+  return value.get<Int>();
+}
+
 void require(bool succeeded, const char* what, const fs::path& path, const std::error_code& why) {
   if (!succeeded) {
     throw Error(message_of("cannot ", what, " ", path.string(), ": ", why.message()));
@@ -101,15 +121,20 @@ std::string CheckpointInfo::to_json() const {
 
 CheckpointInfo CheckpointInfo::parse(const std::string& text, const std::string& subject) {
   try {
-    const Json json = Json::parse(text);
+    const Json json = Json::parse(text, [&](int depth, Json::parse_event_t, const Json&) {
+      if (depth > kDeepest) {  // dump() below calls itself once per level
+        throw UsageError(message_of(subject, ": nested too deeply"));
+      }
+      return true;
+    });
     if (json.at("format") != kFormat) {
       throw UsageError(
           message_of(subject, ": expected format '", kFormat, "', got ", json.at("format").dump()));
     }
     CheckpointInfo info;
-    json.at("step").get_to(info.step);
-    json.at("batches").get_to(info.batches);
-    json.at("ranks").get_to(info.ranks);
+    info.step = whole_number<std::int64_t>(json.at("step"), subject);
+    info.batches = whole_number<std::int64_t>(json.at("batches"), subject);
+    info.ranks = whole_number<int>(json.at("ranks"), subject);
     json.at("run").get_to(info.run);
     json.at("layout").get_to(info.layout);
     json.at("buckets").get_to(info.buckets);
@@ -117,11 +142,11 @@ CheckpointInfo CheckpointInfo::parse(const std::string& text, const std::string&
       if (!is_plain_name(name)) {
         throw UsageError(message_of(subject, ": unexpected file ", Json(name).dump()));
       }
-      info.files[name] = {.bytes = fields.at("bytes").get<std::uint64_t>(),
-                          .xxh3 = fields.at("xxh3").get<std::uint64_t>()};
+      info.files[name] = {.bytes = whole_number<std::uint64_t>(fields.at("bytes"), subject),
+                          .xxh3 = whole_number<std::uint64_t>(fields.at("xxh3"), subject)};
     }
-    if (info.step < 0 || info.batches < 0 || info.ranks < 1) {
-      throw UsageError(message_of(subject, ": step ", info.step, " of ", info.ranks, " ranks"));
+    if (info.ranks < 1) {
+      throw UsageError(message_of(subject, ": expected ranks, got 0"));
     }
     return info;
   } catch (const Json::exception& error) {
@@ -154,10 +179,7 @@ fs::path CheckpointStore::temporary(std::int64_t step) const {
 
 CheckpointInfo CheckpointStore::check(std::int64_t step) const {
   const fs::path path = path_of(step);
-  std::ifstream file(path / kInfo, std::ios::binary);
-  if (!file) {
-    fail_to_read(path / kInfo, std::strerror(errno));
-  }
+  std::ifstream file = open_file(path / kInfo);
   const std::string text((std::istreambuf_iterator<char>(file)), {});
   CheckpointInfo info =
       CheckpointInfo::parse(text, message_of("cannot read ", (path / kInfo).string()));

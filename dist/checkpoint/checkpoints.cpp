@@ -203,6 +203,8 @@ void Checkpoints::load_own(const CheckpointInfo& info) {
   for (int rank = first; rank <= last && info.files.contains(own_file(rank)); ++rank) {
     for (const auto& [name, saved] : source_.read(info.step, own_file(rank))) {
       if (name == kDropout) {
+        check_same_tensors({{name, saved}}, {{name, Tensor::empty({2}, DType::i64)}},
+                           own_file(rank));
         const std::vector<std::int64_t> position = saved.to_vector<std::int64_t>();
         set_dropout_position({.seed = static_cast<std::uint64_t>(position.at(0)),
                               .sequence = static_cast<std::uint32_t>(position.at(1))});

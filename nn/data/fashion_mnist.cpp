@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <string>
 #include <utility>
 
 #include "core/error.h"
@@ -21,22 +22,31 @@ template <class... Parts>
   throw UsageError(message_of(path.string(), ": ", parts...));
 }
 
-/// Everything in the file, unpacked. gzread checks the checksum and reports a file that ends too
-/// early.
-std::vector<std::uint8_t> unpack(const std::filesystem::path& path) {
+using GzFile = std::unique_ptr<gzFile_s, int (*)(gzFile)>;
+
+GzFile open(const std::filesystem::path& path) {
   if (std::filesystem::exists(path) && !std::filesystem::is_regular_file(path)) {
     refuse(path, "expected a file");  // to open a pipe is to wait for somebody who writes into it
   }
-  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose_r);
+  GzFile file(gzopen(path.c_str(), "rb"), gzclose_r);
   if (!file) {
     refuse(path, "cannot open: ", std::generic_category().message(errno));
   }
-  constexpr std::size_t kPiece = 1U << 20U;
+  return file;
+}
+
+/// The next `wanted` bytes, unpacked; fewer only if the file ends. A piece at a time: a small file
+/// may claim to hold, or unpack to, more than there is memory. gzread checks the checksum and
+/// reports a file that ends too early.
+std::vector<std::uint8_t> unpack(const GzFile& file, const std::filesystem::path& path,
+                                 std::uint64_t wanted) {
+  constexpr std::uint64_t kPiece = 1U << 16U;
   std::vector<std::uint8_t> bytes;
-  while (true) {
+  while (bytes.size() < wanted) {
     const std::size_t filled = bytes.size();
-    bytes.resize(filled + kPiece);
-    const int got = gzread(file.get(), bytes.data() + filled, static_cast<unsigned>(kPiece));
+    const std::uint64_t piece = std::min(kPiece, wanted - filled);
+    bytes.resize(filled + piece);
+    const int got = gzread(file.get(), bytes.data() + filled, static_cast<unsigned>(piece));
     int code = Z_OK;
     const char* reason = gzerror(file.get(), &code);
     if (got < 0 || code == Z_BUF_ERROR) {
@@ -44,16 +54,18 @@ std::vector<std::uint8_t> unpack(const std::filesystem::path& path) {
     }
     bytes.resize(filled + static_cast<std::size_t>(got));
     if (got == 0) {
-      return bytes;
+      break;
     }
   }
+  return bytes;
 }
 
 }  // namespace
 
 IdxFile read_idx(const std::filesystem::path& path, std::size_t dimensions) {
-  std::vector<std::uint8_t> bytes = unpack(path);
+  const GzFile packed = open(path);
   const std::size_t header = 4 + 4 * dimensions;
+  const std::vector<std::uint8_t> bytes = unpack(packed, path, header);
   if (bytes.size() < header) {
     refuse(path, "expected an IDX header of ", header, " bytes, got ", bytes.size(), " bytes");
   }
@@ -75,11 +87,11 @@ IdxFile read_idx(const std::filesystem::path& path, std::size_t dimensions) {
     }
     file.extents.push_back(extent);
   }
-  if (bytes.size() - header != total) {
-    refuse(path, "expected ", total, " bytes after the header, got ", bytes.size() - header);
+  file.bytes = unpack(packed, path, total);
+  if (file.bytes.size() != total || !unpack(packed, path, 1).empty()) {
+    refuse(path, "expected ", total, " bytes after the header, got ",
+           file.bytes.size() < total ? std::to_string(file.bytes.size()) : "more");
   }
-  bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(header));
-  file.bytes = std::move(bytes);
   return file;
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/io/safetensors.h"
 #include "tests/support/program_run.h"
 #include "tests/support/temporary_directory.h"
 
@@ -188,6 +189,21 @@ TEST(Metrics, EveryNumberOfAStepStandsUnderItsName) {
                                 {"test_loss", 4.5},
                                 {"accuracy", 0.25}};
   EXPECT_EQ(json, expected);
+}
+
+TEST(MetricsFile, IsKeptUpToALineThatIsNoRecordOfIt) {
+  const TemporaryDirectory directory;
+  const auto kept = [&](const std::string& text) {
+    write_file_atomically(directory / "metrics.jsonl", text);
+    return metrics_until(directory / "metrics.jsonl", 2);
+  };
+  const std::string good = "{\"step\":1}\n{\"step\":2}\n";
+  EXPECT_EQ(kept(good), good);
+  for (const char* next :
+       {"{\"step\":3}\n", "{\"step\":\"x\"}\n", "{\"step\":-1}\n", "{\"step\":1.5}\n",
+        "{\"step\":18446744073709551615}\n", "{}\n", "[1]\n", "1\n", "{\"st"}) {
+    EXPECT_EQ(kept(good + next), good) << next;
+  }
 }
 
 }  // namespace

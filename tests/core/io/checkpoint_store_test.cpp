@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 
@@ -136,6 +137,15 @@ TEST_F(CheckpointStoreTest, RefusesAMissingFile) {
   expect_refused(7, "No such file or directory");
 }
 
+TEST_F(CheckpointStoreTest, DoesNotWaitForAPipe) {
+  save(7);
+  for (const char* name : {"model.safetensors", "checkpoint.json"}) {
+    fs::remove(store_.path_of(7) / name);
+    ASSERT_EQ(mkfifo((store_.path_of(7) / name).c_str(), 0600), 0);
+    expect_refused(7, std::string(name) + ": it is not a regular file");
+  }
+}
+
 TEST_F(CheckpointStoreTest, RefusesACheckpointUnderAnotherName) {
   save(7);
   fs::rename(store_.path_of(7), store_.path_of(9));
@@ -161,6 +171,7 @@ TEST(CheckpointInfo, RefusesAnyOtherText) {
     text.replace(text.find(from), from.size(), to);
     return text;
   };
+  const std::string deep = std::string(500'000, '[') + std::string(500'000, ']');
   const std::vector<std::string> texts{"",
                                        "[]",
                                        "{}",
@@ -168,11 +179,16 @@ TEST(CheckpointInfo, RefusesAnyOtherText) {
                                        with("brigade checkpoint 1", "brigade checkpoint 2"),
                                        with("\"step\": 0", "\"step\": -1"),
                                        with("\"step\": 0", "\"step\": \"0\""),
+                                       with("\"step\": 0", "\"step\": 1.5"),
+                                       with("\"step\": 0", "\"step\": 1e300"),
                                        with("\"ranks\": 1", "\"ranks\": 0"),
+                                       with("\"ranks\": 1", "\"ranks\": 4294967297"),
                                        with("\"m\"", "\"../m\""),
                                        with("\"m\"", "\"..\""),
                                        with("\"m\"", "\"\""),
-                                       with("\"bytes\": 0", "\"bytes\": \"0\"")};
+                                       with("\"bytes\": 0", "\"bytes\": \"0\""),
+                                       with("\"bytes\": 0", "\"bytes\": -1"),
+                                       with("\"brigade checkpoint 1\"", deep)};
   for (const std::string& text : texts) {
     EXPECT_THAT([&] { CheckpointInfo::parse(text, "the file"); },
                 ThrowsMessage<UsageError>(testing::StartsWith("the file: ")))

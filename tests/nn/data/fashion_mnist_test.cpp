@@ -74,7 +74,7 @@ TEST_F(FashionMnist, RefusesFilesShorterOrLongerThanTheySay) {
                   at("short") + "expected 4 bytes after the header, got 3");
   write("long", idx({2}, {1, 2, 3}));
   EXPECT_ERROR_OF(UsageError, read_idx(dir_ / "long", 1),
-                  at("long") + "expected 2 bytes after the header, got 3");
+                  at("long") + "expected 2 bytes after the header, got more");
   Bytes huge = idx({0, 0, 0}, {});
   std::fill(huge.begin() + 4, huge.end(), std::uint8_t{255});
   write("huge", huge);
