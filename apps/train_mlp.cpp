@@ -10,6 +10,7 @@
 #include "apps/training/shrinking.h"
 #include "dist/elastic/catch_up.h"
 #include "dist/hooks/finite_check.h"
+#include "dist/hooks/reduce_check.h"
 
 namespace brigade::apps {
 
@@ -63,6 +64,8 @@ int train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
   dist::DataParallelOptions sync =
       kept.faults.synchronisation(options.data_parallel(), kept.parameters);
   const auto finite_check = add_finite_check(options, sync);
+  kept.faults.on_the_wire(*place.comm, place.device);
+  const auto reduce_check = make_reduce_check(options, place);
   dist::GradAverager data_parallel(kept.parameters, *place.comm, sync);  // compares the ranks
   watch_naive(options, finite_check.get(), data_parallel);
   const auto loss = make_loss(options.loss);
@@ -96,6 +99,7 @@ int train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
       .in_flight = options.in_flight(),
       .prefetch = info.prefetches ? data::Prefetch::on : data::Prefetch::off,
       .finite_check = finite_check.get(),
+      .reduce_check = reduce_check.get(),
       .watch = &watch};
   options.out = files.directory();  // those who go on without others write there, too
   files.begin(info.first_step);

@@ -102,6 +102,9 @@ class Declaration {
             "compare the ranks' weights every N steps (first and last)");
       toggle("--check-finite", o_.check_finite,
              "stop at the first gradient that is NaN or infinite, before it travels");
+      toggle("--check-reduce", o_.check_reduce,
+             "stop if all-reduced gradients are not the ranks' sum, up to rounding, or differ "
+             "between ranks");
     }
   }
 

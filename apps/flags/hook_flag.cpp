@@ -43,6 +43,13 @@ std::shared_ptr<dist::CommHook> make_comm_hook(const std::string& flag, const st
                  "\"", meant.empty() ? "" : message_of("; did you mean ", meant, "?")));
 }
 
+std::optional<DType> wire_type(const std::string& text) {
+  if (text == "none" || text == "fp16" || text == "bf16") {
+    return text == "none" ? DType::f32 : text == "fp16" ? DType::f16 : DType::bf16;
+  }
+  return std::nullopt;
+}
+
 std::string comm_hook_text(const std::string& text) {
   if (text == "none") {
     return "none: gradients travel as they are";

@@ -33,6 +33,7 @@ struct Options {
   bool find_unused = false;
   std::int64_t verify_every = 0;  // steps; 0: only before the first and after the last
   bool check_finite = false;
+  bool check_reduce = false;
   std::string on_failure = "abort";
   bool keep_global_batch = false;
   std::string reduce = "fast";

@@ -85,9 +85,9 @@ std::vector<std::string> idle_flags(const Options& o) {
       {o.data == "synthetic" && o.data_dir != Options().data_dir,
        "--data-dir: synthetic data has no files"},
       {o.no_all_reduce && (o.emulated_link || o.choose_link || o.comm_hook != "none" ||
-                           o.reduce != "fast" || o.find_unused || o.check_finite),
+                           o.reduce != "fast" || o.find_unused || o.check_finite || o.check_reduce),
        "with --no-all-reduce no gradient leaves its rank: --emulate-link, --comm-hook, --reduce, "
-       "--find-unused, --check-finite"},
+       "--find-unused, --check-finite, --check-reduce"},
       {o.keep != Options().keep && !o.checkpoints(),
        "--keep: there are no checkpoints without --checkpoint-every or --resume"},
       {o.keep_global_batch && !o.shrinks(),

@@ -22,32 +22,33 @@ using Names = std::vector<std::string>;
 
 struct KindEntry {
   FaultKind kind;
-  std::string key;  // beside rank; empty: none
+  Names keys;  // beside rank
 };
 
 const std::map<std::string, KindEntry>& known_kinds() {
   static const std::map<std::string, KindEntry> kinds{
-      {"slow", {FaultKind::slow, "ms"}},
-      {"skip_param", {FaultKind::skip_param, "name"}},
-      {"swap_buckets", {FaultKind::swap_buckets, ""}},
-      {"other_seed", {FaultKind::other_seed, ""}},
-      {"nan", {FaultKind::nan, "step"}},
-      {"kill", {FaultKind::kill, "step"}},
-      {"stop", {FaultKind::stop, "step"}},
-      {"spin", {FaultKind::spin, "step"}},
-      {"bit_flip", {FaultKind::bit_flip, "step"}},
+      {"slow", {FaultKind::slow, {"ms"}}},
+      {"skip_param", {FaultKind::skip_param, {"name"}}},
+      {"swap_buckets", {FaultKind::swap_buckets, {}}},
+      {"other_seed", {FaultKind::other_seed, {}}},
+      {"nan", {FaultKind::nan, {"step"}}},
+      {"kill", {FaultKind::kill, {"step"}}},
+      {"stop", {FaultKind::stop, {"step"}}},
+      {"spin", {FaultKind::spin, {"step"}}},
+      {"bit_flip", {FaultKind::bit_flip, {"step"}}},
+      {"wire_flip", {FaultKind::wire_flip, {"step", "in"}}},
   };
   return kinds;
 }
 
-/// One "key=value". `subject`: the flag and the kind. `other_key`: the kind's own, beside rank.
-void set_key(const std::string& subject, const std::string& other_key, const std::string& item,
-             Fault& fault) {
+/// One "key=value". `subject`: the flag and the kind. `keys`: the kind's own, beside rank.
+void set_key(const std::string& subject, Names keys, const std::string& item, Fault& fault) {
   constexpr std::int64_t kMany = 1'000'000'000;
   constexpr double kLongestDelay = 1e6;
   const std::size_t equals = item.find('=');
   const std::string key = item.substr(0, equals);
-  check_choice(subject, key, other_key.empty() ? Names{"rank"} : Names{"rank", other_key});
+  keys.insert(keys.begin(), "rank");
+  check_choice(subject, key, keys);
   if (equals == std::string::npos) {
     throw UsageError(message_of(subject, ": expected ", key, "=value, got \"", item, "\""));
   }
@@ -59,6 +60,8 @@ void set_key(const std::string& subject, const std::string& other_key, const std
     fault.ms = parse_number(place, value, 0.0, kLongestDelay);
   } else if (key == "step") {
     fault.step = parse_number<std::int64_t>(place, value, 1, kMany);
+  } else if (key == "in") {
+    fault.in = parse_number<std::int64_t>(place, value, 0, 1) == 1;
   } else {
     fault.name = value;
   }
@@ -67,8 +70,12 @@ void set_key(const std::string& subject, const std::string& other_key, const std
 /// The layer around a model whose rank has a fault.
 class FaultyModel final : public nn::Module {
  public:
-  FaultyModel(nn::Module& model, Fault fault, std::int64_t accum)
-      : model_(model), fault_(std::move(fault)), accum_(accum) {
+  FaultyModel(nn::Module& model, Fault fault, std::int64_t accum,
+              std::shared_ptr<bool> wire_flip_due)
+      : model_(model),
+        fault_(std::move(fault)),
+        accum_(accum),
+        wire_flip_due_(std::move(wire_flip_due)) {
     register_module("model", model);
   }
 
@@ -94,6 +101,8 @@ class FaultyModel final : public nn::Module {
       }
     } else if (fault_.kind == FaultKind::bit_flip && step >= fault_.step) {
       flip_a_bit();
+    } else if (fault_.kind == FaultKind::wire_flip && step >= fault_.step) {
+      *wire_flip_due_ = *wire_flip_due_ || !std::exchange(struck_, true);
     }
     return x;
   }
@@ -123,6 +132,7 @@ class FaultyModel final : public nn::Module {
   nn::Module& model_;
   Fault fault_;
   std::int64_t accum_;
+  std::shared_ptr<bool> wire_flip_due_;
   std::int64_t forwards_ = 0;
   bool struck_ = false;
 };
@@ -142,7 +152,7 @@ Fault parse_fault(const std::string& flag, const std::string& text) {
   fault.text = text;
   if (colon != std::string::npos) {
     for (const std::string& item : split_at_commas(text.substr(colon + 1))) {
-      set_key(message_of(flag, " ", name), entry.key, item, fault);
+      set_key(message_of(flag, " ", name), entry.keys, item, fault);
     }
   }
   return fault;
@@ -208,9 +218,42 @@ dist::DataParallelOptions FaultInjector::synchronisation(
   return options;
 }
 
+void FaultInjector::on_the_wire(dist::Communicator& comm, Device device) const {
+  if (has(FaultKind::wire_flip) && device.is_cuda()) {
+    throw UsageError(message_of("--inject ", fault_->text, ": expected ranks on the CPU, got ",
+                                device, "; add --device cpu"));
+  }
+  if (!strikes(FaultKind::wire_flip)) {
+    return;
+  }
+  comm.add_wrap(
+      [due = wire_flip_due_, before = fault_->in](const Tensor& payload, std::string_view /*label*/,
+                                                  dist::Communicator::Collective collective) {
+        if (!std::exchange(*due, false)) {
+          return collective;
+        }
+        // The highest bit of an exponent.
+        const auto flip = [payload] {
+          const std::size_t middle = static_cast<std::size_t>(payload.numel() / 2 + 1);
+          payload.bytes()[middle * size_of(payload.dtype()) - 1] ^= std::byte{0x40};
+        };
+        return dist::Communicator::Collective(
+            [flip, before, collective = std::move(collective)](dist::Collectives& ranks) {
+              if (before) {
+                flip();
+              }
+              collective(ranks);
+              if (!before) {
+                flip();
+              }
+            });
+      });
+}
+
 nn::Module& FaultInjector::around(nn::Module& model, std::int64_t accum, std::int64_t steps) {
   using enum FaultKind;
-  const bool at_a_step = has(nan) || has(kill) || has(stop) || has(spin) || has(bit_flip);
+  const bool at_a_step =
+      has(nan) || has(kill) || has(stop) || has(spin) || has(bit_flip) || has(wire_flip);
   if (at_a_step && fault_->step > steps) {
     throw UsageError(message_of("--inject ", fault_->text, ": expected a step from 1 to ", steps,
                                 ", got ", fault_->step));
@@ -218,7 +261,7 @@ nn::Module& FaultInjector::around(nn::Module& model, std::int64_t accum, std::in
   if (!mine_ || !(at_a_step || has(FaultKind::slow))) {
     return model;
   }
-  around_ = std::make_unique<FaultyModel>(model, *fault_, accum);
+  around_ = std::make_unique<FaultyModel>(model, *fault_, accum, wire_flip_due_);
   return *around_;
 }
 

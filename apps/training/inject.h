@@ -23,7 +23,8 @@ enum class FaultKind {
   kill,
   stop,
   spin,
-  bit_flip
+  bit_flip,
+  wire_flip
 };
 
 /// The value of `--inject`.
@@ -32,8 +33,9 @@ struct Fault {
   std::string text;       ///< as typed
   std::int64_t rank = 1;  ///< the only one that has it
   double ms = 20.0;       ///< slow: longer in every forward
-  std::int64_t step = 3;  ///< nan, kill, stop, spin, bit_flip: counted from 1
+  std::int64_t step = 3;  ///< nan, kill, stop, spin, bit_flip, wire_flip: counted from 1
   std::string name;       ///< skip_param: the parameter; empty: the first
+  bool in = false;        ///< wire_flip: in what the rank sends; else in what it gets
 };
 
 /// "slow:rank=1,ms=20": a kind and its keys, each with a default.
@@ -58,11 +60,16 @@ class FaultInjector {
   dist::DataParallelOptions synchronisation(
       dist::DataParallelOptions options, const std::vector<autograd::Variable>& parameters) const;
 
-  /// slow, nan, kill, stop, spin, bit_flip: `model` behind a layer that lingers, spoils its input,
-  /// ends or stops the process, never returns or changes the first weight, but not while it is only
-  /// evaluated. A step is `accum` forwards (a micro-batch in which the rank has no samples has
-  /// none), and the run has `steps` of them; UsageError if it ends before the fault. `model` must
-  /// outlive this, and this the result.
+  /// wire_flip: the first collective that begins after the forward of the step has a bit flipped in
+  /// its data. For the communicator of the gradients, before others wrap its collectives.
+  /// UsageError on a GPU.
+  void on_the_wire(dist::Communicator& comm, Device device) const;
+
+  /// slow, nan, kill, stop, spin, bit_flip, wire_flip: `model` behind a layer that lingers, spoils
+  /// its input, ends or stops the process, never returns, changes the first weight or arms the flip
+  /// on the wire, but not while it is only evaluated. A step is `accum` forwards (a micro-batch in
+  /// which the rank has no samples has none), and the run has `steps` of them; UsageError if it is
+  /// shorter than that. `model` must outlive this, and this the result.
   nn::Module& around(nn::Module& model, std::int64_t accum, std::int64_t steps);
 
  private:
@@ -71,6 +78,8 @@ class FaultInjector {
 
   std::optional<Fault> fault_;
   bool mine_ = false;  // this rank has it
+  // The rank's own thread sets it in a forward, and in a backward takes it away.
+  std::shared_ptr<bool> wire_flip_due_ = std::make_shared<bool>(false);
   std::unique_ptr<nn::Module> around_;
 };
 

@@ -41,8 +41,15 @@ RunProgress::RunProgress(const RunInfo& info, const TrainerParts& parts, Trainer
       traffic_before_(parts.data_parallel.communicator().traffic()),
       contents_(bucket_contents(parts.data_parallel)) {
   result_.buckets = info.buckets;
+  tell_contents();
+}
+
+void RunProgress::tell_contents() {
   if (parts_.watch != nullptr) {
     parts_.watch->set_contents(contents_);
+  }
+  if (parts_.reduce_check != nullptr) {
+    parts_.reduce_check->set_contents(contents_);
   }
 }
 
@@ -118,9 +125,7 @@ void RunProgress::follow_rebuild() {
   result_.buckets = describe_buckets(parts_.data_parallel);
   print_rebuilt_buckets(outputs_.console, result_.buckets);
   contents_ = bucket_contents(parts_.data_parallel);
-  if (parts_.watch != nullptr) {
-    parts_.watch->set_contents(contents_);
-  }
+  tell_contents();
 }
 
 /// With --verify-every.

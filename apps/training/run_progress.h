@@ -38,6 +38,7 @@ class RunProgress {
   void record();
   void compare_weights();
   void follow_rebuild();
+  void tell_contents();
   void verify(std::int64_t done);
   bool is_test_due(std::int64_t done) const;
   void report(std::int64_t done, bool test);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "apps/flags/hook_flag.h"
 #include "apps/flags/rules.h"
 #include "autograd/engine.h"
 #include "core/cpu/threads.h"
@@ -136,6 +137,19 @@ std::shared_ptr<dist::FiniteCheck> add_finite_check(const Options& options,
   auto check = std::make_shared<dist::FiniteCheck>(sync.hook);
   sync.hook = check;
   return check;
+}
+
+std::unique_ptr<dist::ReduceCheck> make_reduce_check(const Options& options, const Runtime& place) {
+  if (!options.check_reduce) {
+    return nullptr;
+  }
+  if (place.device.is_cuda()) {
+    throw UsageError(
+        message_of("--check-reduce: expected ranks on the CPU, where the host sees an "
+                   "all-reduce end, got ",
+                   place.device, "; leave it out, or use --verify-every"));
+  }
+  return std::make_unique<dist::ReduceCheck>(*place.comm, wire_type(options.comm_hook));
 }
 
 void watch_naive(const Options& options, dist::FiniteCheck* check,

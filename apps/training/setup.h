@@ -11,6 +11,7 @@
 #include "dist/ddp/grad_averager.h"
 #include "dist/elastic/survivors.h"
 #include "dist/hooks/finite_check.h"
+#include "dist/hooks/reduce_check.h"
 #include "dist/launch/launch.h"
 #include "nn/data/dataset.h"
 #include "optim/optimizer.h"
@@ -71,6 +72,9 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const Options& options,
 /// With --check-finite: decorates the hook of `sync` with the check, and returns that; else null.
 std::shared_ptr<dist::FiniteCheck> add_finite_check(const Options& options,
                                                     dist::DataParallelOptions& sync);
+
+/// With --check-reduce: the check of every all-reduce over `place`; else null. UsageError on a GPU.
+std::unique_ptr<dist::ReduceCheck> make_reduce_check(const Options& options, const Runtime& place);
 
 /// In mode naive, which has no hooks, that check watches the gradients instead.
 void watch_naive(const Options& options, dist::FiniteCheck* check,

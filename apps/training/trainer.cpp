@@ -89,6 +89,9 @@ void Trainer::begin_step(std::int64_t step) {
   if (parts_.finite_check != nullptr) {
     parts_.finite_check->begin_step(step + 1);
   }
+  if (parts_.reduce_check != nullptr) {
+    parts_.reduce_check->begin_step(step + 1);
+  }
   start_together();
   clock_.start(crosses_steps() ? StepClock::Border::none : StepClock::Border::barrier);
 }

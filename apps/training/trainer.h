@@ -9,6 +9,7 @@
 #include "apps/metrics/timing_summary.h"
 #include "dist/ddp/grad_averager.h"
 #include "dist/hooks/finite_check.h"
+#include "dist/hooks/reduce_check.h"
 #include "dist/overlap/in_flight_updates.h"
 #include "dist/watch/watch.h"
 #include "nn/data/batch_loader.h"
@@ -38,6 +39,7 @@ struct TrainerParts {
   std::optional<dist::UpdateDeadline> in_flight = {};
   data::Prefetch prefetch = data::Prefetch::off;
   dist::FiniteCheck* finite_check = nullptr;  ///< told each step's number; none: no check
+  dist::ReduceCheck* reduce_check = nullptr;  ///< likewise
   dist::Watch* watch = nullptr;               ///< likewise
 };
 

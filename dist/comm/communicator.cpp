@@ -36,8 +36,8 @@ Work Communicator::enqueue(const Tensor& payload, std::string_view label, Collec
   // Counted before it runs: on a GPU it runs now, and one that fails halfway has been started.
   ++collectives_;
   bytes_reduced_ += payload.nbytes();
-  if (wrap_) {
-    collective = wrap_(payload, label, std::move(collective));
+  for (const Wrap& wrap : wraps_) {
+    collective = wrap(payload, label, std::move(collective));
   }
   const Event begin = time_of(comm);
   comm.run([this, &comm, collective = std::move(collective)] {

@@ -142,9 +142,10 @@ class Communicator : protected Collectives {
   std::uint64_t collectives() const { return collectives_; }
   Traffic traffic() const { return {collectives_, bytes_reduced_, bytes_sent()}; }
 
-  /// What every collective is wrapped in from now on, such as a record of it (dist/watch); empty,
-  /// as at first: nothing.
-  void set_wrap(Wrap wrap) { wrap_ = std::move(wrap); }
+  /// From now on every collective is wrapped in this, too, around the wraps of before: a record of
+  /// it (dist/watch), a check of its result. remove_wrap() takes away the last.
+  void add_wrap(Wrap wrap) { wraps_.push_back(std::move(wrap)); }
+  void remove_wrap() { wraps_.pop_back(); }
 
   bool timed() const { return timed_; }
   /// While on, enqueue and wait note their times; take_* hand them out and forget them.
@@ -179,7 +180,7 @@ class Communicator : protected Collectives {
   std::unique_ptr<AllReduce> algorithm_;  // null: sum()
   std::uint64_t collectives_ = 0;
   std::uint64_t bytes_reduced_ = 0;
-  Wrap wrap_;
+  std::vector<Wrap> wraps_;  // the innermost first
   bool timed_ = false;
   std::vector<CollectiveRecord> collective_records_;
   std::vector<WaitRecord> wait_records_;

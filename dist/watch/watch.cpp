@@ -68,7 +68,7 @@ Watch::Watch(Communicator& comm, WatchOptions options)
   }
   compared_.resize(static_cast<std::size_t>(comm_.size()));
   // The ledger lives as long as a collective that is in flight when this ends.
-  comm_.set_wrap([ledger = ledger_](const Tensor& payload, std::string_view label,
+  comm_.add_wrap([ledger = ledger_](const Tensor& payload, std::string_view label,
                                     Communicator::Collective collective) {
     return [ledger, payload, label = std::string(label),
             collective = std::move(collective)](Collectives& ranks) {
@@ -84,7 +84,7 @@ Watch::~Watch() {
     leaving_ = true;
     exchange_->wake();
     thread_.join();
-    comm_.set_wrap({});
+    comm_.remove_wrap();
     if (handled_ || std::uncaught_exceptions() == exceptions_at_start_) {
       LedgerEntry last = ledger_->now(LedgerEntry::Kind::leaves);
       if (handled_) {  // those who have not noticed yet must not think that they wait for this rank

@@ -98,6 +98,17 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"NanSeenBeforeItTravelsNaive", "nan:step=2 --check-finite --mode naive", 2, 1,
              "[rank 1] finite check: expected finite gradients, got NaN or inf in step 2, bucket "
              "'4.weight', parameter '4.weight'"},
+        Case{"WireFlip", "wire_flip --check-reduce", 3, 3,
+             "[rank 0] check-reduce: bucket_0 (4.weight, 4.bias, 2.weight, 2.bias, 0.weight, "
+             "0.bias) of step 3: the ranks have different sums; wrong is that of rank 1 (off by"},
+        Case{"WireFlipNaive", "wire_flip:step=2 --check-reduce --mode naive --comm ring", 2, 3,
+             "[rank 0] check-reduce: 0.weight of step 2: the ranks have different sums; wrong is "
+             "that of rank 1 (off by"},
+        Case{"WireFlipOnTheWayIn", "wire_flip:rank=2,in=1 --check-reduce --comm shared", 3, 3,
+             "[rank 0] check-reduce: bucket_0 (4.weight, 4.bias, 2.weight, 2.bias, 0.weight, "
+             "0.bias) of step 3: the sum over the ranks is off by"},
+        Case{"WireFlipCrossStep", "wire_flip --check-reduce --cross-step", 2, 3,
+             "[rank 0] check-reduce: "},
         Case{"BitFlipSeenAfterItsStep", "bit_flip:step=4 --verify-every 2 --cross-step", 2, 3,
              "[rank 0] after step 4: data parallel: parameter '0.weight' of rank 1 differs from "
              "rank 0's"}),

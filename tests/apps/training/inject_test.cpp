@@ -38,7 +38,7 @@ TEST(Inject, KeysComeInAnyOrder) {
 TEST(Inject, MistakesNameWhatWasExpected) {
   EXPECT_ERROR_OF(UsageError, parsed("slwo"),
                   "--inject: expected one of bit_flip, kill, nan, other_seed, skip_param, "
-                  "slow, spin, stop, swap_buckets, got \"slwo\"; did you mean slow?");
+                  "slow, spin, stop, swap_buckets, wire_flip, got \"slwo\"; did you mean slow?");
   EXPECT_ERROR_OF(UsageError, parsed("slow:rnak=1"),
                   "--inject slow: expected one of rank, ms, got \"rnak\"; did you mean rank?");
   EXPECT_ERROR_OF(UsageError, parsed("slow:step=1"),
