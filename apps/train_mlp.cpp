@@ -25,7 +25,6 @@ struct Kept {
   std::vector<autograd::Variable> parameters;
   optim::Optimizer& optimizer;
   const ResidentPeak& resident;
-  nn::Module* trained = nullptr;  // the model, perhaps behind a fault
   std::int64_t steps_done = 0;
 };
 
@@ -80,11 +79,8 @@ int train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
                        {.state = state, .averager = data_parallel}, kept.steps_done);
   const RunInfo info = describe_run(options, ranks, kept.data, data_parallel, sampler, place,
                                     checkpoints ? checkpoints->step() : kept.steps_done);
-  if (kept.trained == nullptr) {
-    kept.trained = &kept.faults.around(kept.model, options.accum, info.steps);
-  }
   const TrainerParts parts{
-      .model = *kept.trained,
+      .model = kept.faults.around(kept.model, options.accum, info.steps),
       .loss = *loss,
       .optimizer = kept.optimizer,
       .data_parallel = data_parallel,

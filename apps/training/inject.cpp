@@ -261,7 +261,9 @@ nn::Module& FaultInjector::around(nn::Module& model, std::int64_t accum, std::in
   if (!mine_ || !(at_a_step || has(FaultKind::slow))) {
     return model;
   }
-  around_ = std::make_unique<FaultyModel>(model, *fault_, accum, wire_flip_due_);
+  if (!around_) {
+    around_ = std::make_unique<FaultyModel>(model, *fault_, accum, wire_flip_due_);
+  }
   return *around_;
 }
 

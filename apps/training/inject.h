@@ -69,7 +69,7 @@ class FaultInjector {
   /// its input, ends or stops the process, never returns, changes the first weight or arms the flip
   /// on the wire, but not while it is only evaluated. A step is `accum` forwards (a micro-batch in
   /// which the rank has no samples has none), and the run has `steps` of them; UsageError if it is
-  /// shorter than that. `model` must outlive this, and this the result.
+  /// shorter than that. `model` must outlive this, and this the result, which is always the same.
   nn::Module& around(nn::Module& model, std::int64_t accum, std::int64_t steps);
 
  private:
