@@ -29,6 +29,7 @@ FEATURES = {
     "check-reduce: a bit that flips while gradients are summed is found": {"dist": 220, "apps": 77, "gradient route": 1},
     "shrink: the others go on when a rank dies": {"dist": 432, "apps": 244},
     "bad input: a damaged file or a stranger on a port harms no job": {"core": 22, "dist": 100},
+    "stacks: stall.json says what the threads of a stalled rank do": {"dist": 106},
     "watch: a job that stands still says who is waited for": {"core": 27, "dist": 819, "apps": 48, "gradient route": 10},
 }
 GRADIENT_ROUTE = ["autograd", "dist/ddp", "dist/comm"]  # each without its subfolders

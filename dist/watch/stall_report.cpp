@@ -26,7 +26,8 @@ Json json_of(const LedgerEntry& entry) {
 
 }  // namespace
 
-std::string stall_report(const Diagnosis& diagnosis, const LedgerExchange& ranks) {
+std::string stall_report(const Diagnosis& diagnosis, const LedgerExchange& ranks,
+                         const std::map<int, ThreadStacks>& stacks) {
   Json json{{"what", diagnosis.text}, {"culprits", diagnosis.culprits}, {"ranks", Json::array()}};
   for (const RankView& view : ranks.views()) {
     const LedgerExchange::Peer& peer = ranks.peer(view.rank);
@@ -42,6 +43,9 @@ std::string stall_report(const Diagnosis& diagnosis, const LedgerExchange& ranks
       Json line{{"event", name_of(entry.kind)}};
       line.update(json_of(entry));
       rank["collectives"].push_back(std::move(line));
+    }
+    if (const auto found = stacks.find(view.rank); found != stacks.end()) {
+      rank["threads"] = found->second.lines();
     }
     json["ranks"].push_back(std::move(rank));
   }

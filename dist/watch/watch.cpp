@@ -27,6 +27,7 @@ constexpr milliseconds kBeat{250};
 /// This process was suspended, and so may the others have been: what they sent comes only now.
 constexpr milliseconds kLate{1000};
 constexpr int kExitCode = 5;
+constexpr double kForStacks = 4.0;  // seconds before the end
 
 /// One write(2): lines of several ranks do not mix.
 void write_line(const std::string& text) {
@@ -136,11 +137,30 @@ void Watch::look() {
     end(*fatal, views);
     return;
   }
+  look_into_threads(standstill(options_.end_after - std::min(kForStacks, options_.end_after / 2)),
+                    views);
   const std::optional<Diagnosis> slow = standstill(options_.warn_after);
   if (slow && !warned_ && speaks(views)) {
     write_line(message_of("[rank ", comm_.rank(), "] watch: ", slow->text));
   }
   warned_ = slow.has_value();
+}
+
+/// Those of culprits on this host, for the report: the job is about to end.
+void Watch::look_into_threads(const std::optional<Diagnosis>& end_is_near,
+                              const std::vector<RankView>& views) {
+  if (!end_is_near || options_.report.empty() || !speaks(views)) {
+    stacks_.clear();
+    return;
+  }
+  for (const RankView& view : views) {
+    const bool culprit =
+        end_is_near->culprits.empty() || std::ranges::count(end_is_near->culprits, view.rank) > 0;
+    const LedgerExchange::Peer& peer = exchange_->peer(view.rank);
+    if (culprit && peer.sees_same_processes && !view.left && !view.gone) {
+      stacks_.try_emplace(view.rank, peer.process);
+    }
+  }
 }
 
 /// Their collectives since the last call with this rank's of the same numbers.
@@ -185,7 +205,7 @@ void Watch::end(const Diagnosis& diagnosis, const std::vector<RankView>& views) 
   std::string report;
   if (!options_.report.empty()) {
     try {
-      write_file_atomically(options_.report, stall_report(diagnosis, *exchange_));
+      write_file_atomically(options_.report, stall_report(diagnosis, *exchange_, stacks_));
       report = message_of(" (", options_.report.string(), ")");
     } catch (const Error& error) {
       report = message_of(" (", error.what(), ")");
@@ -194,6 +214,7 @@ void Watch::end(const Diagnosis& diagnosis, const std::vector<RankView>& views) 
   write_line(
       message_of("[rank ", comm_.rank(), "] watch: ", diagnosis.text, "; the job ends", report));
   kill_silent(diagnosis, views);
+  stacks_.clear();        // ends gdb
   std::_Exit(kExitCode);  // not exit(): the rank's own thread may hold any lock
 }
 

@@ -15,6 +15,7 @@
 #include "dist/comm/communicator.h"
 #include "dist/watch/diagnosis.h"
 #include "dist/watch/ledger.h"
+#include "dist/watch/thread_stacks.h"
 
 namespace brigade::dist {
 
@@ -65,6 +66,8 @@ class Watch {
  private:
   void run();
   void look();
+  void look_into_threads(const std::optional<Diagnosis>& end_is_near,
+                         const std::vector<RankView>& views);
   std::optional<Diagnosis> compare_with(int rank);
   bool speaks(const std::vector<RankView>& views) const;
   void end(const Diagnosis& diagnosis, const std::vector<RankView>& views);
@@ -77,6 +80,7 @@ class Watch {
   std::unique_ptr<LedgerExchange> exchange_;
   std::vector<std::uint64_t> compared_;  // by rank: the number of the last collective compared
   bool warned_ = false;                  // of this stall
+  std::map<int, ThreadStacks> stacks_;   // by rank
   bool handled_ = false;                 // by options_.end
   mutable std::mutex mutex_;
   std::map<std::string, std::string> contents_;

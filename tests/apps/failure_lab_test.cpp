@@ -1,6 +1,7 @@
 // Every fault of --inject, as a user would see it: how the job ends, after how long, in which line.
 #include <gmock/gmock.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -113,6 +114,19 @@ INSTANTIATE_TEST_SUITE_P(
              "[rank 0] after step 4: data parallel: parameter '0.weight' of rank 1 differs from "
              "rank 0's"}),
     [](const auto& test) { return std::string(test.param.name); });
+
+TEST(FailureLab, TheReportOfAStallSaysWhatTheThreadsDo) {
+  const bool has_gdb = std::system("command -v gdb >/dev/null") == 0;
+  for (const char* fault : {"spin", "stop"}) {
+    const TemporaryDirectory directory;
+    test::run_program(BRIGADE_TRAIN_MLP,
+                      std::string(kTiny) + "--out run --stall-warn 0 --timeout 8 --inject " + fault,
+                      2, directory.path());
+    EXPECT_THAT(test::read(directory.path() / "run" / "stall.json"),
+                HasSubstr(has_gdb ? "FaultyModel::forward" : "gdb is not installed"))
+        << fault;
+  }
+}
 
 TEST(FailureLab, AKilledRankIsNamedByMpirunAlone) {
   for (const char* rank : {"0", "1"}) {
