@@ -25,26 +25,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-constexpr const char* kFormat = "brigade checkpoint 1";
+constexpr const char* kFormat = "brigade checkpoint 2";
 constexpr const char* kInfo = "checkpoint.json";
 constexpr std::string_view kPrefix = "step-";
 constexpr const char* kUnfinished = ".tmp";
+constexpr const char* kChanged = "its bytes have changed since it was written (wrong checksum)";
 constexpr int kDeepest = 3;  // the names in a bucket
 
 [[noreturn]] void fail_to_read(const fs::path& path, const std::string& reason) {
   throw UsageError(message_of("cannot read ", path.string(), ": ", reason));
-}
-
-std::ifstream open_file(const fs::path& path) {
-  std::error_code absent;
-  if (fs::exists(path, absent) && !fs::is_regular_file(path, absent)) {
-    fail_to_read(path, "it is not a regular file");  // to open a pipe is to wait for a writer
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    fail_to_read(path, std::strerror(errno));
-  }
-  return file;
 }
 
 /// Bytes and checksum of a file, a block at a time.
@@ -53,7 +42,7 @@ CheckpointInfo::File measure(const fs::path& path) {
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
                                                                        XXH3_freeState);
   XXH3_64bits_reset(state.get());
-  std::ifstream file = open_file(path);
+  std::ifstream file = open_to_read(path);
   std::vector<char> block(kBlock);
   CheckpointInfo::File result;
   while (file) {
@@ -86,9 +75,11 @@ bool is_plain_name(const std::string& name) {
 
 /// JSON also has -1, 1.5 and 1e300, which a conversion would make other numbers of.
 template <class Int>
-Int whole_number(const Json& value, const std::string& subject) {
-  if (!value.is_number_unsigned() || !std::in_range<Int>(value.get<std::uint64_t>())) {
-    throw UsageError(message_of(subject, ": expected a whole number, got ", value.dump()));
+Int whole_number(const Json& value, const std::string& subject, Int least = 0) {
+  if (!value.is_number_unsigned() || !std::in_range<Int>(value.get<std::uint64_t>()) ||
+      value.get<Int>() < least) {
+    throw UsageError(
+        message_of(subject, ": expected a whole number from ", least, ", got ", value.dump()));
   }
   return value.get<Int>();
 }
@@ -116,6 +107,8 @@ std::string CheckpointInfo::to_json() const {
   for (const auto& [name, file] : files) {
     json["files"][name] = {{"bytes", file.bytes}, {"xxh3", file.xxh3}};
   }
+  const std::string rest = json.dump();
+  json["xxh3"] = XXH3_64bits(rest.data(), rest.size());
   return json.dump(2) + "\n";
 }
 
@@ -134,7 +127,7 @@ CheckpointInfo CheckpointInfo::parse(const std::string& text, const std::string&
     CheckpointInfo info;
     info.step = whole_number<std::int64_t>(json.at("step"), subject);
     info.batches = whole_number<std::int64_t>(json.at("batches"), subject);
-    info.ranks = whole_number<int>(json.at("ranks"), subject);
+    info.ranks = whole_number(json.at("ranks"), subject, 1);
     json.at("run").get_to(info.run);
     json.at("layout").get_to(info.layout);
     json.at("buckets").get_to(info.buckets);
@@ -144,9 +137,6 @@ CheckpointInfo CheckpointInfo::parse(const std::string& text, const std::string&
       }
       info.files[name] = {.bytes = whole_number<std::uint64_t>(fields.at("bytes"), subject),
                           .xxh3 = whole_number<std::uint64_t>(fields.at("xxh3"), subject)};
-    }
-    if (info.ranks < 1) {
-      throw UsageError(message_of(subject, ": expected ranks, got 0"));
     }
     return info;
   } catch (const Json::exception& error) {
@@ -179,12 +169,15 @@ fs::path CheckpointStore::temporary(std::int64_t step) const {
 
 CheckpointInfo CheckpointStore::check(std::int64_t step) const {
   const fs::path path = path_of(step);
-  std::ifstream file = open_file(path / kInfo);
+  std::ifstream file = open_to_read(path / kInfo);
   const std::string text((std::istreambuf_iterator<char>(file)), {});
   CheckpointInfo info =
       CheckpointInfo::parse(text, message_of("cannot read ", (path / kInfo).string()));
   if (info.step != step) {
     fail_to_read(path / kInfo, message_of("it is the checkpoint of step ", info.step));
+  }
+  if (info.to_json() != text) {  // a number that has changed gives another checksum
+    fail_to_read(path / kInfo, kChanged);
   }
   for (const auto& [name, expected] : info.files) {
     const CheckpointInfo::File found = measure(path / name);
@@ -193,7 +186,7 @@ CheckpointInfo CheckpointStore::check(std::int64_t step) const {
                    message_of("expected ", expected.bytes, " bytes, got ", found.bytes));
     }
     if (found.xxh3 != expected.xxh3) {
-      fail_to_read(path / name, "its bytes have changed since it was written (wrong checksum)");
+      fail_to_read(path / name, kChanged);
     }
   }
   return info;

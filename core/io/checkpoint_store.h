@@ -11,7 +11,7 @@
 
 namespace brigade {
 
-/// checkpoint.json: what a checkpoint is of, and a checksum of each of its files.
+/// checkpoint.json: what a checkpoint is of, and a checksum of each of its files and of the text.
 struct CheckpointInfo {
   std::int64_t step = 0;              ///< optimizer steps done
   std::int64_t batches = 0;           ///< of training data used
@@ -27,7 +27,7 @@ struct CheckpointInfo {
   std::map<std::string, File> files = {};
 
   std::string to_json() const;
-  /// UsageError, beginning with `subject`, for anything but the text of to_json().
+  /// UsageError, beginning with `subject`, for a text without these values. Ignores its checksum.
   static CheckpointInfo parse(const std::string& json, const std::string& subject);
 };
 

@@ -65,17 +65,8 @@ std::string make_header(const NamedTensors& tensors,
 /// Reads one file; every fault becomes a UsageError that names it.
 class Reader {
  public:
-  explicit Reader(const fs::path& path) : path_(path) {
-    std::error_code absent;
-    // Before opening: to open a pipe is to wait for somebody who writes into it.
-    require(!fs::exists(path, absent) || fs::is_regular_file(path, absent),
-            "it is not a regular file");
-    file_.open(path, std::ios::binary);
-    if (!file_) {
-      fail(std::strerror(errno));
-    }
-    size_ = fs::file_size(path);
-  }
+  explicit Reader(const fs::path& path)
+      : path_(path), file_(open_to_read(path)), size_(fs::file_size(path)) {}
 
   NamedTensors load() {
     const Json header = read_header();
@@ -197,7 +188,7 @@ class Reader {
 
   fs::path path_;
   std::ifstream file_;
-  std::uint64_t size_ = 0;
+  std::uint64_t size_;
   std::uint64_t data_bytes_ = 0;
 };
 
@@ -219,6 +210,20 @@ void save_safetensors(const std::filesystem::path& path, const NamedTensors& ten
 
 NamedTensors load_safetensors(const std::filesystem::path& path) {
   return Reader(path).load();
+}
+
+std::ifstream open_to_read(const std::filesystem::path& path) {
+  std::error_code absent;
+  const bool opens = !fs::exists(path, absent) || fs::is_regular_file(path, absent);
+  std::ifstream file;
+  if (opens) {  // to open a pipe is to wait for somebody who writes into it
+    file.open(path, std::ios::binary);
+  }
+  if (!file.is_open()) {
+    throw UsageError(message_of("cannot read ", path.string(), ": ",
+                                opens ? std::strerror(errno) : "it is not a regular file"));
+  }
+  return file;
 }
 
 void write_file_atomically(const std::filesystem::path& path, const std::string& content) {

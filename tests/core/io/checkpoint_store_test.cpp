@@ -122,6 +122,18 @@ TEST_F(CheckpointStoreTest, RefusesAChangedByte) {
   expect_refused(7, "its bytes have changed since it was written");
 }
 
+TEST_F(CheckpointStoreTest, RefusesAChangedBitAnywhereInItsText) {
+  save(7);
+  const fs::path path = store_.path_of(7) / "checkpoint.json";
+  const std::string text = store_.check(7).to_json();
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    change(path, static_cast<std::streamoff>(i), static_cast<char>(text[i] ^ 1));
+    EXPECT_THROW(store_.check(7), UsageError) << "byte " << i;
+    change(path, static_cast<std::streamoff>(i), text[i]);
+  }
+  EXPECT_EQ(store_.check(7).step, 7);
+}
+
 TEST_F(CheckpointStoreTest, RefusesATruncatedFile) {
   save(7);
   const fs::path file = store_.path_of(7) / "model.safetensors";
@@ -176,7 +188,7 @@ TEST(CheckpointInfo, RefusesAnyOtherText) {
                                        "[]",
                                        "{}",
                                        good.substr(0, good.size() / 2),
-                                       with("brigade checkpoint 1", "brigade checkpoint 2"),
+                                       with("brigade checkpoint 2", "brigade checkpoint 3"),
                                        with("\"step\": 0", "\"step\": -1"),
                                        with("\"step\": 0", "\"step\": \"0\""),
                                        with("\"step\": 0", "\"step\": 1.5"),
@@ -188,7 +200,7 @@ TEST(CheckpointInfo, RefusesAnyOtherText) {
                                        with("\"m\"", "\"\""),
                                        with("\"bytes\": 0", "\"bytes\": \"0\""),
                                        with("\"bytes\": 0", "\"bytes\": -1"),
-                                       with("\"brigade checkpoint 1\"", deep)};
+                                       with("\"brigade checkpoint 2\"", deep)};
   for (const std::string& text : texts) {
     EXPECT_THAT([&] { CheckpointInfo::parse(text, "the file"); },
                 ThrowsMessage<UsageError>(testing::StartsWith("the file: ")))
