@@ -57,15 +57,20 @@ CheckpointInfo::File measure(const fs::path& path) {
   return result;
 }
 
-/// The step in "step-000000500"; nothing for any other name.
+std::string name_of(std::int64_t step) {
+  constexpr std::size_t kDigits = 9;  // so that names sort as steps do
+  const std::string digits = std::to_string(step);
+  const std::string zeros(kDigits - std::min(kDigits, digits.size()), '0');
+  return message_of(kPrefix, zeros, digits);
+}
+
+/// The step in "step-000000500"; nothing for any other name, such as "step-500".
 std::optional<std::int64_t> step_in(const std::string& name) {
-  std::int64_t step = 0;
-  const char* end = name.data() + name.size();
-  if (!name.starts_with(kPrefix)) {
-    return std::nullopt;
+  std::int64_t step = -1;
+  if (name.starts_with(kPrefix)) {
+    std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), step);
   }
-  const auto [stop, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
-  return error == std::errc() && stop == end && step >= 0 ? std::optional(step) : std::nullopt;
+  return step >= 0 && name == name_of(step) ? std::optional(step) : std::nullopt;
 }
 
 /// A name that cannot lead out of the checkpoint's directory.
@@ -157,10 +162,7 @@ std::vector<std::int64_t> CheckpointStore::steps() const {
 }
 
 fs::path CheckpointStore::path_of(std::int64_t step) const {
-  constexpr std::size_t kDigits = 9;  // so that names sort as steps do
-  const std::string digits = std::to_string(step);
-  const std::string zeros(kDigits - std::min(kDigits, digits.size()), '0');
-  return directory_ / message_of(kPrefix, zeros, digits);
+  return directory_ / name_of(step);
 }
 
 fs::path CheckpointStore::temporary(std::int64_t step) const {

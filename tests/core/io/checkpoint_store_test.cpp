@@ -79,7 +79,8 @@ TEST_F(CheckpointStoreTest, HasNoneWithoutADirectory) {
 
 TEST_F(CheckpointStoreTest, IsNotFooledByOtherNames) {
   save(7);
-  for (const char* name : {"step-", "step-x", "step-7x", "step--3", "other", "step-8.tmp"}) {
+  for (const char* name :
+       {"step-", "step-x", "step-7x", "step--3", "other", "step-8.tmp", "step-9"}) {
     fs::create_directory(directory_ / "checkpoints" / name);
   }
   EXPECT_THAT(store_.steps(), ElementsAre(7));
