@@ -63,6 +63,9 @@ printf '%-18s%14s%10s  %s\n' target executions exec/s crashes
 for target in "${targets[@]}"; do
   print_result "$target"
 done
+printf '%-18s%14s\n' "all ${#targets[@]}" "$(for target in "${targets[@]}"; do
+  statistic number_of_executed_units "$found/$target.log"
+done | awk '{ sum += $1 } END { printf "%d", sum }')"
 if compgen -G "$found/*.failed" >/dev/null; then
   die "at least one target failed; its output is in $found/TARGET.log"
 fi
