@@ -57,9 +57,11 @@ void SnapshotWriter::write(const CheckpointInfo& info, const std::vector<std::st
     if (rank_ != 0) {
       return;
     }
+    const std::string& own = copies_.begin()->first;
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
     for (const std::string& file : files) {
       while (!store_.written(info.step, file)) {
+        BRIGADE_CHECK(store_.written(info.step, own), "the directory has been removed meanwhile");
         BRIGADE_CHECK(!abandoned_ && std::chrono::steady_clock::now() < deadline, file,
                       " has not been written within ", kPatience.count(),
                       " s: expected a directory that all hosts share");

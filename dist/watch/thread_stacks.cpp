@@ -1,40 +1,28 @@
 #include "dist/watch/thread_stacks.h"
 
 #include <signal.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <sstream>
+#include <string_view>
 
 namespace brigade::dist {
 
 ThreadStacks::ThreadStacks(pid_t process) : output_(memfd_create("stacks", MFD_CLOEXEC)) {
   const std::string pid = std::to_string(process);
-  const std::array<const char*, 10> arguments{"gdb",
-                                              "-nx",
-                                              "-batch",
-                                              "-iex",
-                                              "set debuginfod enabled off",
-                                              "-p",
-                                              pid.c_str(),
-                                              "-ex",
-                                              "thread apply all backtrace 30",
-                                              nullptr};
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", 0, 0);
-  posix_spawn_file_actions_adddup2(&actions, output_.get(), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, output_.get(), STDERR_FILENO);
-  // posix_spawn takes the arguments as char*, and does not change them.
-  if (posix_spawnp(&gdb_, "gdb", &actions, nullptr, const_cast<char**>(arguments.data()),
-                   environ) != 0) {
-    gdb_ = 0;
+  gdb_ = fork();
+  if (gdb_ == 0) {  // from here on only what a signal handler may call, too
+    close(STDIN_FILENO);
+    dup2(output_.get(), STDOUT_FILENO);
+    dup2(output_.get(), STDERR_FILENO);
+    execlp("gdb", "gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-p", pid.c_str(),
+           "-ex", "thread apply all backtrace 30", nullptr);
+    constexpr std::string_view kWhy = "gdb is not installed";
+    [[maybe_unused]] const ssize_t written = write(STDOUT_FILENO, kWhy.data(), kWhy.size());
+    _exit(1);
   }
-  posix_spawn_file_actions_destroy(&actions);
 }
 
 ThreadStacks::~ThreadStacks() {
@@ -45,12 +33,9 @@ ThreadStacks::~ThreadStacks() {
 }
 
 std::vector<std::string> ThreadStacks::lines() const {
-  if (gdb_ == 0) {
-    return {"gdb is not installed"};
-  }
   std::string text(std::size_t{1} << 20U, '\0');
-  text.resize(static_cast<std::size_t>(
-      std::max<ssize_t>(0, pread(output_.get(), text.data(), text.size(), 0))));
+  const ssize_t size = pread(output_.get(), text.data(), text.size(), 0);
+  text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
   std::istringstream stream(text);
   std::vector<std::string> result;
   std::string last = "gdb has not said anything yet";

@@ -26,7 +26,7 @@ class ThreadStacks {
 
  private:
   FileDescriptor output_;  // a file in memory that gdb writes to
-  pid_t gdb_ = 0;          // 0: it is not installed
+  pid_t gdb_ = 0;
 };
 
 }  // namespace brigade::dist

@@ -140,7 +140,7 @@ void Watch::look() {
   look_into_threads(standstill(options_.end_after - std::min(kForStacks, options_.end_after / 2)),
                     views);
   const std::optional<Diagnosis> slow = standstill(options_.warn_after);
-  if (slow && !warned_ && speaks(views)) {
+  if (slow && !warned_ && speaker_among(views) == comm_.rank()) {
     write_line(message_of("[rank ", comm_.rank(), "] watch: ", slow->text));
   }
   warned_ = slow.has_value();
@@ -149,7 +149,7 @@ void Watch::look() {
 /// Those of culprits on this host, for the report: the job is about to end.
 void Watch::look_into_threads(const std::optional<Diagnosis>& end_is_near,
                               const std::vector<RankView>& views) {
-  if (!end_is_near || options_.report.empty() || !speaks(views)) {
+  if (!end_is_near || options_.report.empty() || speaker_among(views) != comm_.rank()) {
     stacks_.clear();
     return;
   }
@@ -181,25 +181,34 @@ std::optional<Diagnosis> Watch::compare_with(int rank) {
 
 /// Of the ranks that can still speak, the lowest does. One whose connection has just closed has: it
 /// ended the job a moment ago.
-bool Watch::speaks(const std::vector<RankView>& views) const {
+int Watch::speaker_among(const std::vector<RankView>& views) {
   const auto first = std::ranges::find_if(
       views, [](const RankView& view) { return !view.left && !is_silent(view); });
-  return first != views.end() && first->rank == comm_.rank();
+  return first != views.end() ? first->rank : -1;
+}
+
+/// At most a second.
+void Watch::let_speak(int speaker) {
+  using std::chrono::steady_clock;
+  constexpr milliseconds kPause{10};
+  const auto deadline = steady_clock::now() + milliseconds(1000);
+  while (steady_clock::now() < deadline && (speaker < 0 || !exchange_->peer(speaker).view.gone)) {
+    exchange_->receive(steady_clock::now() + kPause);
+  }
 }
 
 void Watch::end(const Diagnosis& diagnosis, const std::vector<RankView>& views) {
-  constexpr milliseconds kForTheSpeaker{1000};
   leaving_ = true;
-  const bool speaker = speaks(views);
-  if (options_.end && speaker) {
+  const int speaker = speaker_among(views);
+  if (options_.end && speaker == comm_.rank()) {
     kill_silent(diagnosis, views);
   }
   handled_ = options_.end && options_.end(diagnosis);
   if (handled_) {
     return;
   }
-  if (!speaker) {
-    std::this_thread::sleep_for(kForTheSpeaker);
+  if (speaker != comm_.rank()) {
+    let_speak(speaker);
     std::_Exit(kExitCode);
   }
   std::string report;

@@ -69,7 +69,8 @@ class Watch {
   void look_into_threads(const std::optional<Diagnosis>& end_is_near,
                          const std::vector<RankView>& views);
   std::optional<Diagnosis> compare_with(int rank);
-  bool speaks(const std::vector<RankView>& views) const;
+  static int speaker_among(const std::vector<RankView>& views);
+  void let_speak(int speaker);
   void end(const Diagnosis& diagnosis, const std::vector<RankView>& views);
   void kill_silent(const Diagnosis& diagnosis, const std::vector<RankView>& views) const;
   std::string describe(std::string_view label) const;

@@ -5,9 +5,12 @@
 #include <signal.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 
+#include "dist/checkpoint/snapshot_writer.h"
 #include "dist/hooks/top_k.h"
 #include "tests/dist/checkpoint/checkpointed_training.h"
 #include "tests/support/small_training.h"
@@ -168,6 +171,21 @@ TEST(Checkpoints, OfOneStepCanBeAskedFor) {
   EXPECT_EQ(train(1, directory / "other", from(2)), whole);
   EXPECT_THAT([&] { train(1, directory / "other", from(3)); },
               ThrowsMessage<UsageError>(HasSubstr("step-000000003, got none that is whole")));
+}
+
+TEST(SnapshotWriter, DoesNotWaitForOtherRanksInADirectoryThatIsGone) {
+  const TemporaryDirectory directory;
+  const CheckpointStore store(directory / "c");
+  SnapshotWriter writer(store, /*rank=*/0, /*keep=*/2);
+  writer.copy("model.safetensors", {{"w", Tensor::zeros({3})}});
+  writer.start({.step = 5, .run = {}, .layout = {}, .buckets = {}, .files = {}},
+               {"model.safetensors", "rank-1.safetensors"});
+  while (!store.written(5, "model.safetensors")) {
+  }
+  std::filesystem::remove_all(directory / "c");
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(writer.finish());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
 TEST(Checkpoints, ThatCannotBeWrittenCostNoTraining) {

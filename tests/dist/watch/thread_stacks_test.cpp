@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <thread>
+
 #include "tests/support/environment.h"
 
 namespace brigade::dist {
@@ -11,7 +14,13 @@ namespace {
 
 TEST(ThreadStacks, SayThatThereIsNoGdb) {
   const test::EnvironmentVariable path("PATH", "/nowhere");
-  EXPECT_THAT(ThreadStacks(getpid()).lines(), testing::ElementsAre("gdb is not installed"));
+  const ThreadStacks stacks(getpid());
+  std::vector<std::string> lines;
+  for (int i = 0; i < 1000 && (lines.empty() || lines[0] != "gdb is not installed"); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    lines = stacks.lines();
+  }
+  EXPECT_THAT(lines, testing::ElementsAre("gdb is not installed"));
 }
 
 }  // namespace
