@@ -1,0 +1,385 @@
+"""The faults of faults.py: what happens, and what is expected of the training that it happens to."""
+
+import dataclasses
+import gzip
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+TIMEOUT_S = 3  # --timeout of all trainings here
+
+MODES = {
+    "overlap": "", "naive": "--mode naive", "flat": "--mode flat", "per_param": "--mode per_param",
+    "no_sync": "--mode no_sync --accum 2", "cross-step": "--cross-step",
+}
+# Ways to train: mode, --comm, ranks. EVERY has each mode and each --comm, with 2 to 4 ranks.
+ONE = ("overlap shared 2",)
+FEW = ("overlap shared 2", "naive mpi 3", "cross-step ring 4")
+EVERY = (
+    "overlap shared 2", "overlap mpi 3", "overlap ring 4", "overlap hierarchical 2", "naive shared 3", "naive mpi 2",
+    "flat ring 2", "flat shared 4", "per_param mpi 4", "per_param hierarchical 3", "no_sync ring 3", "no_sync shared 2",
+    "cross-step shared 3", "cross-step mpi 2", "cross-step ring 4", "overlap halving 4", "overlap tree 3",
+)
+
+
+class Skip(Exception):
+    """The fault cannot be made here; the text is the reason."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    name: str
+    ways: tuple
+    # What happens.
+    flags: str = ""        # of all ranks
+    rank_flags: str = ""   # of rank `culprit` alone
+    setup: str = ""        # shell commands of rank `culprit` before it starts
+    culprit: int = 1
+    prepare: object = None   # called with the row before the start; may raise Skip
+    launcher: object = None  # row -> a command in place of mpirun
+    at: object = 10          # the fault happens after this step, at the "start", or is the culprit's "death"
+    strike: object = None    # called with the row and the job at that moment
+    clean_up: object = None
+    checkpoints: bool = True
+    steps: int = 1_000_000
+    plain_flags: str = ""    # of the training without the fault, whose weights one that survives must have
+    # What is expected.
+    kind: str = ""           # "kill" and "stall" have bars of their own
+    codes: tuple = (1,)
+    line: str = ""           # regular expression; "" if there is no culprit
+    seconds: float = 8
+    lost: int = 10           # steps: a checkpoint every 5, and one may be in flight
+    resumes: bool = True     # the next run must succeed
+    short: tuple = ()        # the ways of --short
+
+
+def signal_to(number, *ranks):
+    return lambda cell, job: job.send(number, *ranks)
+
+
+def to_mpirun(number, times=1):
+    def strike(_, job):
+        for _ in range(times):
+            job.mpirun.send_signal(number)
+            time.sleep(0.1)
+    return strike
+
+
+def sleep_for_a_while(*ranks):
+    """Stopped for longer than --stall-warn, shorter than --timeout."""
+    def strike(_, job):
+        job.send(signal.SIGSTOP, *ranks)
+        time.sleep(TIMEOUT_S - 1)
+        job.send(signal.SIGCONT, *ranks)
+    return strike
+
+
+def kill_in_checkpoint(_, job):
+    job.wait_for(lambda: list(job.directory.glob("run/checkpoints/*.tmp/*")), 5)
+    job.send(signal.SIGKILL, 0)
+
+
+# ---- files ----------------------------------------------------------------------------------------
+
+def need_root():
+    if os.geteuid() != 0:
+        raise Skip("needs root")
+
+
+def run_directory(cell):
+    path = cell.directory / "job/run"
+    path.mkdir(parents=True)
+    return path
+
+
+def small_disk(cell):
+    need_root()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", run_directory(cell)], capture_output=True,
+        text=True)
+    if mounted.returncode != 0:
+        raise Skip(mounted.stderr.strip())
+
+
+def read_only_disk(cell):
+    need_root()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "none", run_directory(cell)], capture_output=True, text=True)
+    if mounted.returncode != 0:
+        raise Skip(mounted.stderr.strip())
+
+
+def unmount(cell):
+    subprocess.run(["umount", cell.directory / "job/run"], check=True)
+
+
+def file_in_place_of_out(cell):
+    run_directory(cell).rmdir()
+    (cell.directory / "job/run").write_text("no directory")
+
+
+def remove_out(_, job):
+    shutil.rmtree(job.directory / "run", ignore_errors=True)
+
+
+def fashion_mnist(damage=lambda folder: None):
+    """Two folders, good/ and bad/, with the four files. `damage` is called with bad/."""
+    def prepare(cell):
+        for folder in (cell.directory / "good", cell.directory / "bad"):
+            folder.mkdir()
+            for part, count in (("train", 160), ("t10k", 20)):
+                images = struct.pack(">IIII", 2051, count, 28, 28) + bytes(range(256)) * (count * 784 // 256 + 1)
+                (folder / f"{part}-images-idx3-ubyte.gz").write_bytes(gzip.compress(images[:16 + count * 784], 1))
+                labels = struct.pack(">II", 2049, count) + bytes(i % 10 for i in range(count))
+                (folder / f"{part}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(labels, 1))
+        damage(cell.directory / "bad")
+    return prepare
+
+
+def truncate(path, share=0.5):
+    path.write_bytes(path.read_bytes()[:int(path.stat().st_size * share)])
+
+
+def other_pixels(folder):
+    path = folder / "train-images-idx3-ubyte.gz"
+    data = bytearray(gzip.decompress(path.read_bytes()))
+    data[1000] ^= 1
+    path.write_bytes(gzip.compress(bytes(data), 1))
+
+
+def fewer_samples(folder):
+    for name in ("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"):
+        data = bytearray(gzip.decompress((folder / name).read_bytes()))
+        data[4:8] = struct.pack(">I", 120)
+        path = folder / name
+        path.write_bytes(gzip.compress(bytes(data[:16 + 120 * 784] if "images" in name else data[:8 + 120]), 1))
+
+
+GOOD_DATA = "--data fashion-mnist --data-dir ../good"
+BAD_DATA = "--data-dir ../bad"
+
+
+def earlier_run(damage, flags=""):
+    """Checkpoints after steps 5 and 10; `damage` is called with their folder."""
+    def prepare(cell):
+        job = cell.job("job", f"--checkpoint-every 5 --steps 12 {flags}")
+        if job.wait(60) != 0:
+            raise RuntimeError(job.said())
+        damage(cell.directory / "job/run/checkpoints")
+    return prepare
+
+
+def flip_bit(path):
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 16
+    path.write_bytes(bytes(data))
+
+
+def damage_all(folder):
+    for path in folder.glob("step-*/model.safetensors"):
+        truncate(path)
+
+
+def foreign_file(folder):
+    (folder / "step-000000010/checkpoint.json").write_text('{"weights": [1, 2, 3]}')
+
+
+# ---- the machine ----------------------------------------------------------------------------------
+
+CGROUP = Path("/sys/fs/cgroup")
+
+
+def memory_group(cell):
+    """A cgroup of its own for the culprit, whose processes the kernel kills when they need more than 64 MiB."""
+    need_root()
+    group = CGROUP / ("memory" if (CGROUP / "memory").is_dir() else "") / cell.directory.name
+    try:
+        group.mkdir()
+        limit = group / ("memory.limit_in_bytes" if (group / "memory.limit_in_bytes").exists() else "memory.max")
+        limit.write_text(str(64 << 20))
+    except OSError as error:
+        raise Skip(f"no memory cgroup: {error}") from error
+    (cell.directory / "group").symlink_to(group)
+
+
+def remove_group(cell):
+    os.rmdir(os.readlink(cell.directory / "group"))
+
+
+def shim(cell):
+    """Compiles fault_shim.c, which the culprit preloads."""
+    compiled = subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", cell.directory / "shim.so", HERE / "fault_shim.c", "-ldl"],
+        
+                              capture_output=True, text=True)
+    if compiled.returncode != 0:
+        raise Skip(f"cc: {compiled.stderr.strip()}")
+
+
+def other_version(cell):
+    """A copy of the program that calls itself another version."""
+    program = cell.program.read_bytes()
+    if program.count(b"\x000.1.0\x00") == 0:
+        raise Skip("found no version in the program")
+    copy = cell.directory / "other"
+    copy.write_bytes(program.replace(b"\x000.1.0\x00", b"\x000.0.9\x00"))
+    copy.chmod(0o755)
+
+
+def without_shared_memory(cell):
+    need_root()
+    return ["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=64k none /dev/shm && exec mpirun "$@"', "sh",
+            "-np", str(cell.ranks), "--bind-to", "none"]
+
+
+def netlab(*flags):
+    def launcher(cell):
+        return [HERE / "netlab.sh", "run", "--hosts", "2", "--rate", "none", *flags, "-np", str(cell.ranks), "--pin", "none",
+            "--"]
+    return launcher
+
+
+def need_netlab(cell):
+    need_root()
+    made = subprocess.run(["ip", "netns", "add", cell.directory.name], capture_output=True, text=True)
+    if made.returncode != 0:
+        raise Skip(f"no network namespaces: {made.stderr.strip()}")
+    subprocess.run(["ip", "netns", "del", cell.directory.name], check=True)
+
+
+def link_down(_, job):
+    subprocess.run(["ip", "-n", "nl-h2", "link", "set", "eth0", "down"], check=True)
+
+
+def all_of(*steps):
+    return lambda cell: [step(cell) for step in steps]
+
+
+SHIM = "export LD_PRELOAD={{cell}}/shim.so {}"
+RESUME = "--resume latest"
+SILENT = "watch: rank {} does not answer for .* \\(stopped"
+KILLED = r"process rank {} with PID \d+ on node .* exited on signal 9"
+
+FAULTS = [
+    # ---- processes
+    Fault("kill rank 1", EVERY, strike=signal_to(signal.SIGKILL, 1), kind="kill", codes=(137,), line=KILLED.format(1),
+          seconds=2.5, short=FEW),
+    Fault("kill rank 0", EVERY, strike=signal_to(signal.SIGKILL, 0), kind="kill", codes=(137,), line=KILLED.format(0),
+          seconds=2.5, short=ONE),
+    Fault("kill two ranks", ("overlap shared 4", "naive ring 3"), strike=signal_to(signal.SIGKILL, 1, 2), kind="kill",
+          codes=(137,), line=KILLED.format("[12]"), seconds=2.5),
+    Fault("kill in a checkpoint", FEW, strike=kill_in_checkpoint, kind="kill", codes=(137,), line=KILLED.format(0),
+          seconds=2.5 + 5, short=ONE),
+    Fault("kill during start", FEW, at="start", strike=lambda cell,
+          job: (job.wait_for(lambda: job.pid(1), 5), signal_to(signal.SIGKILL, 1)(cell, job)),
+          kind="kill", codes=(1, 137), line=KILLED.format(1), seconds=2.5 + 5),
+    Fault("kill mpirun", EVERY[::3], strike=to_mpirun(signal.SIGKILL), kind="kill", codes=(137,), seconds=2.5, short=ONE),
+    # ---- ranks that stand still
+    Fault("stop rank 1", EVERY, strike=signal_to(signal.SIGSTOP, 1), kind="stall", codes=(5,), line=SILENT.format(1),
+          seconds=TIMEOUT_S + 1, short=FEW),
+    Fault("stop rank 0", EVERY, strike=signal_to(signal.SIGSTOP, 0), kind="stall", codes=(5,), line=SILENT.format(0),
+          seconds=TIMEOUT_S + 1, short=ONE),
+    Fault("stop two ranks", ("overlap shared 4", "naive ring 3"), strike=signal_to(signal.SIGSTOP, 1, 2), kind="stall",
+          codes=(5,), line="watch: ranks 1 and 2 do not answer", seconds=TIMEOUT_S + 1),
+    Fault("stop and continue rank 1", FEW, strike=sleep_for_a_while(1), codes=(0,),
+          line="watch: rank 1 (has not reached|does not answer)",
+          steps=1000, seconds=20, short=ONE),
+    Fault("stop and continue all ranks", FEW, strike=sleep_for_a_while(0, 1, 2, 3), codes=(0,), steps=1000, seconds=20),
+    Fault("spin", EVERY, "--inject spin:rank=1,step=12", kind="stall", codes=(5,),
+          line="rank 1 has not reached .* of step 12; it is in forward",
+          seconds=TIMEOUT_S + 1, short=ONE),
+    Fault("slow", FEW, "--inject slow:rank=1,ms=20", codes=(0,), line="rank 1 is the slowest", steps=40, seconds=10, short=ONE),
+    Fault("a disk that takes long", ONE, f"{GOOD_DATA} --prefetch off", prepare=all_of(fashion_mnist(), shim),
+          setup=SHIM.format("FAULT_OPEN=60"),
+          at="start", kind="stall", codes=(5,), line="rank 1", seconds=TIMEOUT_S + 3),
+    # ---- memory, disks
+    Fault("address space is limited", FEW, "--hidden 4096,4096", setup="ulimit -v 600000", at="start", codes=(1,),
+          line=r"\[rank 1\].*out of (host )?memory", short=ONE),
+    Fault("memory is limited (cgroup)", FEW, "--hidden 4096,4096", prepare=memory_group,
+          setup="echo $$ >{cell}/group/cgroup.procs", clean_up=remove_group, at="death", codes=(137,), line=KILLED.format(1), kind="kill", seconds=2.5),
+    Fault("no shared memory", FEW, launcher=without_shared_memory, steps=40, codes=(0,), seconds=10),
+    Fault("too few file descriptors", FEW, setup="ulimit -n 16", at="start", line="."),
+    Fault("disk full", FEW, "--keep 0", prepare=small_disk, clean_up=unmount, at=30, steps=200, codes=(0,),
+          line="No space left on device", seconds=30),
+    Fault("file size is limited", ("naive mpi 3", "cross-step ring 4"), culprit=0, setup="trap '' XFSZ; ulimit -f 20",
+          at="start", steps=200, line="cannot write run/metrics.jsonl: lines are missing",
+          short=("naive mpi 3",)),
+    Fault("--out is read-only", ONE, prepare=read_only_disk, clean_up=unmount, at="start", line="run.*Read-only file system",
+          resumes=False),
+    Fault("--out is a file", ONE, prepare=file_in_place_of_out, at="start", codes=(1, 2), line="run.*directory", resumes=False,
+          short=ONE),
+    Fault("--out is deleted", FEW, strike=remove_out, steps=1000, codes=(0, 1), line="run", seconds=30, short=ONE),
+    # ---- hosts and networks
+    Fault("link down", ("overlap ring 2", "naive mpi 2", "cross-step shared 2"), prepare=need_netlab, launcher=netlab(),
+          strike=link_down, kind="stall", codes=(5,), line="rank [01] does not answer",
+          seconds=TIMEOUT_S + 1),
+    Fault("link loses 1 %", ("overlap ring 2", "naive mpi 2"), prepare=need_netlab, launcher=netlab("--loss", "1"), steps=300,
+          codes=(0,), seconds=60),
+    Fault("clock jumps forwards", FEW, prepare=shim, setup=SHIM.format("FAULT_CLOCK=100000"), steps=1000, codes=(0,),
+          seconds=20, short=ONE),
+    Fault("clock jumps backwards", FEW, prepare=shim, setup=SHIM.format("FAULT_CLOCK=-100000"), steps=1000, codes=(0,),
+          seconds=20),
+    Fault("ports taken, --comm ring", ("overlap ring 2",), prepare=shim, setup=SHIM.format("FAULT_PORTS=1"), at="start",
+          codes=(1,), line=r"rank 1.*Address already in use", short=("overlap ring 2",)),
+    Fault("ports taken, --comm shared", ("overlap shared 2", "naive mpi 3"), prepare=shim, setup=SHIM.format("FAULT_PORTS=1"),
+          steps=40, codes=(0,), line="nobody watches.*Address already in use"),
+    # ---- numbers
+    Fault("NaN", FEW, "--inject nan:rank=1,step=12", line="nan in step 12 on rank 1", short=ONE),
+    Fault("NaN, --check-finite", ("overlap shared 2", "naive mpi 3"), "--check-finite --inject nan:rank=1,step=12",
+          line=r"\[rank 1\] finite check: .* step 12, bucket .*parameter"),
+    Fault("bit flip, --verify-every 20", FEW, "--verify-every 20 --inject bit_flip:rank=1,step=12", codes=(3,),
+          line="parameter '0.weight' of rank 1 differs", short=ONE),
+    Fault("bit flip", FEW, "--inject bit_flip:rank=1,step=12", steps=100, codes=(3,),
+          line="parameter '0.weight' of rank 1 differs", resumes=False),
+    # ---- ranks that are not alike
+    Fault("wrong seed", FEW, "--inject other_seed:rank=1", at="start", codes=(3,),
+          line="parameter '0.weight' of rank 1 differs", short=ONE),
+    Fault("wrong flags", FEW, rank_flags="--lr 0.2", at="start", codes=(3,), line="rank 1 has 'lr = 0.2'", short=ONE),
+    Fault("wrong network", FEW, rank_flags="--hidden 16,9", at="start", codes=(3,), line="rank 1 has 'hidden"),
+    Fault("other version", FEW, prepare=other_version, setup='shift; set -- {cell}/other "$@"', at="start", codes=(3,),
+          line="rank 1 has .*0.0.9"),
+    Fault("swapped buckets", FEW, "--bucket-mb 0.0005 --inject swap_buckets:rank=1", at="start", codes=(3,),
+          line="rank 1 has 'bucket 0", short=ONE),
+    Fault("skipped parameter", FEW, "--inject skip_param:rank=1", at="start", line="on rank 1: '0.weight'", short=ONE),
+    # ---- data
+    Fault("data missing", FEW, GOOD_DATA, BAD_DATA,
+          prepare=fashion_mnist(lambda folder: (folder / "train-images-idx3-ubyte.gz").unlink()), at="start", codes=(1, 2),
+          line=r"\[rank 1\].*bad/train-images", resumes=False, short=ONE),
+    Fault("data truncated", FEW, GOOD_DATA, BAD_DATA,
+          prepare=fashion_mnist(lambda folder: truncate(folder / "train-images-idx3-ubyte.gz")), at="start", codes=(1, 2),
+          line=r"\[rank 1\].*bad/train-images", resumes=False, short=ONE),
+    Fault("fewer samples", ONE, GOOD_DATA, BAD_DATA, prepare=fashion_mnist(fewer_samples), at="start", codes=(3,),
+          line="rank 1 has '120 training samples'", resumes=False),
+    Fault("other pixels", ONE, GOOD_DATA, BAD_DATA, prepare=fashion_mnist(other_pixels), at="start", codes=(3,),
+          line="data.*rank 1 has", resumes=False),
+    # ---- checkpoints
+    Fault("checkpoint truncated", FEW, RESUME,
+          prepare=earlier_run(lambda folder: truncate(folder / "step-000000010/model.safetensors")), at="start", steps=20,
+          codes=(0,), line="step 10 is refused.*after step 5", short=ONE),
+    Fault("checkpoint with a flipped bit", FEW, RESUME,
+          prepare=earlier_run(lambda folder: flip_bit(folder / "step-000000010/model.safetensors")), at="start", steps=20,
+          codes=(0,), line="step 10 is refused.*after step 5"),
+    Fault("checkpoint of other software", ONE, RESUME, prepare=earlier_run(foreign_file), at="start", steps=20, codes=(0,),
+          line="step 10 is refused.*after step 5"),
+    Fault("checkpoint of another network", ONE, RESUME, prepare=earlier_run(lambda folder: None, "--hidden 16,9"), at="start",
+          codes=(2,), line="checkpoints/step-000000010.*expected", resumes=False, short=ONE),
+    Fault("all checkpoints truncated", ONE, RESUME, prepare=earlier_run(damage_all), at="start", steps=20, codes=(0,),
+          line="no checkpoint to continue from"),
+    Fault("--resume without a checkpoint", ONE, RESUME, at="start", steps=20, codes=(0,),
+          line="no checkpoint to continue from"),
+    # ---- signals
+    Fault("SIGTERM to rank 1", FEW, strike=signal_to(signal.SIGTERM, 1), codes=(4,),
+          line="a signal has ended the training after step", lost=0, short=ONE),
+    Fault("SIGTERM to mpirun", FEW, strike=to_mpirun(signal.SIGTERM), codes=(1, 4, 143), line="signal", short=ONE),
+    Fault("SIGINT to mpirun", FEW, strike=to_mpirun(signal.SIGINT), codes=(1, 4, 130), line="signal", short=ONE),
+    Fault("SIGINT twice", FEW, strike=to_mpirun(signal.SIGINT, 2), codes=(1, 4, 130)),
+    Fault("SIGUSR1 to rank 1", FEW, "--checkpoint-every 1000000", strike=signal_to(signal.SIGUSR1, 1), steps=1000, codes=(0,),
+          seconds=20),
+    # ---- the command line
+    Fault("unknown flag", ONE, "--modus flat", at="start", codes=(2,), line="--modus", seconds=4),
+    Fault("wrong value", ONE, "--batch 0", at="start", codes=(2,), line="--batch", short=ONE),
+    Fault("wrong value on rank 1", ONE, rank_flags="--batch -3", at="start", codes=(2,), line=r"\[rank 1\].*--batch"),
+    Fault("stdout is closed", ONE, culprit=0, setup="exec >&-", steps=40, codes=(0, 1)),
+]
