@@ -84,6 +84,11 @@ def kill_in_checkpoint(_, job):
     job.send(signal.SIGKILL, 0)
 
 
+def kill_at_start(_, job):
+    job.wait_for(lambda: job.pid(1), 5)
+    job.send(signal.SIGKILL, 1)
+
+
 # ---- files ----------------------------------------------------------------------------------------
 
 def need_root():
@@ -272,9 +277,8 @@ FAULTS = [
           codes=(137,), line=KILLED.format("[12]"), seconds=2.5),
     Fault("kill in a checkpoint", FEW, strike=kill_in_checkpoint, kind="kill", codes=(137,), line=KILLED.format(0),
           seconds=2.5 + 5, short=ONE),
-    Fault("kill during start", FEW, at="start", strike=lambda cell,
-          job: (job.wait_for(lambda: job.pid(1), 5), signal_to(signal.SIGKILL, 1)(cell, job)),
-          kind="kill", codes=(1, 137), line=KILLED.format(1), seconds=2.5 + 5),
+    # mpirun, which is the only one to know, names the rank in most cases only.
+    Fault("kill during start", FEW, at="start", strike=kill_at_start, kind="kill", codes=(1, 137), seconds=2.5 + 5),
     Fault("kill mpirun", EVERY[::3], strike=to_mpirun(signal.SIGKILL), kind="kill", codes=(137,), seconds=2.5, short=ONE),
     # ---- ranks that stand still
     Fault("stop rank 1", EVERY, strike=signal_to(signal.SIGSTOP, 1), kind="stall", codes=(5,), line=SILENT.format(1),
@@ -298,7 +302,8 @@ FAULTS = [
     Fault("address space is limited", FEW, "--hidden 4096,4096", setup="ulimit -v 600000", at="start", codes=(1,),
           line=r"\[rank 1\].*out of (host )?memory", short=ONE),
     Fault("memory is limited (cgroup)", FEW, "--hidden 4096,4096", prepare=memory_group,
-          setup="echo $$ >{cell}/group/cgroup.procs", clean_up=remove_group, at="death", codes=(137,), line=KILLED.format(1), kind="kill", seconds=2.5),
+          setup="echo $$ >{cell}/group/cgroup.procs", clean_up=remove_group, at="death", codes=(137,), line=KILLED.format(1),
+          kind="kill", seconds=2.5),
     Fault("no shared memory", FEW, launcher=without_shared_memory, steps=40, codes=(0,), seconds=10),
     Fault("too few file descriptors", FEW, setup="ulimit -n 16", at="start", line="."),
     Fault("disk full", FEW, "--keep 0", prepare=small_disk, clean_up=unmount, at=30, steps=200, codes=(0,),

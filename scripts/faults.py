@@ -39,6 +39,7 @@ def arguments():
     parser.add_argument("--only", type=re.compile, default="", metavar="REGEX", help="rows whose fault or mode matches")
     parser.add_argument("--list", action="store_true", help="print the faults, and run nothing")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows to FILE")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a table of the faults to FILE")
     parser.add_argument("--program", type=Path, default=ROOT / "build/cpu-release/bin/train_mlp")
     parser.add_argument("--verbose", action="store_true", help="print what bad rows have printed")
     return parser.parse_args()
@@ -183,6 +184,21 @@ def bars(records):
     return result
 
 
+def markdown(records):
+    """One line per fault."""
+    lines = ["| fault | ways | slowest | exit code | names the culprit | steps lost |", "|---|---|---|---|---|---|"]
+    for fault in dict.fromkeys(r["fault"] for r in records):
+        rows = [r for r in records if r["fault"] == fault]
+        ran = [r for r in rows if not r["verdict"].startswith("skipped")]
+        named = [r["named"] for r in ran if r["named"] != "-"]
+        lost = [r["lost"] for r in ran if r["lost"] is not None]
+        cells = [fault, len(rows), f"{max((r['seconds'] for r in ran), default=0):.1f} s",
+                 ", ".join(sorted({str(r["exit_code"]) for r in ran})),
+                 f"{named.count('yes')} of {len(named)}" if named else "", max(lost) if lost else ""]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(lines) + "\n"
+
+
 def main():
     options = arguments()
     if not options.list and not shutil.which("mpirun"):
@@ -207,6 +223,8 @@ def main():
     results = bars(records)
     for text, holds in results:
         print(f"{'ok    ' if holds else 'MISSED'} {text}")
+    if options.markdown:
+        options.markdown.write_text(markdown(records))
     if options.json:
         options.json.write_text(json.dumps({"rows": records, "bars": dict(results)}, indent=1) + "\n")
     sys.exit(1 if bad or not all(holds for _, holds in results) else 0)

@@ -4,9 +4,10 @@
   scripts/shrink_loop.py --mtbf 5 --shrinks 200
 
 A training of 4 ranks begins. Every MTBF seconds on average one of its ranks is killed (SIGKILL), at a random moment, until
-one is left; sometimes another one follows while the others are still about to go on. A fresh start, which continues from the newest checkpoint, brings the others back. Each shrink has to be told in
-one line, after which the program itself has compared the weights of those that are left. Prints how long it took from the
-kill until that line. Exit code 1: a training ended, or said nothing for 20 s.
+one is left; sometimes another one follows while the others are still about to go on. A fresh start, which continues from the
+newest checkpoint, brings the others back. Each shrink has to be told in one line, after which the program itself has
+compared the weights of those that are left. Prints how long it took from the kill until that line. Exit code 1: a training
+ended, or said nothing for 20 s.
 """
 import argparse
 import os
