@@ -32,10 +32,11 @@ std::optional<int> rank_of(const Hello& hello, const Hello& mine);
 bool send_hello(const FileDescriptor& socket, const Hello& hello);
 
 /// A connection on which nobody has said hello yet. Whatever the other end does, this reads at most
-/// a Hello, never waits, and is over after five seconds.
+/// a Hello, never waits, and is over after `patience`.
 class Caller {
  public:
-  explicit Caller(FileDescriptor socket) : socket_(std::move(socket)) {}
+  explicit Caller(FileDescriptor socket, std::chrono::seconds patience = std::chrono::seconds(5))
+      : socket_(std::move(socket)), until_(std::chrono::steady_clock::now() + patience) {}
 
   const FileDescriptor& socket() const { return socket_; }
   FileDescriptor take_socket() { return std::move(socket_); }
@@ -49,8 +50,7 @@ class Caller {
   std::array<std::byte, sizeof(Hello)> bytes_{};
   std::size_t received_ = 0;
   bool closed_ = false;
-  std::chrono::steady_clock::time_point until_ =
-      std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  std::chrono::steady_clock::time_point until_;
 };
 
 }  // namespace brigade::dist

@@ -28,6 +28,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   ranks[0].last.number = 7;
   EntryReader reader;
   const auto take = [&](const LedgerEntry& entry) {
+    require(entry.kind <= LedgerEntry::Kind::leaves, "a kind there is");
     require(entry.ended <= entry.number, "no more has ended than begun");
     require(text_of(entry.label).size() < entry.label.size(), "a label that ends");
     ranks[1].last = entry;

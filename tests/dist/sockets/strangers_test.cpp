@@ -1,8 +1,10 @@
 // Other processes connect to a rank's port before the ranks do.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
+#include <poll.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <functional>
@@ -12,11 +14,15 @@
 #include "dist/sockets/handshake.h"
 #include "dist/sockets/socket_address.h"
 #include "dist/sockets/socket_communicator.h"
+#include "dist/sockets/socket_connect.h"
 #include "tests/support/small_training.h"
 #include "tests/support/thread_world.h"
 
 namespace brigade::dist {
 namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 /// Where rank 0 listens, and what rank 1 will say to it.
 struct Door {
@@ -166,17 +172,42 @@ TEST(Strangers, OnOtherInterfacesReachNobodyOnOneMachine) {
   });
 }
 
+TEST(Strangers, WhoAnswerInPlaceOfARankAreNotTakenForIt) {
+  test::thread_world(2, [](Communicator& comm) {
+    const MeetingPlace place = open_meeting_place(comm);
+    if (comm.rank() == 1) {
+      EXPECT_THAT(
+          [&] {
+            connect_members(place, std::array{0, 1}, std::chrono::seconds(5));
+          },
+          ThrowsMessage<PeerLost>(HasSubstr("127.0.0.1 (somebody else answers)")));
+      comm.barrier();
+      return;
+    }
+    pollfd entry{.fd = place.listener.get(), .events = POLLIN, .revents = 0};
+    EXPECT_EQ(poll(&entry, 1, 5000), 1);
+    const FileDescriptor called(accept(place.listener.get(), nullptr, nullptr));
+    say(called, Hello{.token = draw_job_token(), .members = 2, .rank = 0});
+    comm.barrier();
+  });
+}
+
 TEST(Strangers, DoNotKnowTheTokenOfAnotherJob) {
   EXPECT_NE(draw_job_token(), draw_job_token());
+}
+
+/// Two ends of a connection.
+std::array<FileDescriptor, 2> connection() {
+  std::array<int, 2> ends{};
+  EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
 TEST(Caller, GivesAHelloThatComesInParts) {
   const Hello hello{.token = draw_job_token(), .members = 4, .rank = 3};
   const auto bytes = std::as_bytes(std::span(&hello, 1));
-  int ends[2];
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-  const FileDescriptor peer(ends[1]);
-  Caller caller{FileDescriptor(ends[0])};
+  auto [own, peer] = connection();
+  Caller caller(std::move(own));
   EXPECT_FALSE(caller.read().has_value());
   EXPECT_FALSE(caller.gone());
   say(peer, bytes.first(5));
@@ -185,6 +216,28 @@ TEST(Caller, GivesAHelloThatComesInParts) {
   const std::optional<Hello> read = caller.read();
   ASSERT_TRUE(read.has_value());
   EXPECT_EQ(rank_of(*read, hello), 3);
+}
+
+TEST(Caller, IsGoneWhenTheOtherEndCloses) {
+  auto [own, peer] = connection();
+  Caller caller(std::move(own));
+  EXPECT_FALSE(caller.read().has_value());
+  peer = FileDescriptor();
+  EXPECT_FALSE(caller.read().has_value());
+  EXPECT_TRUE(caller.gone());
+}
+
+TEST(Caller, IsGoneWhenItsTimeIsOver) {
+  auto [own, peer] = connection();
+  Caller caller(std::move(own), std::chrono::seconds(0));
+  EXPECT_FALSE(caller.read().has_value());
+  EXPECT_TRUE(caller.gone());
+}
+
+TEST(RankOf, IsNothingForAnotherGroupOfTheSameJob) {
+  const Hello mine{.token = draw_job_token(), .members = 3, .rank = 0};
+  EXPECT_EQ(rank_of({.token = mine.token, .members = 3, .rank = 2}, mine), 2);
+  EXPECT_EQ(rank_of({.token = mine.token, .members = 4, .rank = 2}, mine), std::nullopt);
 }
 
 }  // namespace
