@@ -1,6 +1,5 @@
 #include "dist/watch/thread_stacks.h"
 
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,11 +24,19 @@ ThreadStacks::ThreadStacks(pid_t process) : output_(memfd_create("stacks", MFD_C
   }
 }
 
+// A gdb that is killed may leave the process stopped for ever.
 ThreadStacks::~ThreadStacks() {
   if (gdb_ > 0) {
-    kill(gdb_, SIGKILL);
     waitpid(gdb_, nullptr, 0);
   }
+}
+
+double ThreadStacks::seconds_of_pause() {
+  if (gdb_ <= 0 || waitpid(gdb_, nullptr, WNOHANG) != 0) {
+    gdb_ = 0;
+    return 0.0;
+  }
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
 }
 
 std::vector<std::string> ThreadStacks::lines() const {

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -9,24 +10,27 @@
 
 namespace brigade::dist {
 
-/// What each thread of a process on this host is doing: gdb looks at it, which takes about a
-/// second, while this process goes on.
+/// What each thread of another process on this host is doing. gdb looks, for half a second, or many
+/// on a busy host. The process pauses for so long.
 class ThreadStacks {
  public:
   /// Starts gdb.
   explicit ThreadStacks(pid_t process);
-  /// Ends it, if it is still there.
+  /// Waits for its end.
   ~ThreadStacks();
   ThreadStacks(const ThreadStacks&) = delete;
   ThreadStacks& operator=(const ThreadStacks&) = delete;
 
+  /// How long the process has not been able to do anything; 0 once gdb has let it go on.
+  double seconds_of_pause();
   /// "Thread 1 ...", its frames, the next thread: what gdb has said until now. Or one line that
   /// says why there is nothing: no gdb, no permission, not done yet.
   std::vector<std::string> lines() const;
 
  private:
   FileDescriptor output_;  // a file in memory that gdb writes to
-  pid_t gdb_ = 0;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  pid_t gdb_ = 0;  // 0: it has ended
 };
 
 }  // namespace brigade::dist

@@ -115,7 +115,8 @@ void Watch::run() {
     exchange_->send(entries);
     const auto deadline = std::chrono::steady_clock::now() + kBeat;
     exchange_->receive(deadline);
-    if (std::chrono::steady_clock::now() > deadline + kLate) {
+    const bool paused_by_gdb = stacks_.contains(comm_.rank());
+    if (std::chrono::steady_clock::now() > deadline + kLate && !paused_by_gdb) {
       exchange_->forgive();
     } else if (!leaving_) {
       look();
@@ -124,7 +125,10 @@ void Watch::run() {
 }
 
 void Watch::look() {
-  const std::vector<RankView> views = exchange_->views();
+  std::vector<RankView> views = exchange_->views();
+  for (auto& [rank, stacks] : stacks_) {
+    views[static_cast<std::size_t>(rank)].silent -= stacks.seconds_of_pause();
+  }
   const auto described = [this](std::string_view label) { return describe(label); };
   const auto standstill = [&](double seconds) {
     return seconds > 0.0 ? diagnose(views, seconds, described) : std::nullopt;
@@ -146,7 +150,8 @@ void Watch::look() {
   warned_ = slow.has_value();
 }
 
-/// Those of culprits on this host, for the report: the job is about to end.
+/// Those of culprits on this host, for the report: the job is about to end. If nobody is to blame,
+/// of all ranks but this one, whose watch would pause with it.
 void Watch::look_into_threads(const std::optional<Diagnosis>& end_is_near,
                               const std::vector<RankView>& views) {
   if (!end_is_near || options_.report.empty() || speaker_among(views) != comm_.rank()) {
@@ -154,10 +159,11 @@ void Watch::look_into_threads(const std::optional<Diagnosis>& end_is_near,
     return;
   }
   for (const RankView& view : views) {
-    const bool culprit =
-        end_is_near->culprits.empty() || std::ranges::count(end_is_near->culprits, view.rank) > 0;
+    const bool wanted = end_is_near->culprits.empty()
+                            ? view.rank != comm_.rank()
+                            : std::ranges::count(end_is_near->culprits, view.rank) > 0;
     const LedgerExchange::Peer& peer = exchange_->peer(view.rank);
-    if (culprit && peer.sees_same_processes && !view.left && !view.gone) {
+    if (wanted && peer.sees_same_processes && !view.left && !view.gone) {
       stacks_.try_emplace(view.rank, peer.process);
     }
   }
@@ -223,7 +229,6 @@ void Watch::end(const Diagnosis& diagnosis, const std::vector<RankView>& views) 
   write_line(
       message_of("[rank ", comm_.rank(), "] watch: ", diagnosis.text, "; the job ends", report));
   kill_silent(diagnosis, views);
-  stacks_.clear();        // ends gdb
   std::_Exit(kExitCode);  // not exit(): the rank's own thread may hold any lock
 }
 

@@ -4,8 +4,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <utility>
 
+#include "core/error.h"
 #include "tests/support/environment.h"
+#include "tests/support/fake_gdb.h"
 #include "tests/support/program_run.h"
 #include "tests/support/temporary_directory.h"
 
@@ -115,17 +118,44 @@ INSTANTIATE_TEST_SUITE_P(
              "rank 0's"}),
     [](const auto& test) { return std::string(test.param.name); });
 
+/// What stall.json says after a rank got stuck, and stderr. mpirun would put its own folder first
+/// in PATH, so FakeGdb would not be found.
+std::pair<std::string, std::string> stall_report(const std::string& fault, int timeout) {
+  const TemporaryDirectory directory;
+  const std::string flags =
+      message_of(kTiny, "--out run --stall-warn 0 --timeout ", timeout, " --inject ", fault);
+  const std::string program = message_of("env PATH=", std::getenv("PATH"), " " BRIGADE_TRAIN_MLP);
+  const Outcome outcome = test::run_program(program, flags, 2, directory.path());
+  EXPECT_EQ(outcome.exit_code, 5);
+  EXPECT_LT(outcome.seconds, timeout + 5.0);
+  return {test::read(directory.path() / "run" / "stall.json"), outcome.err};
+}
+
 TEST(FailureLab, TheReportOfAStallSaysWhatTheThreadsDo) {
   const bool has_gdb = std::system("command -v gdb >/dev/null") == 0;
-  for (const char* fault : {"spin", "stop"}) {
-    const TemporaryDirectory directory;
-    test::run_program(BRIGADE_TRAIN_MLP,
-                      std::string(kTiny) + "--out run --stall-warn 0 --timeout 8 --inject " + fault,
-                      2, directory.path());
-    EXPECT_THAT(test::read(directory.path() / "run" / "stall.json"),
-                HasSubstr(has_gdb ? "FaultyModel::forward" : "gdb is not installed"))
+  for (const char* fault : {"spin", "spin:rank=0", "stop"}) {
+    std::string report;
+    for (int tries = 0; tries == 0 || (tries < 3 && count(report, "anything yet") > 0); ++tries) {
+      report = stall_report(fault, 5).first;
+    }
+    EXPECT_THAT(report, HasSubstr(has_gdb ? "FaultyModel::forward" : "gdb is not installed"))
         << fault;
   }
+}
+
+// gdb is started after 3 seconds.
+TEST(FailureLab, ARankThatGdbLooksAtForLongIsNotTakenForStopped) {
+  const test::FakeGdb gdb("shift $(($# - 1)); kill -STOP $1; sleep 4");
+  const auto [report, line] = stall_report("spin", 6);
+  EXPECT_EQ(count(line, "[rank 0] watch: rank 1 has not reached bucket_0"), 1) << line;
+  EXPECT_THAT(report, HasSubstr("gdb has not said anything yet"));
+}
+
+TEST(FailureLab, ARankThatHadGdbLookAtItselfForLongStillEndsTheJobInTime) {
+  const test::FakeGdb gdb("shift $(($# - 1)); kill -STOP $1; sleep 1.8; kill -CONT $1; echo '#0'");
+  const auto [report, line] = stall_report("spin:rank=0", 6);
+  EXPECT_EQ(count(line, "[rank 0] watch: rank 0 has not reached bucket_0"), 1) << line;
+  EXPECT_THAT(report, HasSubstr("#0"));
 }
 
 TEST(FailureLab, AKilledRankIsNamedByMpirunAlone) {

@@ -4,23 +4,46 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <filesystem>
 #include <thread>
 
 #include "tests/support/environment.h"
+#include "tests/support/fake_gdb.h"
 
 namespace brigade::dist {
 namespace {
 
+void wait_for(ThreadStacks& stacks) {
+  while (stacks.seconds_of_pause() > 0.0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
 TEST(ThreadStacks, SayThatThereIsNoGdb) {
   const test::EnvironmentVariable path("PATH", "/nowhere");
-  const ThreadStacks stacks(getpid());
-  std::vector<std::string> lines;
-  for (int i = 0; i < 1000 && (lines.empty() || lines[0] != "gdb is not installed"); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    lines = stacks.lines();
+  ThreadStacks stacks(getpid());
+  wait_for(stacks);
+  EXPECT_THAT(stacks.lines(), testing::ElementsAre("gdb is not installed"));
+}
+
+TEST(ThreadStacks, AreTheFramesOrWhatGdbComplainsOf) {
+  const test::FakeGdb frames("echo noise; echo 'Thread 1 (LWP 7)'; echo '#0 f ()'; echo more");
+  ThreadStacks stacks(getpid());
+  wait_for(stacks);
+  EXPECT_THAT(stacks.lines(), testing::ElementsAre("Thread 1 (LWP 7)", "#0 f ()"));
+  const test::FakeGdb refused("echo first; echo 'Operation not permitted.' >&2; echo");
+  ThreadStacks none(getpid());
+  wait_for(none);
+  EXPECT_THAT(none.lines(), testing::ElementsAre("Operation not permitted."));
+}
+
+TEST(ThreadStacks, LetGdbFinishSoThatTheProcessGoesOn) {
+  const test::FakeGdb gdb("sleep 0.3; echo done >>$0.log");
+  {
+    ThreadStacks stacks(getpid());
+    EXPECT_GT(stacks.seconds_of_pause(), 0.0);
   }
-  EXPECT_THAT(lines, testing::ElementsAre("gdb is not installed"));
+  EXPECT_EQ(gdb.log(), "done\n");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "core/runtime/context.h"
 #include "core/runtime/trace.h"
 #include "dist/watch/ledger_exchange.h"
+#include "tests/support/fake_gdb.h"
 #include "tests/support/thread_world.h"
 
 namespace brigade::dist {
@@ -153,6 +154,22 @@ TEST(Watch, EveryRankLearnsWhoIsMissingFromAnAllReduce) {
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_THAT(said, AllOf(HasSubstr("[rank 0] watch: rank 1 has not reached bucket_0"),
                           testing::Not(HasSubstr("[rank 2]"))));
+}
+
+TEST(Watch, IsNotPausedByGdbWhereNobodyIsToBlame) {
+  const test::FakeGdb gdb("echo looked >>$0.log");
+  const TemporaryDirectory directory;
+  Findings findings;
+  test::thread_world(3, [&](Communicator& comm) {
+    WatchOptions options = findings.options(0.0, 1.0);
+    options.report = directory / "stall.json";
+    const Watch watch(comm, options);
+    const Work work =
+        comm.enqueue(Tensor::zeros({4}), "bucket_0", [&](Collectives&) { findings.wait_for(3); });
+    comm.wait(work, kCpu);
+  });
+  EXPECT_THAT(findings.wait_for(3), testing::Each(HasSubstr("all ranks wait for each other")));
+  EXPECT_EQ(gdb.log(), "looked\nlooked\n") << "at ranks 1 and 2";
 }
 
 TEST(Watch, TellsRanksThatDisagreeAtOnce) {
