@@ -1,4 +1,4 @@
-// delaybox DELAY PORT...: a learning switch over packet sockets that holds every frame for DELAY
+// delaybox DELAY LOSS PORT...: a learning switch over packet sockets that holds every frame for DELAY
 // (2ms, 500us, 1s; a bare number is milliseconds) before it sends the frame on.
 //
 // It stands where a bridge would, and gives links a latency on kernels that lack netem. Frames of
@@ -90,13 +90,14 @@ static int open_port(const char* name) {
   return s;
 }
 
-static void receive(int from, long delay_ns) {
+static void receive(int from, long delay_ns, long loss) {
   static unsigned char buffer[kMaxFrame];
   for (int k = 0; k < kBurst; k++) {
     const ssize_t length = read(sockets[from].fd, buffer, kMaxFrame);
     if (length <= kVnetHeader + ETH_HLEN) return;
     memcpy(ports[from].mac, buffer + kVnetHeader + ETH_ALEN, ETH_ALEN);
     ports[from].known = 1;
+    if (random() % 100 < loss) continue;
     Frame* frame = malloc(sizeof *frame + (size_t)length);
     if (!frame) return;  // a switch without memory drops frames; TCP sends them again
     *frame = (Frame){.due_ns = now_ns() + delay_ns, .length = (int)length, .from = from};
@@ -146,8 +147,9 @@ static int wait_for_work(void) {
 }
 
 int main(int argc, char** argv) {
-  if (argc < 3 || argc - 2 > kMaxPorts) {
-    fprintf(stderr, "usage: delaybox DELAY PORT... (at most %d ports)\n", kMaxPorts);
+  if (argc < 4 || argc - 3 > kMaxPorts) {
+    fprintf(stderr, "usage: delaybox DELAY LOSS PORT... (LOSS in percent, at most %d ports)\n",
+            kMaxPorts);
     return 2;
   }
   const long delay_ns = parse_delay_ns(argv[1]);
@@ -155,12 +157,13 @@ int main(int argc, char** argv) {
     fprintf(stderr, "delaybox: expected a delay like 2ms, 500us or 1s, got '%s'\n", argv[1]);
     return 2;
   }
-  port_count = argc - 2;
+  const long loss = strtol(argv[2], NULL, 10);
+  port_count = argc - 3;
   prctl(PR_SET_TIMERSLACK, 1);  // wake up when asked, not up to 50 us later
   for (int i = 0; i < port_count; i++) {
-    sockets[i] = (struct pollfd){.fd = open_port(argv[i + 2]), .events = POLLIN};
+    sockets[i] = (struct pollfd){.fd = open_port(argv[i + 3]), .events = POLLIN};
     if (sockets[i].fd < 0) {
-      perror(argv[i + 2]);
+      perror(argv[i + 3]);
       return 1;
     }
   }
@@ -168,7 +171,7 @@ int main(int argc, char** argv) {
     forward_due();
     if (wait_for_work() <= 0) continue;
     for (int i = 0; i < port_count; i++) {
-      if (sockets[i].revents & POLLIN) receive(i, delay_ns);
+      if (sockets[i].revents & POLLIN) receive(i, delay_ns, loss);
     }
   }
 }

@@ -53,7 +53,7 @@ class Cell:
         self.mode, self.comm, ranks = way.split()
         self.ranks = int(ranks)
         self.way = f"{fault_table.MODES[self.mode]} --comm {self.comm}"
-        self.struck = self.ended = self.code = self.lost = None
+        self.struck = self.gone = self.ended = self.code = self.lost = None
         self.named = "-"
         self.complaints = []
         self.said = ""
@@ -89,9 +89,10 @@ class Cell:
         try:
             self.strike(job)
             self.code = job.wait(fault.seconds + GRACE_S)
+            self.gone = job.gone
         finally:
             job.kill_all()
-        self.ended = (job.gone or time.monotonic()) - self.struck
+        self.ended = (self.gone or time.monotonic()) - self.struck
         self.said = job.said()
         if fault.clean_up:
             fault.clean_up(self)
@@ -99,7 +100,7 @@ class Cell:
 
     def judge(self, job):
         fault = self.fault
-        if self.code is None:
+        if self.code is None and (None not in fault.codes or self.gone is None):
             self.complaints.append("HANGS")
             return
         self.expect(self.code in fault.codes, f"exit code {self.code}, expected {' or '.join(map(str, fault.codes))}")
@@ -172,7 +173,7 @@ def bars(records):
     with_culprit = [r for r in ran if r["named"] != "-"]
     kills = [r["seconds"] for r in ran if r["kind"] == "kill" and r["seconds"] is not None]
     stalls = [r["seconds"] for r in ran if r["kind"] == "stall" and r["seconds"] is not None]
-    ended = sum(r["exit_code"] is not None for r in ran)
+    ended = sum(r["verdict"] != "HANGS" for r in ran)
     named = sum(r["named"] == "yes" for r in with_culprit)
     result = [(f"end or recover: {ended} of {len(ran)}", ended == len(ran)),
               (f"name the culprit: {named} of {len(with_culprit)}", named == len(with_culprit))]

@@ -4,7 +4,7 @@
 # Every host is a network namespace and a UTS namespace (its own host name h1, h2, ...) with one
 # interface eth0 (10.77.0.K/24), plugged into a switch that lives in a namespace of its own.
 # Rate: a token bucket on the host's side (uplink) and on the switch's side (downlink).
-# Delay: a user-space switch (delaybox.c) instead of the bridge, since kernels may lack netem.
+# Delay, loss: a user-space switch (delaybox.c) instead of the bridge, since kernels may lack netem.
 #
 #  netlab.sh run [lab flags] [run flags] -- PROG ARGS   mpirun PROG over the hosts (Open MPI); with no
 #                                                       lab up, brings one up and takes it down again
@@ -15,7 +15,7 @@
 #  netlab.sh check                                      measure the rate with a TCP transfer
 #  netlab.sh down                                       kill what runs inside, remove everything
 #
-#  lab flags: --hosts 2  --rate 1gbit|none  --delay 0|2ms  --mtu 1500  --burst 128kb  --cc reno
+#  lab flags: --hosts 2  --rate 1gbit|none  --delay 0|2ms  --loss 0 (percent)  --mtu 1500  --burst 128kb  --cc reno
 #  run flags: -np N (default: one rank per host)  --pin core|none  --mpi "more mpirun arguments"
 #  NETLAB=name lets several labs coexist.
 #
@@ -30,7 +30,7 @@ call=netlab.sh # how to call this script for this lab, in messages
 [ "$lab" = nl ] || call="NETLAB=$lab $call"
 
 # Defaults of a lab; a lab that is up keeps its own in $state/conf.
-hosts=2 rate=1gbit delay=0 mtu=1500 burst=128kb cc=reno
+hosts=2 rate=1gbit delay=0 loss=0 mtu=1500 burst=128kb cc=reno
 lab_flags_given=no
 # Defaults of a run.
 np="" pin=core mpi_flags="" program=()
@@ -132,7 +132,7 @@ start_delaybox() {
   local ports
   gcc -O2 -o "$state/delaybox" "$here/delaybox.c" || die "cannot compile delaybox.c"
   mapfile -t ports < <(seq -f 'p%g' "$hosts")
-  ip netns exec "$lab-sw" "$state/delaybox" "$delay" "${ports[@]}" </dev/null >"$state/delaybox.log" 2>&1 &
+  ip netns exec "$lab-sw" "$state/delaybox" "$delay" "$loss" "${ports[@]}" </dev/null >"$state/delaybox.log" 2>&1 &
 }
 
 # rsh is mpirun's way to the other hosts. pin gives every rank a core of its own: each pretend host
@@ -161,7 +161,7 @@ need_no_lab() {
 up() {
   local k
   mkdir -m 755 "$state"
-  printf '%s\n' "hosts=$hosts" "rate=$rate" "delay=$delay" "mtu=$mtu" "burst=$burst" "cc=$cc" >"$state/conf"
+  printf '%s\n' "hosts=$hosts" "rate=$rate" "delay=$delay" "loss=$loss" "mtu=$mtu" "burst=$burst" "cc=$cc" >"$state/conf"
   echo "127.0.0.1 localhost" >"$state/hosts"
   write_launchers
   ip netns add "$lab-sw"
@@ -170,14 +170,14 @@ up() {
     add_host "$k"
   done
   check_cc
-  if [ "$delay" = 0 ]; then
+  if [ "$delay" = 0 ] && [ "$loss" = 0 ]; then
     add_bridge
   else
     start_delaybox
   fi
   shape "$rate"
   sleep 0.3 # until the switch has seen its links come up
-  echo "netlab '$lab': $hosts hosts, rate $rate, delay $delay, mtu $mtu, cc $cc" >&2
+  echo "netlab '$lab': $hosts hosts, rate $rate, delay $delay, loss $loss %, mtu $mtu, cc $cc" >&2
 }
 
 signal_all() { # SIGNAL
@@ -356,6 +356,7 @@ check_flags() {
   [[ $np =~ ^([1-9][0-9]{0,3})?$ ]] || die "-np: expected 1 to 9999, got '$np'"
   [[ $delay =~ ^[0-9]{1,9}(\.[0-9]+)?(us|ms|s)?$ ]] ||
     die "--delay: expected a number, alone (milliseconds) or with us, ms or s, got '$delay'"
+  [[ $loss =~ ^[0-9]{1,2}$ ]] || die "--loss: expected 0 to 99 percent, got '$loss'"
   check_rate "$rate"
 }
 
@@ -367,7 +368,7 @@ parse_flags() {
         break
         ;;
       -h | --help) usage 0 ;;
-      --hosts | --rate | --delay | --mtu | --burst | --cc)
+      --hosts | --rate | --delay | --loss | --mtu | --burst | --cc)
         need_value "$@"
         printf -v "${1#--}" %s "$2"
         lab_flags_given=yes

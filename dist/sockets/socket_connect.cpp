@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "dist/comm/fallback.h"
 #include "dist/sockets/handshake.h"
 #include "dist/sockets/socket_address.h"
 #include "dist/sockets/socket_mesh.h"
@@ -193,7 +194,8 @@ MeetingPlace open_meeting_place(Communicator& control) {
                           [&](const Endpoint& e) { return e.machine == endpoint.machine; })) {
     endpoint.address = htonl(INADDR_LOOPBACK);
   }
-  place.listener = listen_at(endpoint);
+  const std::string why = complaints_about(control, [&] { place.listener = listen_at(endpoint); });
+  BRIGADE_CHECK(why.empty(), why);
   place.endpoints = all_gather_values(control, endpoint);
   place.token = draw_job_token();
   control.broadcast(place.token, 0);
