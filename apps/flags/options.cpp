@@ -11,7 +11,6 @@
 #include "apps/flags/declare_flags.h"
 #include "apps/flags/hook_flag.h"
 #include "apps/flags/rules.h"
-#include "core/config.h"
 #include "core/error.h"
 
 namespace brigade::apps {
@@ -128,7 +127,6 @@ std::vector<std::string> Options::agreement() const {
     const std::size_t begin = line.starts_with('#') ? 2 : 0;
     return of_each_rank.contains(line.substr(begin, line.find(' ', begin) - begin));
   });
-  lines.insert(lines.begin(), message_of("version ", kVersion));
   return lines;
 }
 

@@ -5,6 +5,7 @@
 #include "apps/flags/hook_flag.h"
 #include "apps/flags/rules.h"
 #include "autograd/engine.h"
+#include "core/config.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"
 #include "core/runtime/context.h"
@@ -25,6 +26,7 @@ Console make_console(const Options& options, const dist::RankInfo& ranks) {
 
 Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const Console& console) {
   const auto control = dist::make_communicator("mpi", kCpu);
+  dist::check_same_lines("program", {message_of("version ", kVersion)}, *control);
   dist::check_same_lines("flags", options.agreement(), *control);
   std::string note;
   Runtime place;

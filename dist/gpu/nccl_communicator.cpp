@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "core/cuda/launch.h"
-#include "dist/comm/fallback.h"
 #include "dist/gpu/nccl_check.h"
+#include "dist/launch/fallback.h"
 
 namespace brigade::dist {
 namespace {

@@ -13,7 +13,7 @@
 #include "core/error.h"
 #include "core/io/safetensors.h"
 #include "core/runtime/context.h"
-#include "dist/comm/fallback.h"
+#include "dist/launch/fallback.h"
 #include "dist/sockets/socket_address.h"
 #include "dist/watch/ledger_exchange.h"
 #include "dist/watch/stall_report.h"

@@ -1,4 +1,4 @@
-#include "dist/comm/fallback.h"
+#include "dist/launch/fallback.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "dist/comm/fallback.h"
+#include "dist/launch/fallback.h"
 
 #include <set>
 #include <string>
