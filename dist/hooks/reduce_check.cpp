@@ -77,8 +77,7 @@ class Observed {
   Observed(Collectives& ranks, const Tensor& payload, std::optional<DType> wire)
       : ranks_(ranks), payload_(payload), wire_(wire) {
     constexpr std::int64_t kUnit = 16;  // of share_of(): the share of each rank is a row
-    const std::int64_t used = kBlocks + kPerBlock * blocks();
-    stride_ = (used + kUnit - 1) / kUnit * kUnit;
+    stride_ = (kBlocks + kPerBlock * blocks() + kUnit - 1) / kUnit * kUnit;
     rows_ = Tensor::zeros({ranks_.size(), stride_}, DType::f64);
     for (std::int64_t block = 0; block < blocks(); ++block) {
       const BlockSum mine = sum_of(view(block));
@@ -108,8 +107,7 @@ class Observed {
     const double error = error_of(ranks_.rank());
     return error == 0.0 ? ""
                         : message_of("the sum over the ranks is off by ", error,
-                                     ", alike on all ranks; a gradient has changed before it was "
-                                     "added, and whose cannot be told");
+                                     ", alike on all ranks; whose gradient it was cannot be told");
   }
 
  private:
@@ -184,9 +182,11 @@ class Observed {
         names += error != 0.0 ? message_of(" (off by ", error, ")") : "";
       }
     }
-    return names.empty() ? "the ranks have different sums; whose is wrong cannot be told, as they "
-                           "differ by no more than rounding"
-                         : message_of("the ranks have different sums; wrong is that of ", names);
+    const char* const why =
+        wire_ ? "they differ by no more than rounding" : "the hook's result is not the sum";
+    return message_of("the ranks have different sums; ",
+                      names.empty() ? message_of("whose is wrong cannot be told, as ", why)
+                                    : "wrong is that of " + names);
   }
 
   Collectives& ranks_;

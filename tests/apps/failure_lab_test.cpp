@@ -113,6 +113,13 @@ INSTANTIATE_TEST_SUITE_P(
              "0.bias) of step 3: the sum over the ranks is off by"},
         Case{"WireFlipCrossStep", "wire_flip --check-reduce --cross-step", 2, 3,
              "[rank 0] check-reduce: "},
+        Case{"WireFlipHalf", "wire_flip:in=1 --check-reduce --comm-hook bf16", 2, 3,
+             "[rank 0] check-reduce: bucket_0 (4.weight, 4.bias, 2.weight, 2.bias, 0.weight, "
+             "0.bias) of step 3: the sum over the ranks is off by"},
+        Case{"WireFlipPowerSgd", "wire_flip --check-reduce --comm-hook powersgd:rank=1", 2, 3,
+             "[rank 0] check-reduce: bucket_0 (4.weight, 4.bias, 2.weight, 2.bias, 0.weight, "
+             "0.bias) of step 3: the ranks have different sums; whose is wrong cannot be told, as "
+             "the hook's result is not the sum"},
         Case{"BitFlipSeenAfterItsStep", "bit_flip:step=4 --verify-every 2 --cross-step", 2, 3,
              "[rank 0] after step 4: data parallel: parameter '0.weight' of rank 1 differs from "
              "rank 0's"}),

@@ -34,6 +34,14 @@ TEST(HookFlag, ChoosesAHook) {
   }
 }
 
+TEST(HookFlag, SaysAsWhatNumbersTravel) {
+  EXPECT_EQ(wire_type("none"), DType::f32);
+  EXPECT_EQ(wire_type("fp16"), DType::f16);
+  EXPECT_EQ(wire_type("bf16"), DType::bf16);
+  EXPECT_EQ(wire_type("powersgd:rank=2"), std::nullopt);
+  EXPECT_EQ(wire_type("topk:ratio=0.1"), std::nullopt);
+}
+
 TEST(HookFlag, EachDataParallelGetsAHookOfItsOwn) {
   const Options options = parse({"--comm-hook", "bf16"}).options.value();
   EXPECT_NE(options.data_parallel().hook, options.data_parallel().hook);

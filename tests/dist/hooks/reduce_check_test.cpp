@@ -7,6 +7,7 @@
 #include <random>
 
 #include "core/error.h"
+#include "core/ops.h"
 #include "dist/hooks/half_hook.h"
 #include "dist/hooks/power_sgd.h"
 #include "tests/support/all_reduces.h"
@@ -64,10 +65,11 @@ Tensor numbers_of(int rank, double size) {
 
 /// Every rank of `ranks` sums `size` numbers with a fault and gets a complaint that matches.
 template <class Matcher>
-void expect_complaint(int ranks, const Flip& flip, const Matcher& matcher) {
+void expect_complaint(int ranks, const Flip& flip, const Matcher& matcher,
+                      std::optional<DType> wire = DType::f32) {
   test::thread_world(ranks, [&](Communicator& comm) {
     add_fault(comm, flip);
-    ReduceCheck check(comm, DType::f32);
+    ReduceCheck check(comm, wire);
     check.begin_step(7);
     check.set_contents({{"bucket_3", "4.weight, 4.bias"}});
     const Work work = comm.all_reduce(numbers_of(comm.rank(), 0.01), "bucket_3");
@@ -97,6 +99,14 @@ TEST(ReduceCheck, FindsTheLowestBitOfAResult) {
                              "rounding"));
 }
 
+TEST(ReduceCheck, ComparesTheRanksWhereTheResultIsNotTheSum) {
+  const std::optional<DType> not_the_sum;
+  expect_complaint(3, {.rank = 0}, HasSubstr("wrong is that of rank 0;"), not_the_sum);
+  expect_complaint(2, {.rank = 1},
+                   HasSubstr("whose is wrong cannot be told, as the hook's result is not the sum"),
+                   not_the_sum);
+}
+
 TEST(ReduceCheck, FindsAContributionThatHasChanged) {
   for (const std::size_t bit : {23U, 26U, 30U, 31U}) {  // of the exponent, and the sign
     expect_complaint(
@@ -122,6 +132,52 @@ TEST(ReduceCheck, IsContentWithSumsOfAnySizeAndType) {
       }
     });
   }
+}
+
+/// With the contributions and the sum rounded to `wire`, as HalfHook does.
+Work rounded_sum(Communicator& comm, Tensor numbers, DType wire) {
+  return comm.enqueue(numbers, "bucket_0", [=](Collectives& ranks) mutable {
+    Tensor narrow = Tensor::empty(numbers.shape(), wire);
+    const auto round = [&] {
+      ops::narrow(numbers, narrow);
+      ops::widen(narrow, {}, numbers);
+    };
+    round();
+    ranks.sum(numbers);
+    round();
+  });
+}
+
+// Every number is rounded down by as much as there can be, or to zero.
+TEST(ReduceCheck, AllowsTheMostThatRoundingCanDo) {
+  struct Case {
+    DType wire;
+    float of_rank[2];
+  };
+  constexpr float kAlmostHalf = 0.998F * 0x1p-8F;  // of the last bit of a bf16 from 1 to 2
+  for (const Case& each : {Case{DType::bf16, {1.0F + kAlmostHalf, 1.0F + 0x1p-7F + kAlmostHalf}},
+                           Case{DType::f16, {1e-8F, 1e-8F}}}) {
+    test::thread_world(2, [&](Communicator& comm) {
+      const auto sum_under_check = [&](DType wire) {
+        const ReduceCheck check(comm, wire);
+        const std::vector<float> values(kNumel, each.of_rank[comm.rank()]);
+        comm.wait(rounded_sum(comm, Tensor::from(values, {kNumel}), each.wire), kCpu);
+      };
+      EXPECT_NO_THROW(sum_under_check(each.wire));
+      EXPECT_THROW(sum_under_check(DType::f32), VerificationError);
+    });
+  }
+}
+
+TEST(ReduceCheck, TakesAnyNanForAnyOther) {
+  test::thread_world(3, [](Communicator& comm) {
+    constexpr std::int64_t kPlace = 2000;
+    add_fault(comm, {.rank = 1, .bit = 31, .place = kPlace});  // the sign
+    const ReduceCheck check(comm, DType::f32);
+    const Tensor numbers = numbers_of(comm.rank(), 1.0);
+    numbers.data<float>()[kPlace] = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_NO_THROW(comm.blocking_all_reduce(numbers));
+  });
 }
 
 TEST(ReduceCheck, LeavesNumbersThatAreNotFiniteToTheFiniteCheck) {
