@@ -30,6 +30,7 @@ FEATURES = {
     "shrink: the others go on when a rank dies": {"dist": 432, "apps": 244},
     "bad input: a damaged file or a stranger on a port harms no job": {"core": 22, "dist": 100},
     "stacks: stall.json says what the threads of a stalled rank do": {"dist": 106},
+    "stalls end in time: ranks leave with the speaker or when given up, and the pause of gdb is no silence": {"dist": 30},
     "watch: a job that stands still says who is waited for": {"core": 27, "dist": 819, "apps": 48, "gradient route": 10},
 }
 GRADIENT_ROUTE = ["autograd", "dist/ddp", "dist/comm"]  # each without its subfolders

@@ -28,6 +28,9 @@ constexpr milliseconds kBeat{250};
 constexpr milliseconds kLate{1000};
 constexpr int kExitCode = 5;
 constexpr double kForStacks = 4.0;  // seconds before the end
+/// Collectives of a rank that leaves to go on without others: nobody is to think that it is waited
+/// for.
+constexpr auto kWentOn = std::numeric_limits<decltype(LedgerEntry::number)>::max();
 
 /// One write(2): lines of several ranks do not mix.
 void write_line(const std::string& text) {
@@ -88,9 +91,7 @@ Watch::~Watch() {
     comm_.remove_wrap();
     if (handled_ || std::uncaught_exceptions() == exceptions_at_start_) {
       LedgerEntry last = ledger_->now(LedgerEntry::Kind::leaves);
-      if (handled_) {  // those who have not noticed yet must not think that they wait for this rank
-        last.number = std::numeric_limits<decltype(last.number)>::max();
-      }
+      last.number = handled_ ? kWentOn : last.number;
       exchange_->send(std::vector{last});
     }
   }
@@ -137,10 +138,12 @@ void Watch::look() {
   for (const RankView& view : views) {
     fatal = fatal ? fatal : compare_with(view.rank);
   }
-  if (fatal = fatal ? fatal : standstill(options_.end_after); fatal && !fatal->may_end_well) {
+  fatal = fatal ? fatal : standstill(options_.end_after);
+  if (fatal && !fatal->may_end_well) {
     end(*fatal, views);
     return;
   }
+  end_if_given_up(views);
   look_into_threads(standstill(options_.end_after - std::min(kForStacks, options_.end_after / 2)),
                     views);
   const std::optional<Diagnosis> slow = standstill(options_.warn_after);
@@ -183,6 +186,20 @@ std::optional<Diagnosis> Watch::compare_with(int rank) {
     }
   }
   return std::nullopt;
+}
+
+/// The others went on, and this rank sees no reason to: it is the reason, and never to come back.
+void Watch::end_if_given_up(const std::vector<RankView>& views) {
+  constexpr int kBeats = 8;  // for this rank to notice what they have
+  const auto went_on = [](const RankView& view) {
+    return view.left && view.last.number == kWentOn;
+  };
+  beats_alone_ = std::ranges::any_of(views, went_on) ? beats_alone_ + 1 : 0;
+  if (beats_alone_ > kBeats) {
+    write_line(
+        message_of("[rank ", comm_.rank(), "] watch: the other ranks go on without this one"));
+    std::_Exit(kExitCode);
+  }
 }
 
 /// Of the ranks that can still speak, the lowest does. One whose connection has just closed has: it

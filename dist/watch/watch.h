@@ -69,6 +69,7 @@ class Watch {
   void look_into_threads(const std::optional<Diagnosis>& end_is_near,
                          const std::vector<RankView>& views);
   std::optional<Diagnosis> compare_with(int rank);
+  void end_if_given_up(const std::vector<RankView>& views);
   static int speaker_among(const std::vector<RankView>& views);
   void let_speak(int speaker);
   void end(const Diagnosis& diagnosis, const std::vector<RankView>& views);
@@ -82,7 +83,8 @@ class Watch {
   std::vector<std::uint64_t> compared_;  // by rank: the number of the last collective compared
   bool warned_ = false;                  // of this stall
   std::map<int, ThreadStacks> stacks_;   // by rank
-  bool handled_ = false;                 // by options_.end
+  int beats_alone_ = 0;
+  bool handled_ = false;  // by options_.end
   mutable std::mutex mutex_;
   std::map<std::string, std::string> contents_;
   std::atomic<bool> leaving_ = false;
