@@ -16,8 +16,8 @@ ThreadStacks::ThreadStacks(pid_t process) : output_(memfd_create("stacks", MFD_C
     close(STDIN_FILENO);
     dup2(output_.get(), STDOUT_FILENO);
     dup2(output_.get(), STDERR_FILENO);
-    execlp("gdb", "gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-p", pid.c_str(),
-           "-ex", "thread apply all backtrace 30", nullptr);
+    execlp("gdb", "gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-ex",
+           "thread apply all backtrace 30", "-p", pid.c_str(), nullptr);
     constexpr std::string_view kWhy = "gdb is not installed";
     [[maybe_unused]] const ssize_t written = write(STDOUT_FILENO, kWhy.data(), kWhy.size());
     _exit(1);

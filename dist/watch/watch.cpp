@@ -127,8 +127,9 @@ void Watch::run() {
 
 void Watch::look() {
   std::vector<RankView> views = exchange_->views();
-  for (auto& [rank, stacks] : stacks_) {
-    views[static_cast<std::size_t>(rank)].silent -= stacks.seconds_of_pause();
+  for (auto& [rank, stacks] : stacks_) {  // a rank that was heard until gdb came is not silent
+    double& silent = views[static_cast<std::size_t>(rank)].silent;
+    silent = silent - stacks.seconds_of_pause() > kSilence ? silent : 0.0;
   }
   const auto described = [this](std::string_view label) { return describe(label); };
   const auto standstill = [&](double seconds) {
@@ -166,7 +167,9 @@ void Watch::look_into_threads(const std::optional<Diagnosis>& end_is_near,
                             ? view.rank != comm_.rank()
                             : std::ranges::count(end_is_near->culprits, view.rank) > 0;
     const LedgerExchange::Peer& peer = exchange_->peer(view.rank);
-    if (wanted && peer.sees_same_processes && !view.left && !view.gone) {
+    const bool seems_silent = view.silent > kSilence / 2;  // wait until it is
+    if (wanted && peer.sees_same_processes && !view.left && !view.gone &&
+        seems_silent == is_silent(view)) {
       stacks_.try_emplace(view.rank, peer.process);
     }
   }

@@ -134,7 +134,7 @@ std::pair<std::string, std::string> stall_report(const std::string& fault, int t
   const std::string program = message_of("env PATH=", std::getenv("PATH"), " " BRIGADE_TRAIN_MLP);
   const Outcome outcome = test::run_program(program, flags, 2, directory.path());
   EXPECT_EQ(outcome.exit_code, 5);
-  EXPECT_LT(outcome.seconds, timeout + 5.0);
+  EXPECT_LT(outcome.seconds, timeout + kSeconds);
   return {test::read(directory.path() / "run" / "stall.json"), outcome.err};
 }
 
@@ -150,7 +150,7 @@ TEST(FailureLab, TheReportOfAStallSaysWhatTheThreadsDo) {
   }
 }
 
-// gdb is started after 3 seconds.
+// gdb is started in the second half of the time.
 TEST(FailureLab, ARankThatGdbLooksAtForLongIsNotTakenForStopped) {
   const test::FakeGdb gdb("shift $(($# - 1)); kill -STOP $1; sleep 4");
   const auto [report, line] = stall_report("spin", 6);
@@ -158,9 +158,15 @@ TEST(FailureLab, ARankThatGdbLooksAtForLongIsNotTakenForStopped) {
   EXPECT_THAT(report, HasSubstr("gdb has not said anything yet"));
 }
 
+TEST(FailureLab, AStoppedRankIsSilentAlsoWhileGdbLooks) {
+  const test::FakeGdb gdb("sleep 5");
+  EXPECT_EQ(count(stall_report("stop", 3).second, "[rank 0] watch: rank 1 does not answer for 3 s"),
+            1);
+}
+
 TEST(FailureLab, ARankThatHadGdbLookAtItselfForLongStillEndsTheJobInTime) {
   const test::FakeGdb gdb("shift $(($# - 1)); kill -STOP $1; sleep 1.8; kill -CONT $1; echo '#0'");
-  const auto [report, line] = stall_report("spin:rank=0", 6);
+  const auto [report, line] = stall_report("spin:rank=0", 8);
   EXPECT_EQ(count(line, "[rank 0] watch: rank 0 has not reached bucket_0"), 1) << line;
   EXPECT_THAT(report, HasSubstr("#0"));
 }
