@@ -147,10 +147,12 @@ TEST(Watch, EveryRankLearnsWhoIsMissingFromAnAllReduce) {
     }
     comm.wait(work, kCpu);
   });
-  const std::string text =
-      "rank 1 has not reached bucket_0 (0.weight, 0.bias) of step 4; it is in load batch for 1 s; "
-      "ranks 0 and 2 wait";
-  EXPECT_THAT(findings.wait_for(3), testing::ElementsAre(text, text, text));
+  EXPECT_THAT(findings.wait_for(3),
+              testing::AllOf(testing::SizeIs(3),
+                             testing::Each(AllOf(
+                                 HasSubstr("rank 1 has not reached bucket_0 (0.weight, 0.bias) of "
+                                           "step 4; it is in load batch for "),  // 1 s; busy: 2 s
+                                 HasSubstr(" s; ranks 0 and 2 wait")))));
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_THAT(said, AllOf(HasSubstr("[rank 0] watch: rank 1 has not reached bucket_0"),
                           testing::Not(HasSubstr("[rank 2]"))));
