@@ -58,22 +58,5 @@ for signal in INT TERM; do
   rm -rf d ranks started && mkdir d
   python3 "$here/signal_restarts.py" "$signal" "$1" 2>said || fail "SIG$signal"
 done
-# The loop in FAILURES.md, as it stands there, with a launcher that fails twice.
-sed -n '/^for try in/,/^done/p' "$1/apps/FAILURES.md" >loop.sh
-[ -s loop.sh ] || fail "no loop in FAILURES.md"
-mkdir bin
-cat >bin/mpirun <<'END'
-echo "$*" >>tries
-[ "$(wc -l <tries)" = 3 ] || exit "$ends_with"
-END
-chmod +x bin/mpirun
-for ends_with in 1 5 137 2; do
-  rm -f tries
-  ends_with=$ends_with PATH=$PWD/bin:$PATH bash loop.sh >said 2>&1 || fail "the loop of FAILURES.md"
-  grep -q -- "--resume latest" tries || fail "the loop of FAILURES.md does not continue"
-  [ "$ends_with" = 2 ] && expected=1 || expected=3
-  [ "$(wc -l <tries)" = "$expected" ] || fail "the loop of FAILURES.md: expected $expected tries after exit code $ends_with"
-done
-
 rm -rf "$work"
 echo "restarts: all as expected"
