@@ -93,7 +93,7 @@ void check_same_data(const data::DataSplits& data, dist::Communicator& comm) {
   dist::check_same_lines("data",
                          {message_of(data.train->size(), " training samples"),
                           message_of(data.test->size(), " test samples"),
-                          message_of(data.train->input_width(), " numbers per sample")},
+                          message_of("training samples of checksum ", data.train->checksum())},
                          comm);
 }
 

@@ -32,6 +32,8 @@ class Dataset {
   virtual std::int64_t output_width() const = 0;
   /// Whether targets are class labels.
   virtual bool classes() const = 0;
+  /// Of all samples, for ranks to compare; 0 if samples come from no files.
+  virtual std::uint64_t checksum() const { return 0; }
 
   /// Decodes `samples`, which may be none, into `batch`: on the CPU, as many rows as samples, in
   /// their order (allocate_batch). Several threads may read at a time.

@@ -115,6 +115,12 @@ ImageDataset::ImageDataset(const std::filesystem::path& images, const std::files
   labels_ = std::move(label_file.bytes);
 }
 
+std::uint64_t ImageDataset::checksum() const {
+  const auto pixels = static_cast<std::size_t>(size_ * pixels_per_image_);
+  return crc32_z(crc32_z(0, pixels_.data(), pixels), labels_.data(),
+                 static_cast<std::size_t>(size_));
+}
+
 void ImageDataset::read(std::span<const std::int64_t> samples, const Batch& batch) const {
   float* input = batch.inputs.data<float>();
   auto* target = batch.targets.data<std::int64_t>();

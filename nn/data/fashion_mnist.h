@@ -33,6 +33,7 @@ class ImageDataset final : public Dataset {
   std::int64_t input_width() const override { return pixels_per_image_; }
   std::int64_t output_width() const override { return kClasses; }
   bool classes() const override { return true; }
+  std::uint64_t checksum() const override;
   void read(std::span<const std::int64_t> samples, const Batch& batch) const override;
 
  private:

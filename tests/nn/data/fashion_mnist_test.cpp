@@ -56,6 +56,20 @@ TEST_F(FashionMnist, ReadsImagesAsFractionsAndLabelsAsNumbers) {
   EXPECT_EQ(ImageDataset(images, labels, 2).size(), 2);
 }
 
+TEST_F(FashionMnist, ChecksumIsThatOfTheSamplesInUse) {
+  const auto images = write("images", idx({3, 1, 2}, {0, 255, 51, 102, 1, 2}));
+  const auto other_image = write("other_image", idx({3, 1, 2}, {0, 255, 51, 103, 1, 2}));
+  const auto labels = write("labels", idx({3}, {9, 0, 4}));
+  const auto other_label = write("other_label", idx({3}, {9, 1, 4}));
+  const std::uint64_t expected = ImageDataset(images, labels, 100).checksum();
+  EXPECT_EQ(ImageDataset(images, labels, 3).checksum(), expected);
+  EXPECT_NE(ImageDataset(images, labels, 2).checksum(), expected);
+  EXPECT_NE(ImageDataset(other_image, labels, 3).checksum(), expected);
+  EXPECT_NE(ImageDataset(images, other_label, 3).checksum(), expected);
+  EXPECT_EQ(ImageDataset(other_image, labels, 1).checksum(),
+            ImageDataset(images, labels, 1).checksum());
+}
+
 TEST_F(FashionMnist, RefusesWhatIsNotAnIdxFile) {
   write("magic", {0, 0, 9, 1, 0, 0, 0, 0});
   EXPECT_ERROR_OF(UsageError, read_idx(dir_ / "magic", 1),
