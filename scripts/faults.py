@@ -20,6 +20,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -35,10 +36,11 @@ BASE = f"{fault_run.WORK} --stall-warn 1 --timeout {fault_table.TIMEOUT_S}"
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--short", action="store_true", help="a subset for CI: some two minutes, without root")
+    parser.add_argument("--short", action="store_true", help="a subset for CI: less than a minute, without root")
     parser.add_argument("--only", type=re.compile, default="", metavar="REGEX", help="rows whose fault or mode matches")
     parser.add_argument("--list", action="store_true", help="print the faults, and run nothing")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows to FILE")
+    parser.add_argument("--kills", type=int, metavar="N", help="instead: kill_loop.py with N kills")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a table of the faults to FILE")
     parser.add_argument("--program", type=Path, default=ROOT / "build/cpu-release/bin/train_mlp")
     parser.add_argument("--verbose", action="store_true", help="print what bad rows have printed")
@@ -53,7 +55,7 @@ class Cell:
         self.mode, self.comm, ranks = way.split()
         self.ranks = int(ranks)
         self.way = f"{fault_table.MODES[self.mode]} --comm {self.comm}"
-        self.struck = self.gone = self.ended = self.code = self.lost = None
+        self.struck = self.ended = self.code = self.lost = None
         self.named = "-"
         self.complaints = []
         self.said = ""
@@ -89,18 +91,19 @@ class Cell:
         try:
             self.strike(job)
             self.code = job.wait(fault.seconds + GRACE_S)
-            self.gone = job.gone
+            self.ended = (job.gone or time.monotonic()) - self.struck
+            self.said = job.said()
+            if fault.repair:
+                fault.repair(self)
+            self.judge(job)
         finally:
             job.kill_all()
-        self.ended = (self.gone or time.monotonic()) - self.struck
-        self.said = job.said()
-        if fault.clean_up:
-            fault.clean_up(self)
-        self.judge(job)
+            if fault.clean_up:
+                fault.clean_up(self)
 
     def judge(self, job):
         fault = self.fault
-        if self.code is None and (None not in fault.codes or self.gone is None):
+        if self.code is None:
             self.complaints.append("HANGS")
             return
         self.expect(self.code in fault.codes, f"exit code {self.code}, expected {' or '.join(map(str, fault.codes))}")
@@ -112,7 +115,7 @@ class Cell:
         if 0 in fault.codes:
             self.lost = 0
             self.compare_weights(job)
-        elif fault.resumes:
+        elif fault.resumes and fault.at != "start":
             self.resume(job)
 
     def compare_weights(self, job):
@@ -173,7 +176,7 @@ def bars(records):
     with_culprit = [r for r in ran if r["named"] != "-"]
     kills = [r["seconds"] for r in ran if r["kind"] == "kill" and r["seconds"] is not None]
     stalls = [r["seconds"] for r in ran if r["kind"] == "stall" and r["seconds"] is not None]
-    ended = sum(r["verdict"] != "HANGS" for r in ran)
+    ended = sum(r["exit_code"] is not None for r in ran)
     named = sum(r["named"] == "yes" for r in with_culprit)
     result = [(f"end or recover: {ended} of {len(ran)}", ended == len(ran)),
               (f"name the culprit: {named} of {len(with_culprit)}", named == len(with_culprit))]
@@ -205,6 +208,9 @@ def main():
     if not options.list and not shutil.which("mpirun"):
         sys.exit("faults: expected mpirun on the PATH; scripts/setup.sh installs it")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that jobs are ended
+    if options.kills:
+        sys.exit(subprocess.run([fault_table.HERE / "kill_loop.py", "--kills", str(options.kills), "--program",
+                                 options.program], check=False).returncode)
     began, records = time.monotonic(), []
     print(f"{'fault':<30} {'mode':<10} {'comm':<12} ranks  {'ended':<14} {'culprit':<8} lost  verdict")
     for fault in fault_table.FAULTS:

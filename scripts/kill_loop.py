@@ -2,7 +2,7 @@
 """kill_loop.py [--kills N]: kills trainings again and again, and looks at what they leave behind.
 
 A run of two or three ranks writes a checkpoint every 5 steps. At a random moment SIGKILL hits one rank, or all of them
-and mpirun, as when a host loses its power. Every checkpoint that has a name then counts as good: this script reads its
+and mpirun, as when a host loses its power, or first the one and then the others. Every checkpoint that has a name then counts as good: this script reads its
 files and compares their checksums, without Brigade's own code. The next run continues from the newest one, and is
 killed, too. After every --chain kills a run may end in peace. The hash of its weights must be that of a run that was
 never interrupted. Chains take turns through modes, optimizers, hooks and all-reduce algorithms.
@@ -96,14 +96,15 @@ class Loop:
         time.sleep(self.random.uniform(0, 0.5))
         if job.ended():
             self.complain(f"{way}: ended on its own: {job.said()}")
-        if self.random.random() < 0.5:
-            job.kill_all()
-        else:
+        kind = self.random.random()
+        if kind > 0.4:  # one rank first; the others go on until they notice
             rank = self.random.randrange(way[1])
             job.wait_for(lambda: job.lives(rank), LONG_S)
             job.send(signal.SIGKILL, rank)
-            if job.wait(LONG_S) is None:
+            if kind > 0.9 and job.wait(LONG_S) is None:  # mpirun takes two seconds for that
                 self.complain(f"{way}: a run with a killed rank did not end")
+            job.wait_for(lambda: False, self.random.uniform(0, 0.3))
+        job.kill_all()
         self.kills += 1
         self.check_checkpoints(way, newest, job)
 
