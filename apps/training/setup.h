@@ -56,8 +56,8 @@ bool prefetches(const Options& options, Device device, std::int64_t threads, std
 /// Synthetic data has 8192 training samples, or one global batch if that is more.
 data::DataSplits load_data(const Options& options, std::int64_t global_batch);
 
-/// VerificationError unless all ranks have as many samples, and the same ones to train on. Hosts may
-/// have different files, and a rank with one step more would wait for the others for ever.
+/// VerificationError unless all ranks have as many samples, and the same ones to train on. Hosts
+/// may have different files, and a rank with one step more would wait for the others for ever.
 /// Collective.
 void check_same_data(const data::DataSplits& data, dist::Communicator& comm);
 
