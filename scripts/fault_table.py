@@ -306,10 +306,10 @@ FAULTS = [
           seconds=30),
     Fault("spin", EVERY, "--inject spin:rank=1,step=12", kind="stall", codes=(5,),
           line="rank 1 has not reached .* of step 12; it is in forward",
-          seconds=TIMEOUT_S + 1),
+          seconds=TIMEOUT_S + 1, short=ONE),
     # --cross-step waits in the next forward, which counts as computing.
     Fault("slow", ("overlap shared 2", "naive mpi 3", "flat ring 4"), "--inject slow:rank=1,ms=20", codes=(0,),
-          line="rank 1 is the slowest", steps=40, seconds=10),
+          line="rank 1 is the slowest", steps=40, seconds=10, short=ONE),
     Fault("a disk that takes long", ONE, f"{GOOD_DATA} --prefetch off", prepare=all_of(fashion_mnist(), shim),
           setup=SHIM.format("FAULT_OPEN=1"), at="start", codes=(0,), steps=40, seconds=20, plain_flags=GOOD_DATA),
     # ---- memory, disks
