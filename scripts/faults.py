@@ -26,6 +26,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import fault_actions
 import fault_run
 import fault_table
 
@@ -155,7 +156,7 @@ def run_cell(fault, way, options):
     cell = Cell(fault, way, options.program, directory)
     try:
         cell.run()
-    except fault_table.Skip as reason:
+    except fault_actions.Skip as reason:
         cell.complaints = [f"skipped: {reason}"]
     finally:
         shutil.rmtree(directory, ignore_errors=True)
@@ -209,7 +210,7 @@ def main():
         sys.exit("faults: expected mpirun on the PATH; scripts/setup.sh installs it")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that jobs are ended
     if options.kills:
-        sys.exit(subprocess.run([fault_table.HERE / "kill_loop.py", "--kills", str(options.kills), "--program",
+        sys.exit(subprocess.run([fault_actions.HERE / "kill_loop.py", "--kills", str(options.kills), "--program",
                                  options.program], check=False).returncode)
     began, records = time.monotonic(), []
     print(f"{'fault':<30} {'mode':<10} {'comm':<12} ranks  {'ended':<14} {'culprit':<8} lost  verdict")
