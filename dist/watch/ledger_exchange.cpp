@@ -67,8 +67,7 @@ std::optional<LedgerEntry> EntryReader::parse(std::span<const std::byte> bytes) 
 LedgerExchange::LedgerExchange(Communicator& comm)
     : rank_(static_cast<std::size_t>(comm.rank())),
       peers_(static_cast<std::size_t>(comm.size())),
-      connections_(peers_.size()),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      connections_(peers_.size()) {
   const std::vector<Process> processes = all_gather_values(comm, this_process());
   std::vector<FileDescriptor> sockets = connect_all(comm);
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
@@ -77,7 +76,8 @@ LedgerExchange::LedgerExchange(Communicator& comm)
     peers_[rank].sees_same_processes = processes[rank].seen_by == processes[rank_].seen_by;
     connections_[rank].socket = std::move(sockets[rank]);
   }
-  BRIGADE_CHECK(wake_.valid(), "watch: cannot make an eventfd");  // last: see the header
+  wake_ = FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));  // last: see the header
+  BRIGADE_CHECK(wake_.valid(), "watch: cannot make an eventfd: ", std::strerror(errno));
 }
 
 void LedgerExchange::send(std::span<const LedgerEntry> entries) {
