@@ -57,9 +57,9 @@ void add_fault(Communicator& comm, const Flip& flip) {
 /// Normal numbers of any size, each rank's its own.
 Tensor numbers_of(int rank, double size) {
   std::mt19937 random(static_cast<unsigned>(rank));
-  std::normal_distribution<double> normal(0.0, size);
+  std::normal_distribution<double> normal;
   std::vector<float> values(kNumel);
-  std::ranges::generate(values, [&] { return static_cast<float>(normal(random)); });
+  std::ranges::generate(values, [&] { return static_cast<float>(size * normal(random)); });
   return Tensor::from(values, {kNumel});
 }
 
