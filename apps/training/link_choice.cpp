@@ -92,7 +92,6 @@ void emulate_link(Options& options, const data::Dataset& dataset, Runtime& place
   }
   if (options.choose_link) {
     options.emulated_link = choose_link(options, dataset, place.device, *place.comm, console);
-    options.choose_link = false;
   }
   place.comm = std::make_unique<dist::EmulatedLinkCommunicator>(std::move(place.comm),
                                                                 *options.emulated_link);

@@ -45,8 +45,7 @@ Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const 
   if (options.shrinks() && place.device.is_cuda()) {
     throw UsageError("--on-failure shrink: expected --device cpu, got a GPU: NCCL has no sockets");
   }
-  place.comm = options.shrinks() ? dist::make_communicator("mpi", kCpu)
-                                 : dist::make_communicator(options.comm, place.device);
+  place.comm = dist::make_communicator(options.shrinks() ? "mpi" : options.comm, place.device);
   choose_sum(options, *place.comm);
   return place;
 }

@@ -54,8 +54,9 @@ std::vector<int> missing(const std::vector<int>& before, const std::vector<int>&
 
 void limit_start(const Options& options) {
   if (options.shrinks() && options.timeout > 0.0) {
+    constexpr double kLongest = 1e9;  // alarm() takes whole seconds
     std::signal(SIGALRM, end_start);
-    alarm(static_cast<unsigned>(std::ceil(options.timeout)));
+    alarm(static_cast<unsigned>(std::ceil(std::min(options.timeout, kLongest))));
   }
 }
 

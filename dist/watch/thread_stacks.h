@@ -23,6 +23,8 @@ class ThreadStacks {
 
   /// How long the process has not been able to do anything; 0 once gdb has let it go on.
   double seconds_of_pause();
+  /// Has said 0.
+  bool done() const { return gdb_ == 0; }
   /// "Thread 1 ...", its frames, the next thread: what gdb has said until now. Or one line that
   /// says why there is nothing: no gdb, no permission, not done yet.
   std::vector<std::string> lines() const;

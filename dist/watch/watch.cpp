@@ -159,7 +159,7 @@ void Watch::look() {
 void Watch::look_into_threads(const std::optional<Diagnosis>& end_is_near,
                               const std::vector<RankView>& views) {
   if (!end_is_near || options_.report.empty() || speaker_among(views) != comm_.rank()) {
-    stacks_.clear();
+    std::erase_if(stacks_, [](const auto& stacks) { return stacks.second.done(); });
     return;
   }
   for (const RankView& view : views) {
