@@ -23,6 +23,7 @@ class Job:
         """`setup` are shell commands that rank `culprit` runs before the training; `rank_flags` are flags for it alone."""
         self.directory, self.ranks = Path(directory), ranks
         self.gone = None  # when the last rank had ended
+        self.hung = []  # ranks that lived when wait() had waited for long enough
         self.directory.mkdir(parents=True, exist_ok=True)
         for old in self.directory.glob("pid.*"):
             old.unlink()
@@ -95,6 +96,7 @@ class Job:
         if self.ended():
             atexit.unregister(self.kill_all)
             return 128 - self.mpirun.returncode if self.mpirun.returncode < 0 else self.mpirun.returncode
+        self.hung = [rank for rank in range(self.ranks) if self.lives(rank)]
         self.kill_all()
         return None
 

@@ -52,7 +52,7 @@ class Loop:
     def __init__(self, options, work):
         self.options, self.work = options, work
         self.random = random.Random(options.seed)
-        self.kills = self.read = self.ended = self.equal = self.lost = 0
+        self.kills = self.read = self.ended = self.equal = self.lost = self.mpirun_hung = 0
         self.complaints = []
         self.hashes = {}
 
@@ -102,7 +102,10 @@ class Loop:
             job.wait_for(lambda: job.lives(rank), LONG_S)
             job.send(signal.SIGKILL, rank)
             if kind > 0.9 and job.wait(LONG_S) is None:  # mpirun takes two seconds for that
-                self.complain(f"{way}: a run with a killed rank did not end")
+                # Open MPI's mpirun may wait for itself when a rank dies while it connects (apps/FAILURES.md).
+                self.mpirun_hung += 0 if job.hung else 1
+                if job.hung:
+                    self.complain(f"{way}: a run with a killed rank did not end on ranks {job.hung}: {job.said()}")
             job.wait_for(lambda: False, self.random.uniform(0, 0.3))
         job.kill_all()
         self.kills += 1
@@ -134,7 +137,7 @@ def main():
         while loop.kills < options.kills:
             loop.chain(WAYS[loop.ended % len(WAYS)])
     print(f"{loop.kills} kills in {time.monotonic() - began:.0f} s; {loop.read} checkpoints read, {len(loop.complaints)} complaints; "
-          f"at most {loop.lost} steps lost by a kill; "
+          f"at most {loop.lost} steps lost by a kill; mpirun itself hung {loop.mpirun_hung} times; "
           f"{loop.ended} resumed runs compared with one that was never interrupted, {loop.equal} equal to the bit")
     sys.exit(1 if loop.complaints else 0)
 

@@ -34,12 +34,14 @@ bool send_hello(const FileDescriptor& socket, const Hello& hello) {
 }
 
 std::optional<Hello> Caller::read() {
-  const ssize_t count =
-      recv(socket_.get(), bytes_.data() + received_, bytes_.size() - received_, MSG_DONTWAIT);
+  ssize_t count = 0;
+  do {
+    count = recv(socket_.get(), bytes_.data() + received_, bytes_.size() - received_, MSG_DONTWAIT);
+  } while (count < 0 && errno == EINTR);
   if (count > 0) {
     received_ += static_cast<std::size_t>(count);
   } else {
-    closed_ = count == 0 || (errno != EAGAIN && errno != EINTR);
+    closed_ = count == 0 || errno != EAGAIN;
   }
   return received_ == bytes_.size() ? std::optional(std::bit_cast<Hello>(bytes_)) : std::nullopt;
 }
