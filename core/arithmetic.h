@@ -1,6 +1,8 @@
 #pragma once
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
 
 #include "core/kernel_args.h"
 
@@ -14,11 +16,49 @@ constexpr bool keeps_output(UnaryOp op) {
          op == UnaryOp::sigmoid;
 }
 
-/// The argument of tanh in gelu:  u = √(2/π) (x + 0.044715 x³).   (arXiv:1606.08415, section 2)
+/// eˣ for x <= 0, within 1 unit in the last place, in steps that a compiler turns into vectors:
+/// eˣ = 2ⁿ eʳ with n the integer nearest to x / ln 2, and eʳ for |r| <= ln 2 / 2 from a polynomial
+/// (Cephes, expf). Below e⁻⁸⁷, which is nothing beside a sum of at least 1: 0. NaN passes.
+constexpr float exp_of(float x) {
+  constexpr float kLog2E = 1.44269504F;
+  constexpr float kLn2High = 0.693359375F;  // few digits, so that n times it is exact
+  constexpr float kLn2Low = -2.12194440e-4F;
+  constexpr float kRound = 12582912.0F;  // 1.5 · 2²³: added, it leaves the integer in the low bits
+  const float shifted = x * kLog2E + kRound;
+  const float n = shifted - kRound;
+  const float r = x - n * kLn2High - n * kLn2Low;
+  float p = 1.9875691500e-4F;
+  p = p * r + 1.3981999507e-3F;
+  p = p * r + 8.3334519073e-3F;
+  p = p * r + 4.1665795894e-2F;
+  p = p * r + 1.6666665459e-1F;
+  p = p * r + 5.0000001201e-1F;
+  const float power = p * r * r + r + 1.0F;
+  // Adding n to a float's exponent multiplies it by 2ⁿ.
+  const auto bits =
+      std::bit_cast<std::uint32_t>(power) + (std::bit_cast<std::uint32_t>(shifted) << 23U);
+  const float result = x < -87.0F ? 0.0F : std::bit_cast<float>(bits);
+  return x == x ? result : x;
+}
+
+constexpr double exp_of(double x) {
+  return std::exp(x);
+}
+
+/// gelu(x) = x σ(2u) with  u = √(2/π) (x + 0.044715 x³),  because σ(2u) = (1 + tanh u) / 2.
+/// (arXiv:1606.08415, section 2)
 template <class T>
 inline constexpr T kGeluRoot = static_cast<T>(0.79788456080286535588);
 template <class T>
 inline constexpr T kGeluCubic = static_cast<T>(0.044715);
+
+/// σ(2u), in steps that a compiler turns into vectors.
+template <class T>
+constexpr T gelu_gate(T x) {
+  const T v = T{2} * kGeluRoot<T> * (x + kGeluCubic<T> * x * x * x);
+  const T e = exp_of(v < T{0} ? v : -v);
+  return (v < T{0} ? e : T{1}) / (T{1} + e);
+}
 
 /// op(x)
 template <UnaryOp op, class T>
@@ -39,8 +79,7 @@ constexpr T unary_value(T x) {
     return T{1} / (T{1} + std::exp(-x));
   } else {
     static_assert(op == UnaryOp::gelu);
-    const T u = kGeluRoot<T> * (x + kGeluCubic<T> * x * x * x);
-    return T{0.5} * x * (T{1} + std::tanh(u));
+    return x * gelu_gate(x);
   }
 }
 
@@ -61,9 +100,9 @@ constexpr T unary_slope(T kept) {
     return kept * (T{1} - kept);
   } else {
     static_assert(op == UnaryOp::gelu);
-    const T t = std::tanh(kGeluRoot<T> * (kept + kGeluCubic<T> * kept * kept * kept));
+    const T gate = gelu_gate(kept);
     const T du = kGeluRoot<T> * (T{1} + T{3} * kGeluCubic<T> * kept * kept);
-    return T{0.5} * (T{1} + t) + T{0.5} * kept * (T{1} - t * t) * du;
+    return gate + T{2} * kept * gate * (T{1} - gate) * du;
   }
 }
 

@@ -131,6 +131,21 @@ struct LayerNormBackwardArgs {
   const T* rstd = nullptr;
 };
 
+/// Causal self-attention, for each of `batch` sequences and each head alone:
+///   y_i = Σ_j p_ij v_j   p_ij = exp(q_i · k_j / √width - log_sum_i)   over the positions j <= i
+///   log_sum_i = log Σ_j exp(q_i · k_j / √width)
+///   qkv: [batch, length, 3, heads, width], q before k before v   y: [batch, length, heads, width]
+///   log_sums: [batch, heads, length], from which backward computes p again
+template <class T>
+struct AttentionArgs {
+  std::int64_t batch = 0, length = 0, heads = 0, width = 0;
+  const T* qkv = nullptr;
+  T* y = nullptr;
+  T* log_sums = nullptr;
+
+  constexpr double score_scale() const { return 1.0 / std::sqrt(static_cast<double>(width)); }
+};
+
 /// Element i is dropped if the upper 24 bits of word i of `stream` (core/random.h) are below
 /// threshold(). Integers, so that the CPU and the GPU drop the same elements.
 struct DropoutArgs {

@@ -87,9 +87,6 @@ struct CpuProducts {
   static void gemm(Stream& s, const GemmArgs<T, F>& args);
   template <class F>
   static void linear(Stream& s, const LinearArgs<T, F>& args);
-  /// Makes the rows of x orthonormal, in place, by modified Gram-Schmidt; rows <= cols. A row that
-  /// lies in the span of those before it is replaced by the first basis vector that does not. NaN
-  /// passes.   x: [rows, cols]
 };
 
 /// optimizers.cpp: what uses gradients.
@@ -123,6 +120,14 @@ struct CpuLayers {
                                         Scale scale, T* dx);
 };
 
+/// attention.cpp
+template <class T>
+struct CpuAttention {
+  static void attention(Stream& s, const AttentionArgs<T>& args);
+  static void attention_backward(Stream& s, const AttentionArgs<T>& args, const T* dy, Scale scale,
+                                 T* dqkv);
+};
+
 /// The CPU's kernel set.
 struct CpuKernels {
   /// Aligned to 256 bytes (CachingAllocator::kAlignment). Null when there is no memory.
@@ -150,7 +155,8 @@ struct CpuKernels {
                CpuLosses<T>,
                CpuProducts<T>,
                CpuOptimizers<T>,
-               CpuLayers<T> {};
+               CpuLayers<T>,
+               CpuAttention<T> {};
 };
 
 template <class T>
@@ -220,6 +226,13 @@ struct CudaLayers {
                                         Scale scale, T* dx);
 };
 
+template <class T>
+struct CudaAttention {
+  static void attention(Stream& s, const AttentionArgs<T>& args);
+  static void attention_backward(Stream& s, const AttentionArgs<T>& args, const T* dy, Scale scale,
+                                 T* dqkv);
+};
+
 /// The GPU's kernel set.
 struct CudaKernels {
   static void* allocate(int device, std::size_t bytes);
@@ -238,7 +251,8 @@ struct CudaKernels {
                CudaLosses<T>,
                CudaProducts<T>,
                CudaOptimizers<T>,
-               CudaLayers<T> {};
+               CudaLayers<T>,
+               CudaAttention<T> {};
 };
 
 }  // namespace brigade

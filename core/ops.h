@@ -147,6 +147,13 @@ void layer_norm_weight_backward(const Tensor& dy, const Tensor& x, const Tensor&
 void layer_norm_input_backward(const Tensor& dy, const Tensor& x, const Tensor& weight,
                                const Tensor& mean, const Tensor& rstd, Scale scale, Tensor& dx);
 
+/// The shape of y: [N, T, W]. Error unless qkv is [N, T, 3 W] and `heads` divides W.
+Shape attention_shape(const Shape& qkv, std::int64_t heads);
+/// Of AttentionArgs.   qkv, dqkv: [N, T, 3 W]   y, dy: [N, T, W]   log_sums: [N, heads, T]
+void attention(const Tensor& qkv, std::int64_t heads, Tensor& y, Tensor& log_sums);
+void attention_backward(const Tensor& qkv, std::int64_t heads, const Tensor& y,
+                        const Tensor& log_sums, const Tensor& dy, Scale scale, Tensor& dqkv);
+
 /// y = alpha dropout(x) + beta y (see DropoutArgs), the same elements on every device.
 void dropout(const Tensor& x, DropoutArgs args, Scale scale, Tensor& y);
 

@@ -40,6 +40,7 @@ inline constexpr std::uint32_t kShuffle = 0x1000'0000;     ///< + epoch
 inline constexpr std::uint32_t kSynthetic = 0x2000'0000;   ///< + part of the synthetic data set
 inline constexpr std::uint32_t kParameters = 0x3000'0000;  ///< + index of the parameter
 inline constexpr std::uint32_t kDropout = 0x4000'0000;     ///< + number of the call
+inline constexpr std::uint32_t kGenerate = 0x5000'0000;    ///< word i draws token i
 }  // namespace sequences
 
 /// Seeds this thread's parameter and dropout streams, as torch.manual_seed does: the next parameter

@@ -20,6 +20,12 @@ Tensor factor(const Tensor& x, Precision precision) {
   return rounded;
 }
 
+/// [..., features] as [N, features].
+Tensor rows_of(const Tensor& x) {
+  const std::size_t last = x.shape().rank() - 1;
+  return x.reshape({x.shape().with_extent(last, 1).numel(), x.shape()[last]});
+}
+
 struct LinearBackward {
   Tensor x;  // [N, in], as it was multiplied
   Tensor w;  // [out, in], as it was multiplied
@@ -28,8 +34,8 @@ struct LinearBackward {
   void operator()(const Tensor& dy, GradWriter& grads) const {
     // With a ReLU, dz = dy where y > 0, and db, its column sums, comes out of the same pass.
     Tensor sums =
-        y.defined() && grads.wanted(kBias) ? Tensor::empty_like(dy, {dy.shape()[1]}) : Tensor();
-    const Tensor dz = y.defined() ? masked(dy, sums) : dy;
+        y.defined() && grads.wanted(kBias) ? Tensor::empty_like(dy, {y.shape()[1]}) : Tensor();
+    const Tensor dz = y.defined() ? masked(dy, sums) : rows_of(dy);
     const Tensor dz_factor =
         factor(dz, x.dtype() == DType::bf16 ? Precision::bf16 : Precision::full);
     // dW and db first: the network waits for them, while only this thread waits for dx.
@@ -40,18 +46,19 @@ struct LinearBackward {
       sums.defined() ? ops::axpby(sums, scale, db) : ops::column_sum(dz, scale, db);
     });
     grads.write(kInput, [&](Tensor& dx, Scale scale) {
-      ops::gemm(dz_factor, Trans::no, w, Trans::no, scale, dx);  // dx = dz W
+      Tensor rows = rows_of(dx);
+      ops::gemm(dz_factor, Trans::no, w, Trans::no, scale, rows);  // dx = dz W
     });
   }
 
  private:
   /// dz [N, out], written over dy unless something else holds that, and `sums` [out] if defined.
   Tensor masked(const Tensor& dy, Tensor& sums) const {
-    Tensor dz = dy.holds_alone() ? dy : Tensor::empty_like(dy);
+    Tensor dz = rows_of(dy.holds_alone() ? dy : Tensor::empty_like(dy));
     if (sums.defined()) {
-      ops::relu_bias_backward(dy, y, dz, sums);
+      ops::relu_bias_backward(rows_of(dy), y, dz, sums);
     } else {
-      ops::unary_backward(UnaryOp::relu, dy, y, {}, dz);
+      ops::unary_backward(UnaryOp::relu, rows_of(dy), y, {}, dz);
     }
     return dz;
   }
@@ -63,15 +70,18 @@ struct LinearBackward {
 
 Variable activated_linear(const Variable& x, const Variable& w, const Variable& b,
                           Activation activation, Precision precision) {
-  BRIGADE_CHECK(x.shape().rank() == 2 && w.shape().rank() == 2,
-                "linear: expected x [N, in] and w [out, in], got ", x.shape(), " and ", w.shape());
-  const Tensor x_factor = factor(x.data(), precision);
+  BRIGADE_CHECK(x.shape().rank() > 0 && w.shape().rank() == 2,
+                "linear: expected x [..., in] and w [out, in], got ", x.shape(), " and ",
+                w.shape());
+  const Tensor x_factor = factor(rows_of(x.data()), precision);
   const Tensor w_factor = factor(w.data(), precision);
-  Tensor y = Tensor::empty_like(x.data(), {x.shape()[0], w.shape()[0]});
-  ops::linear(x_factor, w_factor, b.defined() ? b.data() : Tensor(), y, activation);
+  const std::size_t last = x.shape().rank() - 1;
+  const Tensor y = Tensor::empty_like(x.data(), x.shape().with_extent(last, w.shape()[0]));
+  Tensor y_rows = rows_of(y);
+  ops::linear(x_factor, w_factor, b.defined() ? b.data() : Tensor(), y_rows, activation);
   const bool rectified = activation == Activation::relu;
   return record(rectified ? "linear_relu" : "linear", y, {x, w, b},
-                LinearBackward{x_factor, w_factor, rectified ? y : Tensor()});
+                LinearBackward{x_factor, w_factor, rectified ? y_rows : Tensor()});
 }
 
 }  // namespace

@@ -1,18 +1,30 @@
 #include "autograd/functions/loss.h"
 
+#include <algorithm>
+
 #include "autograd/node.h"
+#include "core/error.h"
 #include "core/ops.h"
 
 namespace brigade::autograd {
 
 // Forward keeps the softmax [N, classes]: backward needs no exp.
 Variable cross_entropy_loss(const Variable& x, const Tensor& labels) {
-  Tensor loss = Tensor::empty_like(x.data(), {});
-  Tensor softmax = Tensor::empty_like(x.data());
-  ops::cross_entropy(x.data(), labels, softmax, loss);
+  const std::size_t last = std::max<std::size_t>(x.shape().rank(), 1) - 1;
+  BRIGADE_CHECK(labels.dtype() == DType::i64, "cross_entropy: expected labels of dtype i64");
+  BRIGADE_CHECK(x.shape().rank() == labels.shape().rank() + 1 &&
+                    x.shape().with_extent(last, 1).numel() == labels.numel(),
+                "cross_entropy: expected x [..., classes] and labels [...], got ", x.shape(),
+                " and ", labels.shape());
+  const Tensor rows = x.data().reshape({labels.numel(), x.shape()[last]});
+  const Tensor flat_labels = labels.reshape({labels.numel()});
+  Tensor loss = Tensor::empty_like(rows, {});
+  Tensor softmax = Tensor::empty_like(rows);
+  ops::cross_entropy(rows, flat_labels, softmax, loss);
   return record("cross_entropy_loss", loss, x,
-                [softmax, labels](const Tensor& dy, Tensor& dx, Scale scale) {
-                  ops::cross_entropy_backward(softmax, labels, dy, scale, dx);
+                [softmax, flat_labels](const Tensor& dy, Tensor& dx, Scale scale) {
+                  Tensor dx_rows = dx.reshape(softmax.shape());
+                  ops::cross_entropy_backward(softmax, flat_labels, dy, scale, dx_rows);
                 });
 }
 

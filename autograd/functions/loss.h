@@ -4,8 +4,8 @@
 
 namespace brigade::autograd {
 
-/// Mean over rows of -log softmax(x)[label], as torch.nn.CrossEntropyLoss.   x: [N, classes]
-/// labels: i64 [N]
+/// Mean over labels of -log softmax(x)[label], as torch.nn.CrossEntropyLoss.   x: [..., classes]
+/// labels: i64 [...]
 Variable cross_entropy_loss(const Variable& x, const Tensor& labels);
 
 /// Mean of (x - target)² over all elements, as torch.nn.MSELoss.

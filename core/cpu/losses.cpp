@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
+#include "core/arithmetic.h"
 #include "core/cpu/vectorized_private.h"
 #include "core/error.h"
 #include "core/kernels.h"
@@ -12,42 +12,6 @@ namespace {
 void check_label(std::int64_t label, std::int64_t classes, std::int64_t row) {
   BRIGADE_CHECK(label >= 0 && label < classes, "labels: expected 0 to ", classes - 1, ", got ",
                 label, " in row ", row);
-}
-
-/// eˣ for x <= 0, within 1 unit in the last place, in steps that a compiler turns into vectors:
-/// eˣ = 2ⁿ eʳ with n the integer nearest to x / ln 2, and eʳ for |r| <= ln 2 / 2 from a polynomial
-/// (Cephes, expf). Below e⁻⁸⁷, which is nothing beside a sum of at least 1: 0. NaN passes.
-inline float exp_of(float x) {
-  constexpr float kLog2E = 1.44269504F;
-  constexpr float kLn2High = 0.693359375F;  // few digits, so that n times it is exact
-  constexpr float kLn2Low = -2.12194440e-4F;
-  constexpr float kRound = 12582912.0F;  // 1.5 · 2²³: added, it leaves the integer in the low bits
-  const float shifted = x * kLog2E + kRound;
-  const float n = shifted - kRound;
-  const float r = x - n * kLn2High - n * kLn2Low;
-  float p = 1.9875691500e-4F;
-  p = p * r + 1.3981999507e-3F;
-  p = p * r + 8.3334519073e-3F;
-  p = p * r + 4.1665795894e-2F;
-  p = p * r + 1.6666665459e-1F;
-  p = p * r + 5.0000001201e-1F;
-  const float power = p * r * r + r + 1.0F;
-  // Adding n to a float's exponent multiplies it by 2ⁿ.
-  const auto bits =
-      std::bit_cast<std::uint32_t>(power) + (std::bit_cast<std::uint32_t>(shifted) << 23U);
-  const float result = x < -87.0F ? 0.0F : std::bit_cast<float>(bits);
-  return x == x ? result : x;
-}
-
-inline double exp_of(double x) {
-  return std::exp(x);
-}
-
-/// Of n > 0 numbers. If one is NaN, perhaps NaN.
-template <class T>
-T largest_of(std::int64_t n, const T* x) {
-  return std::ranges::max(in_lanes(
-      n, x[0], [x](T largest, std::int64_t i) { return largest > x[i] ? largest : x[i]; }));
 }
 
 }  // namespace

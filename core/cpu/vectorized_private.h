@@ -77,6 +77,13 @@ std::array<T, 8> in_lanes(std::int64_t n, T start, const Join& join) {
   return result;
 }
 
+/// Of n > 0 numbers. If one is NaN, perhaps NaN.
+template <class T>
+T largest_of(std::int64_t n, const T* x) {
+  return std::ranges::max(in_lanes(
+      n, x[0], [x](T largest, std::int64_t i) { return largest > x[i] ? largest : x[i]; }));
+}
+
 /// Σ term(i) over i < n
 template <class Term>
 double sum_of(std::int64_t n, const Term& term) {
