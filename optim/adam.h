@@ -7,6 +7,7 @@ namespace brigade::optim {
 struct AdamOptions {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.0;
   bool decoupled = false;
+  bool decay_matrices_only = false;  ///< of Rates
 };
 
 /// torch.optim.Adam (weight decay added to the gradient) and, with `decoupled`, AdamW (weights

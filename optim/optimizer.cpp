@@ -60,11 +60,15 @@ std::vector<FlatSpan> flat_spans(const std::vector<autograd::Variable>& paramete
 }
 
 Optimizer::Optimizer(const std::vector<autograd::Variable>& parameters,
-                     std::vector<std::string> state_names)
-    : parameters_(autograd::trainable(parameters)),
+                     std::vector<std::string> state_names, const Rates& rates)
+    : rates_(rates),
+      parameters_(autograd::trainable(parameters)),
       state_names_(std::move(state_names)),
       state_(state_names_.size()),
       updates_(parameters_.size()) {
+  BRIGADE_CHECK(rates.weight_decay >= 0.0, "optimizer: expected weight_decay >= 0, got ",
+                rates.weight_decay);
+  set_lr(rates.lr);
   std::ranges::copy_if(parameters, std::back_inserter(frozen_),
                        [](const autograd::Variable& each) { return !each.requires_grad(); });
   find_spans();
@@ -128,6 +132,11 @@ void Optimizer::step(LocalGradients local) {
   }
 }
 
+void Optimizer::set_lr(double lr) {
+  BRIGADE_CHECK(lr >= 0.0, "optimizer: expected lr >= 0, got ", lr);
+  rates_.lr = lr;
+}
+
 void Optimizer::count_update(std::size_t index) {
   updates_[index] += takes_part(index) ? 1 : 0;
 }
@@ -164,24 +173,34 @@ bool Optimizer::takes_part(std::size_t index) const {
   return state.has_grad() && !state.frozen();
 }
 
+double Optimizer::weight_decay_of(std::size_t index) const {
+  const bool decays = !rates_.decay_matrices_only || parameters_[index].shape().rank() > 1;
+  return decays ? rates_.weight_decay : 0.0;
+}
+
 // Nearly always one part per span. A span breaks into several around a parameter that is left alone
 // (an update with a zero gradient would not do: momentum and weight decay move weights as well) and
-// where parameters differ in their number of updates, because Adam's bias correction counts them.
+// where parameters differ in weight decay or in their number of updates, which Adam's bias
+// correction counts.
 void Optimizer::append_parts(const FlatSpan& span, std::vector<ParamRange>& result) const {
   bool open = false;
   for (const std::size_t i : span) {
     const std::int64_t step = updates_[i] + 1;
+    const double weight_decay = weight_decay_of(i);
     if (!takes_part(i)) {
       open = false;
       continue;
     }
     const Tensor& data = parameters_[i].data();
     const Tensor& grad = parameters_[i].grad_state()->grad();
-    if (open && result.back().step == step) {
+    if (open && result.back().step == step && result.back().weight_decay == weight_decay) {
       ParamRange& last = result.back();
-      last = {last.first, i, step, joined(last.data, data), joined(last.grad, grad)};
+      last.last = i;
+      last.data = joined(last.data, data);
+      last.grad = joined(last.grad, grad);
     } else {
-      result.push_back({i, i, step, data.reshape({data.numel()}), grad.reshape({grad.numel()})});
+      result.push_back({i, i, step, rates_.lr, weight_decay, data.reshape({data.numel()}),
+                        grad.reshape({grad.numel()})});
     }
     open = true;
   }

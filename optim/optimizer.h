@@ -31,8 +31,17 @@ std::vector<FlatSpan> flat_spans(const std::vector<autograd::Variable>& paramete
 struct ParamRange {
   std::size_t first = 0, last = 0;  ///< its parameters at both ends
   std::int64_t step = 0;  ///< how often its parameters have been updated, this time included
+  double lr = 0.0, weight_decay = 0.0;
   Tensor data;
   Tensor grad;
+};
+
+/// What all optimizers have.
+struct Rates {
+  double lr = 0.0;
+  double weight_decay = 0.0;
+  /// Biases and the weights of norms, whose shape has one dimension, do not decay.
+  bool decay_matrices_only = false;
 };
 
 /// Whether step() may use gradients that this rank has not averaged with the others.
@@ -77,6 +86,10 @@ class Optimizer {
   /// Forgets all gradients without touching their memory.
   void zero_grad();
 
+  double lr() const { return rates_.lr; }
+  /// Of the steps that begin from now on.
+  void set_lr(double lr);
+
   std::int64_t steps_done() const { return steps_done_; }
   /// What is kept from one step to the next: "exp_avg.0.weight" in the shape of the weight, and
   /// "updates", i64, how often each parameter has been updated. That is a copy, the others are
@@ -91,9 +104,9 @@ class Optimizer {
 
  protected:
   /// `state_names`: of the numbers to keep per weight from one step to the next, as PyTorch calls
-  /// them. They begin as 0.
-  Optimizer(const std::vector<autograd::Variable>& parameters,
-            std::vector<std::string> state_names);
+  /// them. They begin as 0. Error: a rate is negative.
+  Optimizer(const std::vector<autograd::Variable>& parameters, std::vector<std::string> state_names,
+            const Rates& rates);
 
   virtual void update(const ParamRange& part) = 0;
 
@@ -105,11 +118,13 @@ class Optimizer {
   void check_not_in_flight() const;
   void check_gradients(LocalGradients local) const;
   bool takes_part(std::size_t index) const;
+  double weight_decay_of(std::size_t index) const;
   void count_update(std::size_t index);
   void find_spans();
   void follow_moved_parameters();
   void append_parts(const FlatSpan& span, std::vector<ParamRange>& result) const;
 
+  Rates rates_;
   std::vector<autograd::Variable> parameters_;
   std::vector<autograd::Variable> frozen_;  // of those given, for a complaint
   // By their first parameters: what is added up over them must be the same on all ranks, whose

@@ -11,20 +11,19 @@ using Names = std::vector<std::string>;
 }  // namespace
 
 SGD::SGD(const std::vector<autograd::Variable>& parameters, const Options& options)
-    : Optimizer(parameters, options.momentum > 0.0 ? Names{"momentum_buffer"} : Names{}),
+    : Optimizer(parameters, options.momentum > 0.0 ? Names{"momentum_buffer"} : Names{},
+                {options.lr, options.weight_decay, options.decay_matrices_only}),
       options_(options) {
-  BRIGADE_CHECK(options.lr >= 0.0 && options.momentum >= 0.0 && options.weight_decay >= 0.0,
-                "sgd: expected lr, momentum and weight_decay >= 0, got ", options.lr, ", ",
-                options.momentum, ", ", options.weight_decay);
+  BRIGADE_CHECK(options.momentum >= 0.0, "sgd: expected momentum >= 0, got ", options.momentum);
   BRIGADE_CHECK(!options.nesterov || options.momentum > 0.0, "sgd: Nesterov needs momentum > 0");
 }
 
 void SGD::update(const ParamRange& part) {
   Tensor weights = part.data;
   Tensor velocity = options_.momentum > 0.0 ? state(0, part) : Tensor();
-  ops::sgd({.lr = options_.lr,
+  ops::sgd({.lr = part.lr,
             .momentum = options_.momentum,
-            .weight_decay = options_.weight_decay,
+            .weight_decay = part.weight_decay,
             .nesterov = options_.nesterov,
             .first_step = part.step == 1},
            part.grad, weights, velocity);

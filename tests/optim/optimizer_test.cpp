@@ -76,7 +76,7 @@ TEST(Adam, TakesAModelAndHasPyTorchsDefaults) {
 /// Subtracts the gradient, unless told to fail.
 class Stubborn final : public Optimizer {
  public:
-  explicit Stubborn(const std::vector<Variable>& parameters) : Optimizer(parameters, {}) {}
+  explicit Stubborn(const std::vector<Variable>& parameters) : Optimizer(parameters, {}, {}) {}
   bool fails = false;
 
  protected:
@@ -119,8 +119,7 @@ TEST(Sgd, WithNesterovFollowsPyTorch) {
 TEST(Sgd, RefusesOptionsThatMakeNoSense) {
   EXPECT_ERROR(SGD({parameter({1})}, {.lr = 0.1, .nesterov = true}),
                "sgd: Nesterov needs momentum > 0");
-  EXPECT_ERROR(SGD({parameter({1})}, {.lr = -0.1}),
-               "sgd: expected lr, momentum and weight_decay >= 0, got -0.1, 0, 0");
+  EXPECT_ERROR(SGD({parameter({1})}, {.lr = -0.1}), "optimizer: expected lr >= 0, got -0.1");
 }
 
 TEST(Adam, FollowsPyTorch) {
