@@ -7,9 +7,9 @@ namespace brigade::nn {
 /// A training objective: a scalar to call backward() on. `prediction` has one row per sample.
 using Loss = autograd::Variable(const autograd::Variable& prediction, const Tensor& target);
 
-/// Mean over samples of -log softmax(x)[label], as torch.nn.functional.cross_entropy.
+/// Mean over labels of -log softmax(x)[label], as torch.nn.functional.cross_entropy.
 ///
-///   x: [N, classes]   labels: i64 [N]   result: scalar
+///   x: [..., classes]   labels: i64 [...]   result: scalar
 autograd::Variable cross_entropy(const autograd::Variable& x, const Tensor& labels);
 
 /// Mean of (x - target)² over all elements. `target` has the shape of x, or it holds class labels,

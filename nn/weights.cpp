@@ -28,7 +28,11 @@ void save_parameters(const std::vector<Variable>& parameters, const std::filesys
 }
 
 void load(const Module& model, const std::filesystem::path& path) {
-  const NamedTensors found = load_safetensors(path);
+  load_tensors(model, load_safetensors(path), path);
+}
+
+void load_tensors(const Module& model, const NamedTensors& found,
+                  const std::filesystem::path& path) {
   check_same_tensors(found, autograd::named_data(model.parameters()), path.string());
   for (const auto& [name, tensor] : found) {
     check_finite(name, tensor, path);

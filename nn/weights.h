@@ -31,4 +31,8 @@ void save(const Module& model, const std::filesystem::path& path, const World& w
 /// it lists expected and got.
 void load(const Module& model, const std::filesystem::path& path);
 
+/// The same of tensors that are read already; `path` is for messages.
+void load_tensors(const Module& model, const NamedTensors& tensors,
+                  const std::filesystem::path& path);
+
 }  // namespace brigade::nn

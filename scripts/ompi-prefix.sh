@@ -12,7 +12,7 @@ ompi_prefix_packages=(
   libopenmpi3 libopenmpi-dev openmpi-bin openmpi-common libpmix2 libhwloc15 libevent-core-2.1-7
   libevent-pthreads-2.1-7 libmunge2 zlib1g zlib1g-dev libudev1
   libopenblas0-pthread libopenblas-pthread-dev libgfortran5 libquadmath0
-  libfmt9 libfmt-dev libcli11-dev nlohmann-json3-dev librandom123-dev libxxhash0 libxxhash-dev
+  libfmt9 libfmt-dev libcli11-dev nlohmann-json3-dev librandom123-dev libxxhash0 libxxhash-dev libpcre2-dev libpcre2-8-0
   libgtest-dev libgmock-dev dataset-fashion-mnist)
 
 ompi_prefix_download() {

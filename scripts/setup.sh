@@ -13,7 +13,7 @@ groups=(
   "compiler and build: g++ cmake ninja-build ccache pkg-config git patch"
   "ranks and collectives: openmpi-bin libopenmpi-dev"
   "matrix products: libopenblas-pthread-dev libdnnl-dev"
-  "flags, text, files, random numbers, hashes: libcli11-dev libfmt-dev nlohmann-json3-dev zlib1g-dev librandom123-dev libxxhash-dev"
+  "flags, text, files, random numbers, hashes: libcli11-dev libfmt-dev nlohmann-json3-dev zlib1g-dev librandom123-dev libxxhash-dev libpcre2-dev"
   "tests: libgtest-dev libgmock-dev"
   "tests of the CUDA code without a GPU: libboost-context-dev"
   "measurements of the framework itself (optional): libbenchmark-dev"

@@ -4,7 +4,7 @@ namespace brigade::data {
 
 Batch allocate_batch(const Dataset& dataset, std::int64_t samples, Device device) {
   return {
-      .inputs = Tensor::empty({samples, dataset.input_width()}, DType::f32, device),
+      .inputs = Tensor::empty({samples, dataset.input_width()}, dataset.inputs_dtype(), device),
       .targets = Tensor::empty(dataset.targets_shape(samples), dataset.targets_dtype(), device)};
 }
 

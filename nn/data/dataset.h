@@ -11,8 +11,8 @@ namespace brigade::data {
 
 /// Samples to learn from and what is expected for them.
 struct Batch {
-  Tensor inputs;   ///< f32 [N, in]
-  Tensor targets;  ///< class labels: i64 [N]; else f32 [N, out]
+  Tensor inputs;   ///< f32 [N, in]; of text the tokens: i64 [N, T]
+  Tensor targets;  ///< class labels: i64 [N], of text [N, T]; else f32 [N, out]
 
   std::int64_t size() const { return inputs.shape()[0]; }
   Batch rows(std::int64_t begin, std::int64_t count) const {
@@ -35,11 +35,15 @@ class Dataset {
   /// Of all samples, for ranks to compare; 0 if samples come from no files.
   virtual std::uint64_t checksum() const { return 0; }
 
+  /// Of text: how many of its bytes a target stands for. 0 for anything else.
+  virtual double bytes_per_target() const { return 0.0; }
+
   /// Decodes `samples`, which may be none, into `batch`: on the CPU, as many rows as samples, in
   /// their order (allocate_batch). Several threads may read at a time.
   virtual void read(std::span<const std::int64_t> samples, const Batch& batch) const = 0;
 
-  Shape targets_shape(std::int64_t samples) const {
+  virtual DType inputs_dtype() const { return DType::f32; }
+  virtual Shape targets_shape(std::int64_t samples) const {
     return classes() ? Shape{samples} : Shape{samples, output_width()};
   }
   DType targets_dtype() const { return classes() ? DType::i64 : DType::f32; }

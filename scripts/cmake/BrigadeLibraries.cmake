@@ -7,6 +7,7 @@ find_package(ZLIB REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
+find_path(PCRE2_INCLUDE_DIR pcre2.h REQUIRED)
 find_path(RANDOM123_INCLUDE_DIR Random123/philox.h REQUIRED)
 
 # The pthread flavour by name: the OpenMP flavour ignores the core binding that mpirun sets.

@@ -25,3 +25,7 @@ inline std::string without_place(const std::string& message) {
 #define EXPECT_ERROR_OF(type, statement, message)                                     \
   EXPECT_THAT([&] { statement; }, ::testing::ThrowsMessage<type>(::testing::ResultOf( \
                                       &::brigade::without_place, ::testing::StrEq(message))))
+/// The same where the message begins with a path of this run.
+#define EXPECT_ERROR_WITH(statement, part) \
+  EXPECT_THAT([&] { statement; },          \
+              ::testing::ThrowsMessage<::brigade::Error>(::testing::HasSubstr(part)))

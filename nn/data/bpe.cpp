@@ -1,0 +1,204 @@
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include <array>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "core/error.h"
+#include "core/io/safetensors.h"
+#include "nn/data/tokenizer.h"
+
+// Text is cut into words first: no token crosses a border of these. A word begins as its bytes;
+// then, of all pairs of neighbours in merges.txt, the one that comes first there is joined, again
+// and again.
+namespace brigade::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// GPT-2's words: contractions, letters, digits, other signs, with the space before each; spaces.
+constexpr const char* kWords =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
+[[noreturn]] void fail(const fs::path& path, const std::string& reason) {
+  throw UsageError(message_of("cannot read ", path.string(), ": ", reason));
+}
+
+std::string utf8_of(unsigned code) {  // below 0x800
+  if (code < 0x80U) {
+    return {static_cast<char>(code)};
+  }
+  return {static_cast<char>(0xc0U | code >> 6U), static_cast<char>(0x80U | (code & 0x3fU))};
+}
+
+/// How the files write each byte: printable ones of Latin-1 as themselves, the others as the code
+/// points from 256 on.
+std::map<std::string, char> bytes_of_letters() {
+  std::map<std::string, char> bytes;
+  unsigned next = 256;
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    const bool printable = (byte > 0x20 && byte < 0x7f) || (byte > 0xa0 && byte != 0xad);
+    bytes[utf8_of(printable ? byte : next++)] = static_cast<char>(byte);
+  }
+  return bytes;
+}
+
+class Bpe final : public Tokenizer {
+ public:
+  explicit Bpe(const fs::path& directory) {
+    read_vocabulary(directory / "vocab.json");
+    read_merges(directory / "merges.txt");
+    int error = 0;
+    PCRE2_SIZE place = 0;
+    words_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(kWords), PCRE2_ZERO_TERMINATED,
+                               PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF, &error, &place,
+                               nullptr));
+    BRIGADE_CHECK(words_ != nullptr, "tokenizer: PCRE2 refuses the pattern, error ", error);
+    pcre2_jit_compile(words_.get(), PCRE2_JIT_COMPLETE);  // faster, where it can
+  }
+
+  std::int64_t vocabulary() const override { return std::ssize(texts_); }
+  std::string decode(std::int64_t token) const override {
+    return texts_.at(static_cast<std::size_t>(token));
+  }
+
+  std::vector<std::int32_t> encode(std::string_view text) const override {
+    const std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> match(
+        pcre2_match_data_create(1, nullptr), pcre2_match_data_free);
+    std::unordered_map<std::string_view, std::vector<std::int32_t>> known;  // words repeat
+    std::vector<std::int32_t> tokens;
+    const auto append = [&](std::string_view word) {
+      const auto [entry, is_new] = known.try_emplace(word);
+      if (is_new) {
+        entry->second = encode_word(word);
+      }
+      tokens.insert(tokens.end(), entry->second.begin(), entry->second.end());
+    };
+    std::size_t done = 0;
+    while (pcre2_match(words_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), done,
+                       0, match.get(), nullptr) > 0) {
+      const PCRE2_SIZE* range = pcre2_get_ovector_pointer(match.get());
+      for (; done < range[0]; ++done) {  // bytes that are no UTF-8
+        append(text.substr(done, 1));
+      }
+      append(text.substr(done, range[1] - done));
+      done = range[1];
+    }
+    for (; done < text.size(); ++done) {
+      append(text.substr(done, 1));
+    }
+    return tokens;
+  }
+
+ private:
+  struct Merge {
+    std::int32_t rank, token;
+  };
+
+  /// The bytes that a token of the files stands for.
+  std::string bytes_of(const std::string& letters, const fs::path& path) const {
+    std::string bytes;
+    for (std::size_t at = 0; at < letters.size();) {
+      const std::size_t length = static_cast<unsigned char>(letters[at]) < 0x80 ? 1 : 2;
+      const auto found = letters_.find(letters.substr(at, length));
+      if (found == letters_.end()) {
+        fail(path, message_of("expected tokens in GPT-2's letters, got '", letters, "'"));
+      }
+      bytes += found->second;
+      at += length;
+    }
+    return bytes;
+  }
+
+  void read_vocabulary(const fs::path& path) {
+    std::ifstream file = open_to_read(path);
+    const auto json = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object() || json.empty()) {
+      fail(path, "expected a JSON object of tokens and their numbers");
+    }
+    texts_.resize(json.size());
+    std::vector<bool> taken(json.size());
+    for (const auto& [letters, number] : json.items()) {
+      if (!number.is_number_unsigned() || number.get<std::uint64_t>() >= texts_.size() ||
+          taken[number.get<std::size_t>()]) {
+        fail(path, message_of("expected the numbers 0 to ", texts_.size() - 1, ", each once, got ",
+                              number.dump(), " for '", letters, "'"));
+      }
+      const auto token = number.get<std::size_t>();
+      taken[token] = true;
+      texts_[token] = bytes_of(letters, path);
+      tokens_[texts_[token]] = static_cast<std::int32_t>(token);
+    }
+    for (const auto& [letter, byte] : letters_) {
+      if (!tokens_.contains(std::string(1, byte))) {
+        fail(path, message_of("expected a token for each byte, got none for '", letter, "'"));
+      }
+    }
+  }
+
+  void read_merges(const fs::path& path) {
+    std::ifstream file = open_to_read(path);
+    for (std::string line; std::getline(file, line);) {
+      if (line.starts_with("#version") || line.empty()) {
+        continue;
+      }
+      const std::size_t space = line.find(' ');
+      if (space == std::string::npos) {
+        fail(path, message_of("expected two tokens in a line, got '", line, "'"));
+      }
+      const std::string left = bytes_of(line.substr(0, space), path);
+      const std::string right = bytes_of(line.substr(space + 1), path);
+      if (!tokens_.contains(left) || !tokens_.contains(right) || !tokens_.contains(left + right)) {
+        fail(path, message_of("'", line, "' joins what vocab.json does not have"));
+      }
+      const auto rank = static_cast<std::int32_t>(merges_.size());
+      merges_.try_emplace({tokens_.at(left), tokens_.at(right)}, rank, tokens_.at(left + right));
+    }
+  }
+
+  std::vector<std::int32_t> encode_word(std::string_view word) const {
+    std::vector<std::int32_t> tokens;
+    for (const char byte : word) {
+      tokens.push_back(tokens_.at(std::string(1, byte)));
+    }
+    while (true) {
+      std::size_t at = 0;
+      Merge best{std::numeric_limits<std::int32_t>::max(), 0};
+      for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+        const auto found = merges_.find({tokens[i], tokens[i + 1]});
+        if (found != merges_.end() && found->second.rank < best.rank) {
+          best = found->second;
+          at = i;
+        }
+      }
+      if (best.rank == std::numeric_limits<std::int32_t>::max()) {
+        return tokens;
+      }
+      tokens[at] = best.token;
+      tokens.erase(tokens.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+    }
+  }
+
+  struct FreePattern {
+    void operator()(pcre2_code* code) const { pcre2_code_free(code); }
+  };
+  std::map<std::string, char> letters_ = bytes_of_letters();
+  std::vector<std::string> texts_;  // of each token
+  std::unordered_map<std::string, std::int32_t> tokens_;
+  std::map<std::pair<std::int32_t, std::int32_t>, Merge> merges_;
+  std::unique_ptr<pcre2_code, FreePattern> words_;
+};
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> load_bpe(const fs::path& directory) {
+  return std::make_unique<Bpe>(directory);
+}
+
+}  // namespace brigade::data

@@ -1,0 +1,130 @@
+#include "nn/gpt2_files.h"
+
+#include <array>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/error.h"
+#include "core/io/safetensors.h"
+#include "core/ops.h"
+#include "nn/weights.h"
+
+namespace brigade::nn {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kPrefix = "transformer.";
+constexpr const char* kConfig = "config.json";
+
+fs::path config_of(const fs::path& path) {
+  return (fs::is_directory(path) ? path : path.parent_path()) / kConfig;
+}
+
+/// Of the layers that transformers call Conv1D.
+bool is_transposed(const std::string& name) {
+  constexpr std::array kLayers{"c_attn.weight", "c_proj.weight", "c_fc.weight"};
+  return std::ranges::any_of(kLayers, [&](const char* end) { return name.ends_with(end); });
+}
+
+/// [a, b] as [b, a]
+Tensor transposed(const Tensor& x) {
+  Tensor y = Tensor::empty_like(x, {x.shape()[1], x.shape()[0]});
+  ops::permute(x, std::array<std::size_t, 2>{1, 0}, {}, y);
+  return y;
+}
+
+/// Between our layout and theirs.
+Tensor converted(const std::string& name, const Tensor& x) {
+  return is_transposed(name) && x.shape().rank() == 2 ? transposed(x) : x;
+}
+
+bool is_left_out(const std::string& name) {
+  return name == "lm_head.weight" || name.ends_with(".attn.bias") ||
+         name.ends_with(".attn.masked_bias");
+}
+
+std::int64_t number(const Json& json, const char* key, const fs::path& path) {
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_number_unsigned() || found->get<std::uint64_t>() == 0 ||
+      found->get<std::uint64_t>() > 1U << 30U) {
+    throw UsageError(message_of("cannot read ", path.string(), ": expected a positive number ", key,
+                                ", got ", found == json.end() ? "nothing" : found->dump()));
+  }
+  return found->get<std::int64_t>();
+}
+
+}  // namespace
+
+bool has_gpt2_config(const fs::path& path) {
+  std::error_code absent;
+  return fs::exists(config_of(path), absent);
+}
+
+GPTOptions load_gpt2_options(const fs::path& path, GPTOptions options) {
+  const fs::path file = config_of(path);
+  std::ifstream stream = open_to_read(file);
+  const Json json = Json::parse(stream, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) {
+    throw UsageError(message_of("cannot read ", file.string(), ": expected a JSON object"));
+  }
+  const auto expect = [&](const char* key, const Json& wanted) {
+    const Json found = json.value(key, wanted);
+    if (found != wanted) {
+      throw UsageError(message_of("cannot use ", file.string(), ": expected ", key, " ",
+                                  wanted.dump(), ", got ", found.dump()));
+    }
+  };
+  expect("model_type", "gpt2");
+  expect("activation_function", "gelu_new");
+  expect("layer_norm_epsilon", 1e-5);
+  expect("tie_word_embeddings", true);
+  expect("n_inner", nullptr);
+  expect("scale_attn_weights", true);
+  expect("scale_attn_by_inverse_layer_idx", false);
+  options.layers = number(json, "n_layer", file);
+  options.heads = number(json, "n_head", file);
+  options.width = number(json, "n_embd", file);
+  options.context = number(json, "n_positions", file);
+  options.vocabulary = number(json, "vocab_size", file);
+  return options;
+}
+
+void load_gpt2(const GPT& model, const fs::path& path) {
+  const fs::path file = fs::is_directory(path) ? path / "model.safetensors" : path;
+  NamedTensors found;
+  for (const auto& [name, tensor] : load_safetensors(file)) {
+    if (!is_left_out(name)) {
+      const std::string full = name.starts_with(kPrefix) ? name : std::string(kPrefix) + name;
+      found.emplace_back(full, converted(full, tensor));
+    }
+  }
+  load_tensors(model, found, file);
+}
+
+void save_gpt2(const std::vector<Variable>& parameters, const GPTOptions& options,
+               const fs::path& file) {
+  NamedTensors tensors;
+  for (const auto& [name, tensor] : autograd::named_data(parameters)) {
+    tensors.emplace_back(name, converted(name, tensor));
+  }
+  save_safetensors(file, tensors, {{"format", "pt"}});
+  const Json json{{"model_type", "gpt2"},
+                  {"architectures", {"GPT2LMHeadModel"}},
+                  {"n_layer", options.layers},
+                  {"n_head", options.heads},
+                  {"n_embd", options.width},
+                  {"n_positions", options.context},
+                  {"vocab_size", options.vocabulary},
+                  {"activation_function", "gelu_new"},
+                  {"layer_norm_epsilon", 1e-5},
+                  {"tie_word_embeddings", true},
+                  {"embd_pdrop", options.dropout},
+                  {"resid_pdrop", options.dropout},
+                  {"attn_pdrop", 0.0}};
+  write_file_atomically(config_of(file), json.dump(2) + "\n");
+}
+
+}  // namespace brigade::nn
