@@ -6,6 +6,7 @@
 /// CMake places this file at brigade/brigade.h, in the build folder and in an installation.
 
 #include "autograd/engine.h"
+#include "autograd/functions/attention.h"
 #include "autograd/functions/binary.h"
 #include "autograd/functions/dropout.h"
 #include "autograd/functions/embedding.h"
@@ -27,6 +28,14 @@
 #include "nn/data/fashion_mnist.h"
 #include "nn/data/loader.h"
 #include "nn/data/synthetic.h"
+#include "nn/data/text.h"
+#include "nn/dropout.h"
+#include "nn/embedding.h"
+#include "nn/gelu.h"
+#include "nn/generate.h"
+#include "nn/gpt.h"
+#include "nn/gpt2_files.h"
+#include "nn/layer_norm.h"
 #include "nn/linear.h"
 #include "nn/loss.h"
 #include "nn/module.h"
@@ -35,6 +44,7 @@
 #include "nn/weights.h"
 #include "optim/adam.h"
 #include "optim/clip_grad.h"
+#include "optim/lr_schedule.h"
 #include "optim/sgd.h"
 
 namespace brigade {
@@ -46,6 +56,7 @@ using dist::run;
 using dist::World;
 
 using autograd::add;
+using autograd::causal_attention;
 using autograd::concat;
 using autograd::div;
 using autograd::dropout;

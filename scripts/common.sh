@@ -83,14 +83,14 @@ placement() {
   fi
 }
 
-# build_and_run PROGRAM RANKS FLAGS...: installs what is missing, builds the programs, replaces this shell by mpirun.
+# build_and_run PROGRAM RANKS FLAGS...: installs what is missing, builds the program, replaces this shell by mpirun.
 build_and_run() {
   local program=$1 ranks=$2 preset place
   shift 2
   ensure_setup
   preset=$(choose_preset)
   configure "$preset"
-  build "$preset" --target train_mlp compare_modes
+  build "$preset" --target "$program"
   allow_mpi_anywhere
   read -ra place <<<"$(placement "$ranks")"
   exec mpirun -np "$ranks" "${place[@]}" "$root/build/$preset/bin/$program" "$@"

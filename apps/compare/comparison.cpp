@@ -85,7 +85,7 @@ class ModeRun {
 
  private:
   dist::Communicator& comm_;
-  std::unique_ptr<nn::Sequential> model_;
+  std::unique_ptr<nn::Module> model_;
   nn::Loss* loss_;
   std::unique_ptr<dist::GradAverager> data_parallel_;
   std::unique_ptr<optim::Optimizer> optimizer_;

@@ -1,15 +1,14 @@
 #include "apps/flags/declare_flags.h"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "apps/flags/command_line.h"
+#include "apps/flags/flag_groups.h"
 #include "apps/flags/flag_values.h"
 #include "apps/flags/hook_flag.h"
 
@@ -19,20 +18,18 @@ namespace {
 
 constexpr std::int64_t kDeepest = 100'000;
 constexpr std::int64_t kLargeBatch = 1'000'000;
-constexpr std::int64_t kMany = 1'000'000'000;
 constexpr double kNoLimit = std::numeric_limits<double>::max();
 
-/// Declares the flags of one program, each in the current group. CLI11 splits the command line and
-/// the config file; flag_values.h converts what stands behind a flag, because CLI11 reads 010 as
-/// octal and words its errors differently.
-class Declaration {
+/// Declares the flags of one program.
+class Declaration : FlagGroups {
  public:
   Declaration(CLI::App& app, Options& options, ShapeFlags& shape, Program program)
-      : app_(app),
+      : FlagGroups(app),
         o_(options),
         shape_(shape),
-        train_(program == Program::train_mlp),
-        compare_(program == Program::compare_modes) {}
+        train_(program == Program::train_mlp || program == Program::train_gpt),
+        compare_(program == Program::compare_modes),
+        gpt_(program == Program::train_gpt) {}
 
   void all() {
     if (compare_) {
@@ -43,6 +40,9 @@ class Declaration {
     data();
     model();
     optimizer();
+    if (gpt_) {
+      sample();
+    }
     machine();
     output();
   }
@@ -110,17 +110,25 @@ class Declaration {
 
   void data() {
     group("Data");
-    choice("--data", o_.data, {"synthetic", "fashion-mnist"});
-    number("--batch", o_.batch, std::int64_t{1}, kLargeBatch,
-           "samples per rank and micro-batch (64)");
+    if (!gpt_) {
+      choice("--data", o_.data, {"synthetic", "fashion-mnist"});
+    }
+    if (gpt_ || compare_) {
+      text_data();
+    }
+    number(
+        "--batch", o_.batch, std::int64_t{1}, kLargeBatch,
+        gpt_ ? "sequences per rank and micro-batch (8)" : "samples per rank and micro-batch (64)");
     count("--global-batch", o_.global_batch, 1, "instead: per step, of all ranks together");
     if (train_) {
       count("--epochs", o_.epochs, 1, "passes over the data (2)");
       count("--steps", o_.steps, 1, "optimizer steps; overrides --epochs");
     }
     group("More data");
-    text("--data-dir", "DIR", o_.data_dir, "where the idx.gz files are");
-    count("--train-samples", o_.train_samples, 1, "use N samples (all; synthetic: 8192)");
+    if (!gpt_) {
+      text("--data-dir", "DIR", o_.data_dir, "where the idx.gz files are");
+      count("--train-samples", o_.train_samples, 1, "use N samples (all; synthetic: 8192)");
+    }
     toggle("--no-shuffle", o_.shuffle, "file order in every epoch", false);
     choice("--uneven", o_.uneven, {"join", "drop", "pad"}, "an epoch's last, smaller batch: ");
     if (train_) {
@@ -129,33 +137,78 @@ class Declaration {
     }
   }
 
+  void text_data() {
+    text("--text", "FILE|DIR", o_.text, "what to learn (the sources of Brigade)");
+    text("--tokenizer", "DIR", o_.tokenizer,
+         "GPT-2's vocab.json and merges.txt (tokens are bytes)");
+  }
+
+  void gpt() {
+    number("--layers", o_.gpt.layers, std::int64_t{1}, kDeepest, "blocks (4)");
+    count("--heads", o_.gpt.heads, 1, "of attention in each (4)");
+    if (gpt_) {
+      count("--width", shape_.width, 1, "numbers per token (128)");
+    }
+    count("--context", o_.context, 1, "tokens of a sequence (128)");
+    number("--dropout", o_.gpt.dropout, 0.0, std::nextafter(1.0, 0.0), "share of elements (0)");
+  }
+
+  void sample() {
+    group("Sample");
+    count("--sample", o_.sample, 0, "tokens to write in the end (0)");
+    text("--prompt", "TEXT", o_.prompt, "what they follow (a line break)");
+    number("--temperature", o_.temperature, 0.0, kNoLimit, "0: always the likeliest token (0.8)");
+    count("--top-k", o_.top_k, 0, "choose among the K likeliest; 0: all (40)");
+  }
+
   void model() {
     group("Model");
-    value("--hidden", "A,B,..", shape_.hidden, parse_widths,
-          "widths of the hidden layers, or none (512,512)");
-    number("--depth", shape_.depth, std::int64_t{1}, kDeepest,
-           "instead of --hidden: D Linear layers ...");
-    count("--width", shape_.width, 1, "... this wide; the last of these flags wins");
-    choice("--loss", o_.loss, {"mse", "cross_entropy"});
+    if (compare_) {
+      choice("--model", o_.model, {"mlp", "gpt"});
+    }
+    if (gpt_ || compare_) {
+      gpt();
+    }
+    if (!gpt_) {
+      value("--hidden", "A,B,..", shape_.hidden, parse_widths,
+            "widths of the hidden layers, or none (512,512)");
+      number("--depth", shape_.depth, std::int64_t{1}, kDeepest,
+             "instead of --hidden: D Linear layers ...");
+      count("--width", shape_.width, 1, "... this wide; the last of these flags wins");
+      choice("--loss", o_.loss, {"mse", "cross_entropy"});
+    }
     if (train_) {
       text("--save", "FILE", o_.save, "write the trained weights, PyTorch names");
     }
     group("More model");
     text("--init", "FILE", o_.init, "start from these .safetensors weights");
-    toggle("--no-bias", o_.bias, "Linear layers without bias", false);
+    if (!gpt_) {
+      toggle("--no-bias", o_.bias, "Linear layers without bias", false);
+    }
     choice("--dtype", o_.dtype, {"f32", "bf16"}, "what layers multiply; all else stays f32: ");
   }
 
   void optimizer() {
     group("Optimizer");
+    if (gpt_) {
+      o_.optimizer = "adamw";
+    }
     choice("--optimizer", o_.optimizer, {"sgd", "adam", "adamw"});
     number("--lr", o_.lr, kAboveZero, kNoLimit, "learning rate (sgd 0.1, adam 0.001)");
+    if (train_) {
+      choice("--schedule", o_.schedule, {"constant", "linear", "cosine"}, "of --lr, to a tenth: ");
+    }
     number("--momentum", o_.momentum, 0.0, kNoLimit, "of sgd; adam has its own (0)");
     group("More optimizer");
     toggle("--nesterov", o_.nesterov, "Nesterov momentum");
-    number("--weight-decay", o_.weight_decay, 0.0, kNoLimit, "decoupled with adamw (0)");
+    if (train_) {
+      count("--lr-warmup", o_.lr_warmup, 0, "first steps, in which --lr rises from 0 (0)");
+    }
+    number("--weight-decay", o_.weight_decay, 0.0, kNoLimit,
+           gpt_ ? "of matrices, decoupled with adamw (0.1)" : "decoupled with adamw (0)");
     number("--clip-norm", o_.clip_norm, kAboveZero, kNoLimit,
-           "scale longer gradients down to this norm (off)");
+           gpt_ ? "scale longer gradients down to this norm (1)"
+                : "scale longer gradients down to this norm (off)");
     number("--seed", o_.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
            "of weights, sample order, synthetic data (0)");
   }
@@ -238,60 +291,11 @@ class Declaration {
                    : "steps to record, after the first five (3)");
   }
 
-  /// Flags of a group whose name begins with "More" are listed by --help-all alone.
-  void group(const char* name) { group_ = name; }
-
-  void text(const char* flag, const char* type, std::string& target, const char* help) {
-    value(flag, type, target, check_not_empty, help);
-  }
-
-  void toggle(const char* flag, bool& target, const char* help, bool value = true) {
-    app_.add_flag_callback(
-            flag, [&target, value] { target = value; }, help)
-        ->group(group_);
-  }
-
-  /// `help` comes before the names that are allowed and the default.
-  void choice(const char* flag, std::string& target, const std::vector<std::string>& allowed,
-              const char* help = "") {
-    value(
-        flag, "NAME", target,
-        [allowed](const std::string& name, const std::string& text) {
-          check_choice(name, text, allowed);
-          return text;
-        },
-        fmt::format("{}{} ({})", help, fmt::join(allowed, " | "), target));
-  }
-
-  template <class T>
-  void number(const char* flag, T& target, T least, T most, const char* help) {
-    value(
-        flag, std::is_floating_point_v<T> ? "X" : "N", target,
-        [least, most](const std::string& name, const std::string& text) {
-          return parse_number(name, text, least, most);
-        },
-        help);
-  }
-
-  void count(const char* flag, std::int64_t& target, std::int64_t least, const char* help) {
-    number(flag, target, least, kMany, help);
-  }
-
-  /// Any other value: `parse` makes it from (flag, text).
-  template <class T, class Parse>
-  void value(const char* flag, const char* type, T& target, Parse parse, const std::string& help) {
-    const auto assign = [flag, &target, parse](const std::string& text) {
-      target = parse(flag, text);
-    };
-    app_.add_option_function<std::string>(flag, assign, help)->group(group_)->type_name(type);
-  }
-
-  CLI::App& app_;
-  std::string group_;
   Options& o_;
   ShapeFlags& shape_;
   bool train_;    // the flags of train_mlp alone
   bool compare_;  // those of compare_modes
+  bool gpt_;      // of train_gpt
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "apps/flags/hook_flag.h"
 #include "apps/flags/rules.h"
 #include "core/error.h"
+#include "nn/gpt2_files.h"
 
 namespace brigade::apps {
 
@@ -29,6 +30,12 @@ constexpr ProgramText kTrainMlp{
   mpirun -np 2 train_mlp --data fashion-mnist --momentum 0.9 --save weights.safetensors
   mpirun -np 4 train_mlp --mode naive --depth 8 --width 1024 --steps 50)"};
 
+constexpr ProgramText kTrainGpt{
+    "train_gpt", "Trains a GPT-2 on text, data parallel over the ranks that mpirun starts.",
+    R"(Examples:
+  mpirun -np 2 train_gpt --epochs 1 --sample 400
+  mpirun -np 2 train_gpt --text book.txt --layers 6 --heads 6 --width 384 --context 256)"};
+
 constexpr ProgramText kCompareModes{
     "compare_modes", "Times the synchronisation modes against each other, on the same work.",
     R"(Examples:
@@ -41,10 +48,34 @@ constexpr ProgramText kLab{
   mpirun -np 2 lab5_overlap
   mpirun -np 2 lab5_overlap --trace --emulate-link 50,0.1 --out runs/lab5)"};
 
-/// --hidden or --depth and --width; --batch or --global-batch.
-void resolve_alternatives(CLI::App& app, const ShapeFlags& shape, Options& o) {
-  keep_last(app, {{"--batch"}, {"--global-batch"}});
-  o.global_batch = app.count("--global-batch") > 0 ? o.global_batch : 0;
+/// What is usual for a GPT, where the flags say nothing else.
+void resolve_gpt(const CLI::App& app, const ShapeFlags& shape, Options& o) {
+  o.data = "text";
+  o.loss = "cross_entropy";
+  o.gpt.width = app.count("--width") > 0 ? shape.width : o.gpt.width;
+  o.optimizer = app.count("--optimizer") > 0 ? o.optimizer : "adamw";
+  o.batch = app.count("--batch") > 0 ? o.batch : 8;
+  o.weight_decay = app.count("--weight-decay") > 0 ? o.weight_decay : 0.1;
+  if (app.count("--clip-norm") == 0 && !o.in_flight()) {
+    o.clip_norm = 1.0;
+  }
+  if (!o.init.empty() && nn::has_gpt2_config(o.init)) {  // sizes that are not free
+    o.gpt = nn::load_gpt2_options(o.init, o.gpt);
+  } else {
+    o.gpt.context = o.context;
+  }
+  if (o.context > o.gpt.context) {
+    throw UsageError(message_of("--context: expected at most ", o.gpt.context,
+                                ", the positions that --init has, got ", o.context));
+  }
+  if (o.gpt.width % o.gpt.heads != 0) {
+    throw UsageError(
+        message_of("--heads: expected a divisor of --width ", o.gpt.width, ", got ", o.gpt.heads));
+  }
+}
+
+/// --hidden or --depth and --width.
+void resolve_hidden(CLI::App& app, const ShapeFlags& shape, Options& o) {
   keep_last(app, {{"--hidden"}, {"--depth", "--width"}});
   const bool depth = app.count("--depth") > 0;
   if (depth != (app.count("--width") > 0)) {
@@ -79,7 +110,9 @@ void resolve_comparison(Options& o) {
 
 void resolve(CLI::App& app, const ShapeFlags& shape, Program program, Options& o) {
   if (program != Program::lab) {
-    resolve_alternatives(app, shape, o);
+    keep_last(app, {{"--batch"}, {"--global-batch"}});
+    o.global_batch = app.count("--global-batch") > 0 ? o.global_batch : 0;
+    o.model == "gpt" ? resolve_gpt(app, shape, o) : resolve_hidden(app, shape, o);
   }
   o.config = config_lines(app);
   if (program == Program::compare_modes) {
@@ -118,10 +151,15 @@ dist::DataParallelOptions Options::data_parallel() const {
   return result;
 }
 
+const char* program_name(const Options& options) {
+  return options.model == "gpt" ? kTrainGpt.name : kTrainMlp.name;
+}
+
 std::vector<std::string> Options::agreement() const {
   // Names of files, which hosts may keep in other places (what is in them is compared), and how a
   // rank uses its own cores.
-  const std::set<std::string> of_each_rank{"data-dir", "init", "threads", "prefetch"};
+  const std::set<std::string> of_each_rank{"data-dir", "init", "threads",
+                                           "prefetch", "text", "tokenizer"};
   std::vector<std::string> lines = config;
   std::erase_if(lines, [&](const std::string& line) {
     const std::size_t begin = line.starts_with('#') ? 2 : 0;
@@ -154,6 +192,7 @@ void Options::share_global_batch(int ranks) {
 
 ParseResult parse_options(int argc, const char* const* argv, Program program) {
   const ProgramText& text = program == Program::train_mlp       ? kTrainMlp
+                            : program == Program::train_gpt     ? kTrainGpt
                             : program == Program::compare_modes ? kCompareModes
                                                                 : kLab;
   CLI::App app(text.purpose, text.name);
@@ -163,6 +202,7 @@ ParseResult parse_options(int argc, const char* const* argv, Program program) {
   prepare_command_line(app);
   app.footer(text.examples);
   Options options;
+  options.model = program == Program::train_gpt ? "gpt" : "mlp";
   ShapeFlags shape;
   declare_flags(app, program, options, shape);
   if (const auto exit =

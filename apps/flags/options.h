@@ -10,11 +10,12 @@
 #include "dist/comm/emulated_link_communicator.h"
 #include "dist/ddp/grad_averager.h"
 #include "dist/overlap/bucket_optimizer.h"
+#include "nn/gpt.h"
 
 namespace brigade::apps {
 
 /// Whose flags: the programs share most of them.
-enum class Program : std::uint8_t { train_mlp, compare_modes, lab };
+enum class Program : std::uint8_t { train_mlp, train_gpt, compare_modes, lab };
 
 /// What the user asked for; --help-all of the program explains each. Complete and consistent once
 /// parsed: defaults that depend on other flags are filled in, except for those that need the data
@@ -49,6 +50,16 @@ struct Options {
   std::int64_t epochs = 2;
   std::int64_t steps = 0;  // 0: as many as the epochs have
 
+  std::string model = "mlp";   // or "gpt"
+  nn::GPTOptions gpt;          // vocabulary and precision follow from the text and --dtype
+  std::int64_t context = 128;  // tokens of a sequence, at most gpt.context
+  std::string text;            // empty: the sources of this project
+  std::string tokenizer;       // empty: tokens are bytes
+  std::int64_t sample = 0;     // tokens to write in the end
+  std::string prompt = "\n";
+  double temperature = 0.8;
+  std::int64_t top_k = 40;
+
   std::vector<std::int64_t> hidden{512, 512};  // --depth and --width end up here too
   std::int64_t synthetic_in = 512;             // width of the synthetic data
   std::int64_t synthetic_out = 512;
@@ -64,6 +75,8 @@ struct Options {
   bool nesterov = false;
   double weight_decay = 0.0;
   double clip_norm = 0.0;  // 0: no clipping
+  std::string schedule = "constant";
+  std::int64_t lr_warmup = 0;  // steps
   std::uint64_t seed = 0;
 
   std::string device = "auto";
@@ -112,6 +125,9 @@ struct Options {
   /// Divides --global-batch among `ranks` and micro-batches. UsageError if that leaves a remainder.
   void share_global_batch(int ranks);
 };
+
+/// "train_mlp", "train_gpt" or, of compare_modes, which of them would train that model.
+const char* program_name(const Options& options);
 
 /// The outcome of parsing: options, or what to print and which code to exit with (--help: 0,
 /// mistakes: 2).

@@ -32,7 +32,11 @@ std::string optimizer_text(const Options& o) {
     text += fmt::format(" momentum {:g}{}", o.momentum, o.nesterov ? " (Nesterov)" : "");
   }
   if (o.weight_decay > 0.0) {
-    text += fmt::format(" weight decay {:g}", o.weight_decay);
+    text +=
+        fmt::format(" weight decay {:g}{}", o.weight_decay, o.model == "gpt" ? " (matrices)" : "");
+  }
+  if (o.schedule != "constant" || o.lr_warmup > 0) {
+    text += fmt::format(" {}, {} steps of warm-up", o.schedule, o.lr_warmup);
   }
   return o.clip_norm > 0.0 ? text + fmt::format(" clip norm {:g}", o.clip_norm) : text;
 }
@@ -73,6 +77,10 @@ void print_buckets(const Console& console, const std::vector<BucketInfo>& bucket
 }
 
 std::string test_text(const Evaluation& test) {
+  if (test.bits_per_byte) {
+    return fmt::format("{:.3f} bits per byte, loss {:.4f}, {:.1f} % of tokens predicted",
+                       *test.bits_per_byte, test.loss, 100.0 * test.accuracy.value_or(0.0));
+  }
   return test.accuracy
              ? fmt::format("accuracy {:.2f} %, loss {:.5f}", 100.0 * *test.accuracy, test.loss)
              : fmt::format("loss {:.5f}", test.loss);
@@ -118,8 +126,11 @@ std::vector<std::string> setting_lines(const RunInfo& info) {
                   info.shape.bias ? "" : " without bias", info.parameters,
                   mib(static_cast<std::size_t>(info.parameters) * sizeof(float)),
                   info.options.dtype == "bf16" ? ", layers multiply bf16" : ""),
-      fmt::format("batch     {} x {} x {} = {} global", g.batch,
-                  plural(g.accum, "micro-batch", "es"), plural(g.ranks, "rank"), g.global_batch()),
+      fmt::format("batch     {} x {} x {} = {} global{}", g.batch,
+                  plural(g.accum, "micro-batch", "es"), plural(g.ranks, "rank"), g.global_batch(),
+                  info.shape.gpt
+                      ? fmt::format(" sequences, {} tokens", g.global_batch() * info.shape.tokens())
+                      : ""),
   };
 }
 
@@ -128,13 +139,16 @@ void print_first_screen(const Console& console, const RunInfo& info) {
   const auto row = [&console](const char* name, const std::string& text) {
     console.line(fmt::format("  {:<9} {}", name, text));
   };
-  console.line(console.strong(fmt::format("Brigade {} train_mlp", kVersion)));
+  console.line(console.strong(fmt::format("Brigade {} {}", kVersion, program_name(o))));
   for (const std::string& line : setting_lines(info)) {
     console.line("  " + line);
   }
-  row("data", fmt::format("{}: {} training and {} test samples, {} -> {} {}", o.data,
-                          info.train_size, info.test_size, info.shape.widths.front(),
-                          info.shape.widths.back(), info.classes ? "classes" : "numbers"));
+  row("data",
+      fmt::format("{}: {} training and {} test samples, {} -> {} {}", o.data, info.train_size,
+                  info.test_size, info.shape.widths.front(), info.shape.widths.back(),
+                  info.shape.gpt ? "tokens"
+                  : info.classes ? "classes"
+                                 : "numbers"));
   row("training", fmt::format("{}, {}, seed {}", o.loss, optimizer_text(o), o.seed));
   row("steps", fmt::format("{} ({} per epoch)", info.steps, info.steps_per_epoch));
   row("mode", fmt::format("{}: {}", o.mode, kModeTexts.at(o.mode)));

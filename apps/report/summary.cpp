@@ -28,6 +28,20 @@ Json link_json(const Options& options) {
               : Json(nullptr);
 }
 
+Json tokens_per_second(const RunInfo& info, double samples_per_second) {
+  return known(info.shape.gpt.has_value(),
+               samples_per_second * static_cast<double>(info.shape.tokens()));
+}
+
+/// Model FLOPs utilization: of the operations that the ranks' matrix products can do, the share
+/// that the model needs (arXiv:2204.02311, appendix B).
+Json mfu(const RunInfo& info, double samples_per_second) {
+  const bool measured = info.flops_per_s > 0.0;
+  return measured ? Json(samples_per_second * static_cast<double>(info.shape.tokens()) *
+                         info.shape.flops_per_token(info.parameters) / info.flops_per_s)
+                  : Json(nullptr);
+}
+
 /// Sizes and members; times as well if the collectives of a step are exactly the buckets, in their
 /// order.
 Json buckets_json(const Options& options, const std::vector<BucketInfo>& buckets,
@@ -77,6 +91,8 @@ Figures outcome_figures(const RunInfo& info, const RunResult& result) {
           {"test_loss", test.loss, place, "test loss {:.5f}"},
           {"accuracy", accuracy_of(test), place, "accuracy {:.2f} %", kPercent},
           {"accuracy_best", best, place, "best {:.2f} %", kPercent},
+          {"bits_per_byte", known(test.bits_per_byte.has_value(), test.bits_per_byte.value_or(0.0)),
+           place, "{:.3f} bits per byte"},
           {"params_hash", fmt::format("{:016x}", result.params_hash)},
           {"params_equal", result.params_equal},
           {"largest_rank_difference", difference}};
@@ -101,7 +117,11 @@ Figures times_figures(const RunInfo& info, const RunResult& result) {
           {"optimizer_ms", t.median.optimizer, step, "optimizer {:.2f} ms"},
           {"compute_fraction", known(t.step > 0.0, (t.step - t.median.wait) / t.step), step,
            "computing {:.0f} %", kPercent},
-          {"samples_per_second", t.samples_per_second, speed, "{:.0f} samples/s"},
+          {"samples_per_second", t.samples_per_second, speed,
+           info.shape.gpt ? "{:.1f} samples/s" : "{:.0f} samples/s"},
+          {"tokens_per_second", tokens_per_second(info, t.samples_per_second), speed,
+           "{:.0f} tokens/s"},
+          {"mfu", mfu(info, t.samples_per_second), speed, "MFU {:.1f} %", kPercent},
           {"samples_per_second_overall", result.samples_per_second_overall, speed,
            "{:.0f} with loading and reports"}};
 }
@@ -188,6 +208,7 @@ std::string summary_json(const RunInfo& info, const RunResult& result) {
 Figures figures_of(const RunInfo& info, const Progress& progress) {
   const StepTimes& t = progress.times;
   const auto epoch = static_cast<double>(progress.step) / static_cast<double>(info.steps_per_epoch);
+  const std::string of_text = info.shape.gpt ? "progress" : "";
   const std::string step_format = message_of("{:.2f} ms/step", emulated_text(info.options));
   Figures figures{
       {"step", progress.step},
@@ -200,7 +221,11 @@ Figures figures_of(const RunInfo& info, const Progress& progress) {
       {"optimizer_ms", t.optimizer},
       {"comm_ms", t.comm},
       {"exposed_ms", t.exposed},
-      {"samples_per_second", progress.samples_per_second, "progress", "{:.0f} samples/s"}};
+      {"samples_per_second", progress.samples_per_second, info.shape.gpt ? "" : "progress",
+       "{:.0f} samples/s"},
+      {"tokens_per_second", tokens_per_second(info, progress.samples_per_second), of_text,
+       "{:.0f} tokens/s"},
+      {"mfu", mfu(info, progress.samples_per_second), of_text, "MFU {:.1f} %", kPercent}};
   if (progress.difference) {
     figures.push_back({"largest_rank_difference", progress.difference->value, "progress",
                        "ranks differ by {:.3g}"});
@@ -227,6 +252,9 @@ bool MetricsFile::write(const RunInfo& info, const Progress& progress,
   if (evaluation) {
     json["test_loss"] = evaluation->loss;
     json["accuracy"] = accuracy_of(*evaluation);
+    if (evaluation->bits_per_byte) {
+      json["bits_per_byte"] = *evaluation->bits_per_byte;
+    }
   }
   const std::string line = json.dump() + "\n";
   if (file_ << line << std::flush) {

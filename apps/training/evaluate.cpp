@@ -1,6 +1,7 @@
 #include "apps/training/evaluate.h"
 
 #include <functional>
+#include <numbers>
 #include <numeric>
 
 #include "autograd/grad_mode.h"
@@ -14,10 +15,11 @@ namespace {
 /// Sums over samples; adding those of all ranks gives the whole data set's.
 struct Sums {
   double loss = 0.0;
+  double targets = 0.0;
   double correct = 0.0;
 };
 
-/// How many rows of x [N, classes] have their largest value (the first of equals) at the label.
+/// How many rows of x [..., classes] have their largest value (the first of equals) at the label.
 double correct_rows(const Tensor& x, const Tensor& labels) {
   Tensor largest = Tensor::empty_like(x, labels.shape());
   Tensor index = Tensor::empty_like(labels);
@@ -44,6 +46,7 @@ Evaluation evaluate(nn::Module& model, nn::Loss& loss, const data::Dataset& data
     }
     const autograd::Variable prediction = model.forward(autograd::Variable(part.inputs));
     mine.loss += loss(prediction, part.targets).data().item() * static_cast<double>(part.size());
+    mine.targets += static_cast<double>(part.targets.numel());
     if (dataset.classes()) {
       mine.correct += correct_rows(prediction.data(), part.targets);
     }
@@ -51,13 +54,17 @@ Evaluation evaluate(nn::Module& model, nn::Loss& loss, const data::Dataset& data
   Sums all;
   for (const Sums& one : dist::all_gather_values(comm, mine)) {
     all.loss += one.loss;
+    all.targets += one.targets;
     all.correct += one.correct;
   }
   const auto samples = static_cast<double>(dataset.size());
   Evaluation result;
   result.loss = all.loss / samples;
   if (dataset.classes()) {
-    result.accuracy = all.correct / samples;
+    result.accuracy = all.correct / all.targets;
+  }
+  if (const double bytes = dataset.bytes_per_target(); bytes > 0.0) {
+    result.bits_per_byte = result.loss / std::numbers::ln2 / bytes;
   }
   return result;
 }

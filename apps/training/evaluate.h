@@ -13,7 +13,8 @@ namespace brigade::apps {
 struct Evaluation {
   double loss = 0.0;
   std::optional<double>
-      accuracy;  ///< share of samples whose class was predicted; nothing without classes
+      accuracy;  ///< share of targets whose class was predicted; nothing without classes
+  std::optional<double> bits_per_byte = {};  ///< of text: what it could be compressed to
 };
 
 /// Tests the model on all of `dataset`, each rank on its share. The result is the same on all

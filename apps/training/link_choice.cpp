@@ -63,7 +63,7 @@ dist::LinkModel link_as_slow_as(double ms, std::size_t bytes, std::size_t collec
 
 dist::LinkModel choose_link(const Options& options, const data::Dataset& dataset, Device device,
                             dist::Communicator& comm, const Console& console) {
-  const auto model = make_mlp(shape_of(options, dataset), options.seed, device);
+  const auto model = make_network(shape_of(options, dataset), options.seed, device);
   const auto parameters = model->parameters();
   const auto bytes = static_cast<std::size_t>(count_elements(parameters)) * sizeof(float);
   const double mine = backward_ms(*model, options, dataset, device, comm);

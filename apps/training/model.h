@@ -2,30 +2,45 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "autograd/functions/linear.h"
 #include "autograd/variable.h"
 #include "core/device.h"
+#include "nn/gpt.h"
 #include "nn/loss.h"
 #include "nn/sequential.h"
 
 namespace brigade::apps {
 
 /// A multilayer perceptron: Linear layers with a ReLU after each but the last, as
-/// torch.nn.Sequential(Linear(...), ReLU(), Linear(...), ...) would be.
-struct MlpShape {
+/// torch.nn.Sequential(Linear(...), ReLU(), Linear(...), ...) would be. Or a GPT.
+struct ModelShape {
   std::vector<std::int64_t> widths;  ///< input, hidden layers, output
   bool bias = true;
   autograd::Precision precision = autograd::Precision::full;
+  std::optional<nn::GPTOptions> gpt = {};
 
   /// "784-512-512-10"
   std::string description() const;
+  /// Numbers of the largest activation of one sample.
+  std::int64_t widest() const;
+  /// Of a sample; 1 if it is no text.
+  std::int64_t tokens() const { return gpt ? widths.front() : 1; }
+  /// Floating point operations of one token in forward and backward: 6 for each of `parameters`,
+  /// which is a multiplication and an addition in three products, and 12 L W T for the attention
+  /// of L layers (Chowdhery et al., arXiv:2204.02311, appendix B). Of a GPT.
+  double flops_per_token(std::int64_t parameters) const;
 };
 
 /// Its weights depend on `seed` alone (manual_seed is called with it).
-std::unique_ptr<nn::Sequential> make_mlp(const MlpShape& shape, std::uint64_t seed, Device device);
+std::unique_ptr<nn::Sequential> make_mlp(const ModelShape& shape, std::uint64_t seed,
+                                         Device device);
+/// The same of either kind.
+std::unique_ptr<nn::Module> make_network(const ModelShape& shape, std::uint64_t seed,
+                                         Device device);
 
 /// `mse` or `cross_entropy`.
 nn::Loss* make_loss(const std::string& name);

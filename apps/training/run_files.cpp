@@ -6,6 +6,7 @@
 #include "apps/training/program.h"
 #include "core/io/safetensors.h"
 #include "core/runtime/trace.h"
+#include "nn/gpt2_files.h"
 #include "nn/weights.h"
 
 namespace brigade::apps {
@@ -61,7 +62,11 @@ void RunFiles::write_results(const Console& console, const RunInfo& info, const 
   const std::string summary = summary_json(info, result);
   OutputFiles files;
   if (!options.save.empty() && result.params_equal) {  // else: whose weights would they be?
-    files.write(options.save, [&] { nn::save_parameters(parameters, options.save); });
+    files.write(options.save, [&] {
+      const std::optional<nn::GPTOptions>& gpt = info.shape.gpt;
+      gpt ? nn::save_gpt2(parameters, *gpt, options.save)
+          : nn::save_parameters(parameters, options.save);
+    });
   }
   files.write(directory_ / kMetrics, [&] { metrics_->check(); });
   files.write(directory_ / kSummary,
@@ -70,7 +75,8 @@ void RunFiles::write_results(const Console& console, const RunInfo& info, const 
     files.write(directory_ / kTrace,
                 [&] { write_chrome_trace(directory_ / kTrace, result.trace); });
     files.write(directory_ / kTimeline, [&] {
-      write_file_atomically(directory_ / kTimeline, timeline_html("train_mlp", {result.trace}));
+      write_file_atomically(directory_ / kTimeline,
+                            timeline_html(program_name(options), {result.trace}));
     });
   }
   print_result(console, info, result, files.written());

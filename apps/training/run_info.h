@@ -36,8 +36,9 @@ struct RunInfo {
   std::int64_t train_size = 0;
   std::int64_t test_size = 0;
   bool classes = false;
-  MlpShape shape;
+  ModelShape shape;
   std::int64_t parameters = 0;
+  double flops_per_s = 0.0;  ///< of a large matrix product, all ranks together; 0: not measured
   data::BatchGeometry geometry;
   std::int64_t first_step = 0;  ///< those before were done by a run that this one continues
   std::int64_t steps = 0;

@@ -18,9 +18,7 @@ namespace {
 std::int64_t test_batch(const RunInfo& info) {
   constexpr std::int64_t kSamples = 128;
   constexpr std::int64_t kNumbers = std::int64_t{1} << 16;  // of an activation
-  const std::vector<std::int64_t>& widths = info.shape.widths;
-  const std::int64_t widest = *std::max_element(widths.begin(), widths.end());
-  return std::max((info.options.batch + 1) / 2, std::min(kSamples, kNumbers / widest));
+  return std::max((info.options.batch + 1) / 2, std::min(kSamples, kNumbers / info.shape.widest()));
 }
 
 using Clock = std::chrono::steady_clock;

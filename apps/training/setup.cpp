@@ -1,18 +1,23 @@
 #include "apps/training/setup.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "apps/flags/hook_flag.h"
 #include "apps/flags/rules.h"
+#include "apps/training/text.h"
 #include "autograd/engine.h"
 #include "core/config.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"
+#include "core/ops.h"
+#include "core/random.h"
 #include "core/runtime/context.h"
 #include "dist/algorithms/ordered_all_reduce.h"
 #include "dist/launch/agreement.h"
 #include "nn/data/fashion_mnist.h"
 #include "nn/data/synthetic.h"
+#include "nn/gpt2_files.h"
 #include "nn/weights.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
@@ -75,6 +80,9 @@ bool prefetches(const Options& options, Device device, std::int64_t threads, std
 }
 
 data::DataSplits load_data(const Options& options, std::int64_t global_batch) {
+  if (options.model == "gpt") {
+    return load_text(options);
+  }
   if (options.data == "fashion-mnist") {
     return data::load_fashion_mnist(options.data_dir, options.train_samples);
   }
@@ -96,38 +104,64 @@ void check_same_data(const data::DataSplits& data, dist::Communicator& comm) {
                          comm);
 }
 
-MlpShape shape_of(const Options& options, const data::Dataset& data) {
-  MlpShape shape;
+ModelShape shape_of(const Options& options, const data::Dataset& data) {
+  ModelShape shape;
   shape.precision = options.dtype == "bf16" ? autograd::Precision::bf16 : autograd::Precision::full;
   shape.bias = options.bias;
-  shape.widths = options.hidden;
+  if (options.model == "gpt") {
+    shape.gpt = options.gpt;
+    shape.gpt->vocabulary = data.output_width();
+    shape.gpt->precision = shape.precision;
+  } else {
+    shape.widths = options.hidden;
+  }
   shape.widths.insert(shape.widths.begin(), data.input_width());
   shape.widths.push_back(data.output_width());
   return shape;
 }
 
-std::unique_ptr<nn::Sequential> make_model(const Options& options, const data::Dataset& data,
-                                           std::uint64_t seed, Device device) {
-  auto model = make_mlp(shape_of(options, data), seed, device);
+std::unique_ptr<nn::Module> make_model(const Options& options, const data::Dataset& data,
+                                       std::uint64_t seed, Device device) {
+  auto model = make_network(shape_of(options, data), seed, device);
+  const auto* gpt = dynamic_cast<const nn::GPT*>(model.get());
   if (!options.init.empty()) {
-    nn::load(*model, options.init);
+    gpt != nullptr ? nn::load_gpt2(*gpt, options.init) : nn::load(*model, options.init);
   }
   return model;
 }
 
+void drop_other_elements(std::uint64_t seed, int rank) {
+  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;  // 2⁶⁴ divided by the golden ratio
+  set_dropout_position(
+      {.seed = seed + kOdd * static_cast<std::uint64_t>(rank), .sequence = sequences::kDropout});
+}
+
+optim::LrSchedule schedule_of(const Options& options, std::int64_t steps) {
+  using Shape = optim::LrSchedule::Shape;
+  return {.lr = options.lr,
+          .shape = options.schedule == "cosine"   ? Shape::cosine
+                   : options.schedule == "linear" ? Shape::linear
+                                                  : Shape::constant,
+          .warmup = options.lr_warmup,
+          .steps = steps};
+}
+
 std::unique_ptr<optim::Optimizer> make_optimizer(
     const Options& o, const std::vector<autograd::Variable>& parameters) {
+  const bool matrices = o.model == "gpt";
   if (o.optimizer == "sgd") {
     return std::make_unique<optim::SGD>(parameters,
                                         optim::SGD::Options{.lr = o.lr,
                                                             .momentum = o.momentum,
                                                             .weight_decay = o.weight_decay,
-                                                            .nesterov = o.nesterov});
+                                                            .nesterov = o.nesterov,
+                                                            .decay_matrices_only = matrices});
   }
-  return std::make_unique<optim::Adam>(
-      parameters,
-      optim::Adam::Options{
-          .lr = o.lr, .weight_decay = o.weight_decay, .decoupled = o.optimizer == "adamw"});
+  return std::make_unique<optim::Adam>(parameters,
+                                       optim::Adam::Options{.lr = o.lr,
+                                                            .weight_decay = o.weight_decay,
+                                                            .decoupled = o.optimizer == "adamw",
+                                                            .decay_matrices_only = matrices});
 }
 
 std::shared_ptr<dist::FiniteCheck> add_finite_check(const Options& options,
@@ -212,6 +246,22 @@ void set_threads(const Options& options, const dist::RankInfo& ranks) {
                                        : std::min<std::int64_t>(ranks.threads, max_cpu_threads())));
 }
 
+double product_rate(Device device) {
+  constexpr std::int64_t kSide = 1024;
+  constexpr int kTimes = 10;
+  const Tensor a = Tensor::zeros({kSide, kSide}, DType::f32, device);
+  Tensor c = Tensor::empty_like(a);
+  double shortest = std::numeric_limits<double>::max();
+  for (int i = 0; i < kTimes; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    ops::gemm(a, ops::Trans::no, a, ops::Trans::yes, {}, c);
+    compute_stream(device).synchronize();
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
+    shortest = std::min(shortest, spent.count());
+  }
+  return 2.0 * kSide * kSide * kSide / shortest;
+}
+
 RunInfo describe_setting(const Options& options, const dist::RankInfo& ranks,
                          const data::DataSplits& data, const Runtime& place) {
   RunInfo info;
@@ -253,6 +303,10 @@ RunInfo describe_run(const Options& options, const dist::RankInfo& ranks,
                        ? 1
                        : std::clamp<std::int64_t>(info.steps / kProgressLines, 1, kLongestSilence);
   info.buckets = describe_buckets(data_parallel);
+  if (info.shape.gpt) {
+    data_parallel.communicator().barrier();  // all ranks measure while the others do
+    info.flops_per_s = ranks.size * product_rate(place.device);
+  }
   return info;
 }
 

@@ -14,6 +14,7 @@
 #include "dist/hooks/reduce_check.h"
 #include "dist/launch/launch.h"
 #include "nn/data/dataset.h"
+#include "optim/lr_schedule.h"
 #include "optim/optimizer.h"
 
 /// From flags to the parts of a run.
@@ -61,11 +62,17 @@ data::DataSplits load_data(const Options& options, std::int64_t global_batch);
 /// Collective.
 void check_same_data(const data::DataSplits& data, dist::Communicator& comm);
 
-MlpShape shape_of(const Options& options, const data::Dataset& data);
+ModelShape shape_of(const Options& options, const data::Dataset& data);
 
 /// Weights made from `seed`, or those of --init.
-std::unique_ptr<nn::Sequential> make_model(const Options& options, const data::Dataset& data,
-                                           std::uint64_t seed, Device device);
+std::unique_ptr<nn::Module> make_model(const Options& options, const data::Dataset& data,
+                                       std::uint64_t seed, Device device);
+
+/// Dropout of this rank gets other random numbers than that of other ranks.
+void drop_other_elements(std::uint64_t seed, int rank);
+
+/// --lr, --schedule and --lr-warmup in a run of `steps`.
+optim::LrSchedule schedule_of(const Options& options, std::int64_t steps);
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const Options& options,
                                                  const std::vector<autograd::Variable>& parameters);
@@ -98,6 +105,9 @@ TraceSchedule trace_schedule(const Options& options, std::int64_t first, std::in
 /// As many threads as --threads says, or as many as this rank has cores. UsageError for more than
 /// the library is built for.
 void set_threads(const Options& options, const dist::RankInfo& ranks);
+
+/// Floating point operations per second of an f32 product of matrices of 1024 x 1024.
+double product_rate(Device device);
 
 /// What setting_lines() and setting_figures() show, but for the number of parameters.
 RunInfo describe_setting(const Options& options, const dist::RankInfo& ranks,

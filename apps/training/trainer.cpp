@@ -92,6 +92,9 @@ void Trainer::begin_step(std::int64_t step) {
   if (parts_.reduce_check != nullptr) {
     parts_.reduce_check->begin_step(step + 1);
   }
+  if (parts_.schedule) {
+    parts_.optimizer.set_lr(parts_.schedule->at(step));
+  }
   start_together();
   clock_.start(crosses_steps() ? StepClock::Border::none : StepClock::Border::barrier);
 }

@@ -17,6 +17,7 @@
 #include "nn/data/sampler.h"
 #include "nn/loss.h"
 #include "nn/module.h"
+#include "optim/lr_schedule.h"
 #include "optim/optimizer.h"
 
 namespace brigade::apps {
@@ -35,6 +36,7 @@ struct TrainerParts {
   TraceSchedule trace = {};
   bool never_sync = false;  ///< no micro-batch synchronises; each rank steps on its own gradients
   double clip_norm = 0.0;   ///< longest gradient of a step; 0: any
+  std::optional<optim::LrSchedule> schedule = {};
   /// Buckets are updated as their gradients arrive, instead of by a step after backward.
   std::optional<dist::UpdateDeadline> in_flight = {};
   data::Prefetch prefetch = data::Prefetch::off;

@@ -20,7 +20,7 @@ TEST(Model, ParametersAreNamedAsPyTorchNamesThem) {
   EXPECT_EQ(names(*model), (std::vector<std::string>{"0.weight", "0.bias", "2.weight", "2.bias"}));
   EXPECT_EQ(model->parameters()[0].shape(), Shape({3, 4}));
   EXPECT_EQ(count_elements(model->parameters()), 4 * 3 + 3 + 3 * 2 + 2);
-  EXPECT_EQ((MlpShape{{4, 3, 2}, true}.description()), "4-3-2");
+  EXPECT_EQ((ModelShape{{4, 3, 2}, true}.description()), "4-3-2");
 }
 
 TEST(Model, WithoutBiasTheWeightsStartTheSame) {

@@ -1,0 +1,55 @@
+#include "apps/training/text.h"
+
+#include "core/error.h"
+#include "nn/data/text.h"
+#include "nn/generate.h"
+
+namespace brigade::apps {
+namespace {
+
+/// No terminal obeys what the model writes.
+std::string printable(std::string text) {
+  for (char& c : text) {
+    const bool control = static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\t';
+    c = control || c == 0x7f ? '?' : c;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::unique_ptr<data::Tokenizer> make_tokenizer(const Options& options) {
+  if (!options.tokenizer.empty()) {
+    return data::load_bpe(options.tokenizer);
+  }
+  return std::make_unique<data::ByteTokenizer>();
+}
+
+data::DataSplits load_text(const Options& options) {
+  const std::string path = options.text.empty() ? BRIGADE_SOURCE_DIRECTORY : options.text;
+  return data::load_text(path, *make_tokenizer(options), options.context);
+}
+
+void print_sample(const Options& options, nn::GPT& model, const Console& console) {
+  if (options.sample == 0) {
+    return;
+  }
+  const auto tokenizer = make_tokenizer(options);
+  std::vector<std::int64_t> tokens;
+  for (const std::int32_t token : tokenizer->encode(options.prompt)) {
+    tokens.push_back(token);
+  }
+  model.eval();
+  std::string text = options.prompt;
+  for (const std::int64_t token : nn::generate(model, tokens,
+                                               {.count = options.sample,
+                                               .temperature = options.temperature,
+                                               .top_k = options.top_k,
+                                               .seed = options.seed})) {
+    text += tokenizer->decode(token);
+  }
+  console.line(console.strong(message_of("sample, ", options.sample, " tokens")));
+  console.line(printable(std::move(text)));
+}
+
+}  // namespace brigade::apps

@@ -1,0 +1,154 @@
+#include "apps/training/training.h"
+
+#include "apps/report/report.h"
+#include "apps/training/checkpointing.h"
+#include "apps/training/inject.h"
+#include "apps/training/link_choice.h"
+#include "apps/training/program.h"
+#include "apps/training/run_files.h"
+#include "apps/training/run_progress.h"
+#include "apps/training/setup.h"
+#include "apps/training/shrinking.h"
+#include "dist/elastic/catch_up.h"
+#include "dist/hooks/finite_check.h"
+#include "dist/hooks/reduce_check.h"
+
+namespace brigade::apps {
+namespace {
+
+/// What a rank keeps when others are lost (--on-failure shrink).
+struct Kept {
+  Runtime& place;
+  const data::DataSplits& data;
+  FaultInjector& faults;
+  nn::Module& model;
+  std::vector<autograd::Variable> parameters;
+  optim::Optimizer& optimizer;
+  const ResidentPeak& resident;
+  std::int64_t steps_done = 0;
+};
+
+/// Everything else in this file prepares this, or looks at what came of it.
+RunResult train(const RunInfo& info, const TrainerParts& parts, const data::Dataset& test_data,
+                const RunOutputs& outputs, dist::Checkpoints* checkpoints,
+                std::int64_t& steps_done) {
+  Trainer trainer(parts);
+  RunProgress progress(info, parts, trainer, test_data, outputs);
+  for (std::int64_t step = info.first_step; step < info.steps; ++step) {
+    trainer.begin_step(step);
+    parts.optimizer.zero_grad();
+    for (const MicroBatch& micro : trainer.micro_batches()) {  // --accum of them
+      const autograd::Variable loss = trainer.forward(micro);
+      trainer.backward(loss, micro);  // buckets travel while this computes
+    }
+    trainer.update();  // optimizer.step(), unless buckets are updated as they arrive
+    steps_done = step + 1;
+    trainer.end_step();
+    progress.after_step(step);
+    if (checkpoints != nullptr && step + 1 < info.steps) {  // the results follow the last step
+      checkpoints->after_step();
+    }
+  }
+  return progress.finish();
+}
+
+/// From kept.steps_done to the end, with the ranks that there are now.
+int train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
+  const Console console = make_console(options, ranks);
+  Runtime& place = kept.place;
+  const dist::TrainingState state = dist::state_of(kept.parameters, kept.optimizer);
+  if (place.lost > 0) {
+    kept.steps_done = dist::catch_up(kept.steps_done, state, *place.comm);
+  }
+  dist::DataParallelOptions sync =
+      kept.faults.synchronisation(options.data_parallel(), kept.parameters);
+  const auto finite_check = add_finite_check(options, sync);
+  kept.faults.on_the_wire(*place.comm, place.device);
+  const auto reduce_check = make_reduce_check(options, place);
+  dist::GradAverager data_parallel(kept.parameters, *place.comm, sync);  // compares the ranks
+  watch_naive(options, finite_check.get(), data_parallel);
+  const auto loss = make_loss(options.loss);
+  const data::BatchGeometry geometry = geometry_of(options, ranks, place.lost);
+  data::DistributedSampler sampler(kept.data.train->size(), geometry, options.seed, options.shuffle,
+                                   data::parse_uneven(options.uneven));
+
+  RunFiles files(options, *place.comm);
+  dist::Watch watch(*place.comm, watch_options(options, place, files.directory()));
+  const auto checkpoints =
+      open_checkpoints(options, place, files.directory(), kept.data,
+                       {.state = state, .averager = data_parallel}, kept.steps_done);
+  const RunInfo info = describe_run(options, ranks, kept.data, data_parallel, sampler, place,
+                                    checkpoints ? checkpoints->step() : kept.steps_done);
+  const TrainerParts parts{
+      .model = kept.faults.around(kept.model, options.accum, info.steps),
+      .loss = *loss,
+      .optimizer = kept.optimizer,
+      .data_parallel = data_parallel,
+      .sampler = sampler,
+      .data = *kept.data.train,
+      .device = place.device,
+      .deferred_sync = options.deferred_sync() || geometry.accum > options.accum,
+      .overlaps = options.overlaps(),
+      .trace = trace_schedule(options, info.first_step, info.steps),
+      .never_sync = options.never_syncs(),
+      .clip_norm = options.clip_norm,
+      .schedule = schedule_of(options, info.steps),
+      .in_flight = options.in_flight(),
+      .prefetch = info.prefetches ? data::Prefetch::on : data::Prefetch::off,
+      .finite_check = finite_check.get(),
+      .reduce_check = reduce_check.get(),
+      .watch = &watch};
+  options.out = files.directory();  // those who go on without others write there, too
+  files.begin(info.first_step);
+  print_beginning(console, info, place);
+
+  RunResult result = train(info, parts, *kept.data.test, {console, files.metrics()},
+                           checkpoints.get(), kept.steps_done);
+  result.memory = largest_of_ranks(
+      measure_memory(data_parallel, kept.optimizer, kept.parameters, kept.resident, result.tensors),
+      *place.comm);
+  files.write_results(console, info, result, data_parallel.parameters());
+  place.comm->barrier();  // nobody ends the job while rank 0 still writes
+  if (!result.params_equal && !options.never_syncs()) {
+    data_parallel.verify_parameters_equal();  // throws, and names the parameter
+  }
+  return 0;
+}
+
+}  // namespace
+
+int run_training(Options options, const dist::RankInfo& ranks, const AfterTraining& afterwards) {
+  const Console console = make_console(options, ranks);
+  set_threads(options, ranks);
+  Runtime place = find_runtime(options, ranks, console);
+  FaultInjector faults(options.inject, *place.comm);
+
+  const data::DataSplits data =
+      load_data(options, geometry_of(options, ranks, /*lost=*/0).global_batch());
+  check_same_data(data, *place.comm);
+  emulate_link(options, *data.train, place, console);
+  const ResidentPeak resident = count_memory(place.device);
+
+  const auto model =
+      make_model(options, *data.train, faults.weight_seed(options.seed), place.device);
+  drop_other_elements(options.seed, ranks.rank);
+  const auto parameters = faults.parameters(model->parameters());
+  const auto optimizer = make_optimizer(options, autograd::trainable(parameters));
+  Kept kept{.place = place,
+            .data = data,
+            .faults = faults,
+            .model = *model,
+            .parameters = parameters,
+            .optimizer = *optimizer,
+            .resident = resident};
+  return train_and_shrink(options, ranks, place, [&](const dist::RankInfo& present) {
+    const int exit_code = train_together(options, present, kept);
+    if (afterwards && present.rank == 0) {
+      afterwards(*model, make_console(options, present));
+    }
+    place.comm->barrier();
+    return exit_code;
+  });
+}
+
+}  // namespace brigade::apps

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# train_gpt.sh [N] [flags of train_gpt...]: installs what is missing, builds, trains a small GPT-2 on N ranks (default 2).
+#
+# Without flags: 4 layers of width 128, context 128, global batch 16 sequences, once through the sources of this project; in
+# the end the model writes a few lines itself. Your flags come after these and win.
+#
+#   scripts/train_gpt.sh                                  2 ranks, the default job
+#   scripts/train_gpt.sh 2 --text book.txt --epochs 5     your own text
+#   scripts/train_gpt.sh 2 --save gpt/model.safetensors   for transformers: GPT2LMHeadModel.from_pretrained("gpt")
+#
+# Environment: BRIGADE_PRESET=cpu-release|cuda-release chooses the build,
+#              BRIGADE_SKIP_SETUP=1 installs nothing.
+# All flags of the program: build/<preset>/bin/train_gpt --help
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+
+case ${1:-} in
+  -h | --help) print_help && exit ;;
+esac
+ranks=2
+if [[ ${1:-} =~ ^[0-9]+$ ]]; then
+  [[ $1 =~ ^0*[1-9][0-9]{0,3}$ ]] || { echo "train_gpt: N must be from 1 to 9999, got $1" >&2 && exit 2; }
+  ranks=$((10#$1))
+  shift
+fi
+batch=$(((16 + ranks / 2) / ranks)) # per rank: the global batch is 16, or the nearest multiple of N
+build_and_run train_gpt "$ranks" --epochs 1 --batch $((batch > 0 ? batch : 1)) --lr 0.002 --schedule cosine --lr-warmup 50 \
+  --sample 500 "$@"
