@@ -195,13 +195,11 @@ class Declaration : FlagGroups {
     }
     choice("--optimizer", o_.optimizer, {"sgd", "adam", "adamw"});
     number("--lr", o_.lr, kAboveZero, kNoLimit, "learning rate (sgd 0.1, adam 0.001)");
-    if (train_) {
-      choice("--schedule", o_.schedule, {"constant", "linear", "cosine"}, "of --lr, to a tenth: ");
-    }
     number("--momentum", o_.momentum, 0.0, kNoLimit, "of sgd; adam has its own (0)");
     group("More optimizer");
     toggle("--nesterov", o_.nesterov, "Nesterov momentum");
     if (train_) {
+      choice("--schedule", o_.schedule, {"constant", "linear", "cosine"}, "of --lr, to a tenth: ");
       count("--lr-warmup", o_.lr_warmup, 0, "first steps, in which --lr rises from 0 (0)");
     }
     number("--weight-decay", o_.weight_decay, 0.0, kNoLimit,
@@ -253,6 +251,7 @@ class Declaration : FlagGroups {
     toggle("--json", o_.json, "stdout is the summary alone");
     if (train_) {
       count("--keep", o_.keep, 0, "checkpoints to keep (2); 0: all");
+      text("--graph", "FILE.dot", o_.graph, "write the autograd graph, parameters by bucket");
     }
     trace_steps();
     if (train_) {
@@ -309,7 +308,7 @@ void declare_flags(CLI::App& app, Program program, Options& options, ShapeFlags&
   declaration.all();
   add_config_flag(app);
   // A config file says what a run is, not where its results go: a repeated run overwrites nothing.
-  for (const char* place : {"--out", "--save", "--json", "--color", "--resume"}) {
+  for (const char* place : {"--out", "--save", "--graph", "--json", "--color", "--resume"}) {
     if (CLI::Option* option = app.get_option_no_throw(place)) {
       option->configurable(false);
     }

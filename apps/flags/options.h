@@ -93,6 +93,7 @@ struct Options {
   bool trace = false;
   std::int64_t trace_steps = 3;
   std::string out;           // empty: runs/<n>
+  std::string graph;         // empty: none is drawn
   double stall_warn = 10.0;  // seconds; 0: never
   double timeout = 120.0;
   std::int64_t checkpoint_steps = 0;  // between two checkpoints; 0: none by steps

@@ -208,24 +208,25 @@ std::string summary_json(const RunInfo& info, const RunResult& result) {
 Figures figures_of(const RunInfo& info, const Progress& progress) {
   const StepTimes& t = progress.times;
   const auto epoch = static_cast<double>(progress.step) / static_cast<double>(info.steps_per_epoch);
-  const std::string of_text = info.shape.gpt ? "progress" : "";
   const std::string step_format = message_of("{:.2f} ms/step", emulated_text(info.options));
-  Figures figures{
-      {"step", progress.step},
-      {"epoch", epoch},
-      {"loss", progress.loss, "progress", "loss {:.5f}"},
-      {"seconds", progress.seconds},
-      {"step_ms", t.step, "progress", step_format},
-      {"forward_ms", t.forward},
-      {"backward_ms", t.backward},
-      {"optimizer_ms", t.optimizer},
-      {"comm_ms", t.comm},
-      {"exposed_ms", t.exposed},
-      {"samples_per_second", progress.samples_per_second, info.shape.gpt ? "" : "progress",
-       "{:.0f} samples/s"},
-      {"tokens_per_second", tokens_per_second(info, progress.samples_per_second), of_text,
-       "{:.0f} tokens/s"},
-      {"mfu", mfu(info, progress.samples_per_second), of_text, "MFU {:.1f} %", kPercent}};
+  Figures figures{{"step", progress.step},
+                  {"epoch", epoch},
+                  {"loss", progress.loss, "progress", "loss {:.5f}"},
+                  {"seconds", progress.seconds},
+                  {"step_ms", t.step, "progress", step_format},
+                  {"forward_ms", t.forward},
+                  {"backward_ms", t.backward},
+                  {"optimizer_ms", t.optimizer},
+                  {"comm_ms", t.comm},
+                  {"exposed_ms", t.exposed},
+                  {"samples_per_second", progress.samples_per_second,
+                   info.shape.gpt ? "" : "progress", "{:.0f} samples/s"}};
+  if (info.shape.gpt) {
+    figures.push_back({"tokens_per_second", tokens_per_second(info, progress.samples_per_second),
+                       "progress", "{:.0f} tokens/s"});
+    figures.push_back(
+        {"mfu", mfu(info, progress.samples_per_second), "progress", "MFU {:.1f} %", kPercent});
+  }
   if (progress.difference) {
     figures.push_back({"largest_rank_difference", progress.difference->value, "progress",
                        "ranks differ by {:.3g}"});

@@ -1,6 +1,7 @@
 #include "apps/training/run_files.h"
 
 #include "apps/report/chrome_trace.h"
+#include "apps/report/graph.h"
 #include "apps/report/report.h"
 #include "apps/report/timeline.h"
 #include "apps/training/program.h"
@@ -33,8 +34,10 @@ RunFiles::RunFiles(const Options& options, dist::Communicator& comm) {
   if (options.trace) {
     files.insert(files.end(), {directory_ / kTrace, directory_ / kTimeline});
   }
-  if (!options.save.empty()) {
-    files.emplace_back(options.save);
+  for (const std::string& file : {options.save, options.graph}) {
+    if (!file.empty()) {
+      files.emplace_back(file);
+    }
   }
   check_output_files(files);
   writes_ = true;
@@ -71,6 +74,12 @@ void RunFiles::write_results(const Console& console, const RunInfo& info, const 
   files.write(directory_ / kMetrics, [&] { metrics_->check(); });
   files.write(directory_ / kSummary,
               [&] { write_file_atomically(directory_ / kSummary, summary); });
+  if (!options.graph.empty()) {
+    files.write(options.graph, [&] { write_file_atomically(options.graph, result.graph); });
+    if (const auto picture = draw_graph(options.graph)) {
+      files.write(*picture, [] {});
+    }
+  }
   if (options.trace) {
     files.write(directory_ / kTrace,
                 [&] { write_chrome_trace(directory_ / kTrace, result.trace); });

@@ -1,5 +1,6 @@
 #include "apps/training/training.h"
 
+#include "apps/report/graph.h"
 #include "apps/report/report.h"
 #include "apps/training/checkpointing.h"
 #include "apps/training/inject.h"
@@ -50,6 +51,13 @@ RunResult train(const RunInfo& info, const TrainerParts& parts, const data::Data
     }
   }
   return progress.finish();
+}
+
+std::string graph_of_one_sample(const TrainerParts& parts) {
+  const data::Batch batch =
+      data::load_batch(parts.data, std::vector<std::int64_t>{0}, parts.device);
+  const autograd::Variable prediction = parts.model.forward(autograd::Variable(batch.inputs));
+  return graph_of(parts.loss(prediction, batch.targets), parts.data_parallel);
 }
 
 /// From kept.steps_done to the end, with the ranks that there are now.
@@ -104,6 +112,7 @@ int train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
 
   RunResult result = train(info, parts, *kept.data.test, {console, files.metrics()},
                            checkpoints.get(), kept.steps_done);
+  result.graph = options.graph.empty() ? "" : graph_of_one_sample(parts);
   result.memory = largest_of_ranks(
       measure_memory(data_parallel, kept.optimizer, kept.parameters, kept.resident, result.tensors),
       *place.comm);

@@ -141,6 +141,30 @@ TEST(TrainGpt, TellsTokensBitsPerByteAndASample) {
   EXPECT_THAT(test::read(dir / "run/summary.json"), HasSubstr("\"bits_per_byte\": "));
 }
 
+TEST(TrainGpt, DrawsItsGraphWithTheTiedWeightReadyLast) {
+  const TemporaryDirectory dir;
+  const Outcome run = train(dir, "--steps 2 --batch 1 --bucket-mb 0.01 --graph g.dot", 2);
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const std::string graph = test::read(dir / "g.dot");
+  EXPECT_THAT(graph, HasSubstr("label=\"transformer.wte.weight\\n[256, 16]\\nready 28, bucket "));
+  EXPECT_THAT(graph, HasSubstr("[label=\"causal_attention\"]"));
+  EXPECT_EQ(test::count(graph, "shape=ellipse"), 28);
+  EXPECT_THAT(run.out, HasSubstr("g.dot"));
+}
+
+TEST(TrainGpt, IsComparedInAllModes) {
+  const TemporaryDirectory dir;
+  const Outcome run = test::run_program(
+      BRIGADE_COMPARE_MODES,
+      std::string(
+          "--model gpt --layers 1 --heads 2 --width 16 --context 16 --batch 2 --threads 1 ") +
+          "--steps 3 --rounds 1 --bucket-mb 0.01 --out c --text " + (kGpt2 / "text.txt").string(),
+      2, dir.path());
+  ASSERT_EQ(run.exit_code, 0) << run.err << run.out;
+  EXPECT_THAT(run.out, HasSubstr("GPT-2, 1 layers of width 16"));
+  EXPECT_TRUE(fs::exists(dir / "c/compare.html"));
+}
+
 TEST(TrainGpt, RefusesWrongFlagsWithOneLine) {
   const TemporaryDirectory dir;
   const auto error = [&](const std::string& flags) {

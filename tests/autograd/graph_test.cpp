@@ -5,8 +5,10 @@
 #include "autograd/functions/binary.h"
 #include "autograd/functions/linear.h"
 #include "autograd/functions/loss.h"
+#include "autograd/functions/reduce.h"
 #include "autograd/functions/unary.h"
 #include "autograd/grad_mode.h"
+#include "autograd/graph_dot.h"
 #include "autograd/node.h"
 #include "core/runtime/context.h"
 #include "tests/autograd/probe.h"
@@ -132,6 +134,21 @@ TEST(Graph, CanBeWalkedAfterABackwardThatWasRefused) {
     ASSERT_TRUE(w.grad().defined()) << "fresh first: " << fresh_first;
     EXPECT_EQ(grad_of(w), 3.0);
   }
+}
+
+TEST(GraphDot, HasABoxPerFunctionAnEllipsePerLeafAndArrowsToResults) {
+  const Variable w(Tensor::from(std::vector<float>{1, 2}, {2}), true, "w");
+  const Variable constant(Tensor::from(std::vector<float>{3, 4}, {2}));
+  const Variable y = sum(w * constant + w);
+  const std::string graph =
+      graph_dot(y, [](const GradState& leaf) { return "label=\"" + leaf.name() + "\""; });
+  EXPECT_EQ(graph,
+            "digraph {\n  node [shape=box, style=filled, fillcolor=white];\n"
+            "  v0 [label=\"sum\"];\n  v1 [label=\"add\"];\n  v3 [shape=ellipse, label=\"w\"];\n"
+            "  v2 [label=\"mul\"];\n"
+            "  v1 -> v0;\n  v2 -> v1;\n  v3 -> v1;\n  v3 -> v2;\n}\n");
+  EXPECT_ERROR(graph_dot(constant, [](const GradState&) { return std::string(); }),
+               "graph: expected a variable that requires a gradient");
 }
 
 }  // namespace
