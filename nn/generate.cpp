@@ -38,15 +38,14 @@ std::vector<std::int64_t> generate(GPT& model, std::vector<std::int64_t> prompt,
   BRIGADE_CHECK(!prompt.empty(), "generate: expected a prompt of at least one token, got none");
   const auto half = static_cast<std::size_t>((model.options().context + 1) / 2);
   std::vector<std::int64_t> tokens = std::move(prompt);
-  std::size_t first = tokens.size() - std::min(tokens.size(), half);  // of those in the memory
+  std::size_t read = tokens.size() - std::min(tokens.size(), half);  // the next for the memory
   const std::size_t given = tokens.size();
   std::vector<KeysAndValues> memory = model.empty_memory();
-  std::size_t read = first;
   while (std::ssize(tokens) < static_cast<std::int64_t>(given) + options.count) {
     Tensor logits;
     for (; read < tokens.size(); ++read) {
       if (memory.at(0).length == model.options().context) {
-        read = first = tokens.size() - half;
+        read = tokens.size() - half;
         memory = model.empty_memory();
       }
       logits = model.forward_next(tokens[read], memory);

@@ -29,6 +29,13 @@ struct Kept {
   std::int64_t steps_done = 0;
 };
 
+std::string graph_of_one_sample(const TrainerParts& parts) {
+  const data::Batch batch =
+      data::load_batch(parts.data, std::vector<std::int64_t>{0}, parts.device);
+  const autograd::Variable prediction = parts.model.forward(autograd::Variable(batch.inputs));
+  return graph_of(parts.loss(prediction, batch.targets), parts.data_parallel);
+}
+
 /// Everything else in this file prepares this, or looks at what came of it.
 RunResult train(const RunInfo& info, const TrainerParts& parts, const data::Dataset& test_data,
                 const RunOutputs& outputs, dist::Checkpoints* checkpoints,
@@ -50,14 +57,9 @@ RunResult train(const RunInfo& info, const TrainerParts& parts, const data::Data
       checkpoints->after_step();
     }
   }
-  return progress.finish();
-}
-
-std::string graph_of_one_sample(const TrainerParts& parts) {
-  const data::Batch batch =
-      data::load_batch(parts.data, std::vector<std::int64_t>{0}, parts.device);
-  const autograd::Variable prediction = parts.model.forward(autograd::Variable(batch.inputs));
-  return graph_of(parts.loss(prediction, batch.targets), parts.data_parallel);
+  RunResult result = progress.finish();
+  result.graph = info.options.graph.empty() ? "" : graph_of_one_sample(parts);
+  return result;
 }
 
 /// From kept.steps_done to the end, with the ranks that there are now.
@@ -75,7 +77,6 @@ int train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
   const auto reduce_check = make_reduce_check(options, place);
   dist::GradAverager data_parallel(kept.parameters, *place.comm, sync);  // compares the ranks
   watch_naive(options, finite_check.get(), data_parallel);
-  const auto loss = make_loss(options.loss);
   const data::BatchGeometry geometry = geometry_of(options, ranks, place.lost);
   data::DistributedSampler sampler(kept.data.train->size(), geometry, options.seed, options.shuffle,
                                    data::parse_uneven(options.uneven));
@@ -89,7 +90,7 @@ int train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
                                     checkpoints ? checkpoints->step() : kept.steps_done);
   const TrainerParts parts{
       .model = kept.faults.around(kept.model, options.accum, info.steps),
-      .loss = *loss,
+      .loss = *make_loss(options.loss),
       .optimizer = kept.optimizer,
       .data_parallel = data_parallel,
       .sampler = sampler,
@@ -112,7 +113,6 @@ int train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
 
   RunResult result = train(info, parts, *kept.data.test, {console, files.metrics()},
                            checkpoints.get(), kept.steps_done);
-  result.graph = options.graph.empty() ? "" : graph_of_one_sample(parts);
   result.memory = largest_of_ranks(
       measure_memory(data_parallel, kept.optimizer, kept.parameters, kept.resident, result.tensors),
       *place.comm);

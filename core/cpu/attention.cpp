@@ -235,10 +235,10 @@ class Head {
   Stream& stream_;
   const AttentionArgs<T>& args_;
   Tensor memory_;
-  T *q_, *k_, *v_, *y_, *dq_, *dk_, *dv_, *dy_;  // [length, width]
-  T *scores_, *dscores_;                         // [kQueries, kKeys]
-  T* sums_;                                      // [kQueries]: Σ p
-  T* log_sums_ = nullptr;                        // [length]
+  T *q_{}, *k_{}, *v_{}, *y_{}, *dq_{}, *dk_{}, *dv_{}, *dy_{};  // [length, width]
+  T *scores_{}, *dscores_{};                                     // [kQueries, kKeys]
+  T* sums_ = nullptr;                                            // [kQueries]: Σ p
+  T* log_sums_ = nullptr;                                        // [length]
 };
 
 }  // namespace

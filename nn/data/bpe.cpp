@@ -158,7 +158,8 @@ class Bpe final : public Tokenizer {
         fail(path, message_of("'", line, "' joins what vocab.json does not have"));
       }
       const auto rank = static_cast<std::int32_t>(merges_.size());
-      merges_.try_emplace({tokens_.at(left), tokens_.at(right)}, rank, tokens_.at(left + right));
+      merges_.try_emplace({tokens_.at(left), tokens_.at(right)},
+                          Merge{rank, tokens_.at(left + right)});
     }
   }
 
