@@ -13,6 +13,15 @@ print_help() {
   sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0"
 }
 
+# read_ranks [N] ...: sets `ranks` to N (2), and `given` to whether the first argument was one, to be shifted.
+read_ranks() {
+  ranks=2 given=0
+  [[ ${1:-} =~ ^[0-9]+$ ]] || return 0
+  [[ $1 =~ ^0*[1-9][0-9]{0,3}$ ]] || { echo "$(basename "$0" .sh): N must be from 1 to 9999, got $1" >&2 && exit 2; }
+  # shellcheck disable=SC2034
+  ranks=$((10#$1)) given=1
+}
+
 # Prints the path of nvcc; the toolkit's installer leaves it outside PATH.
 find_nvcc() {
   command -v "${CUDACXX:-nvcc}" || command -v /usr/local/cuda/bin/nvcc

@@ -12,10 +12,6 @@ set -euo pipefail
 case ${1:-} in
   -h | --help) print_help && exit ;;
 esac
-ranks=2
-if [[ ${1:-} =~ ^[0-9]+$ ]]; then
-  [[ $1 =~ ^0*[1-9][0-9]{0,3}$ ]] || { echo "compare: N must be from 1 to 9999, got $1" >&2 && exit 2; }
-  ranks=$((10#$1))
-  shift
-fi
+read_ranks "$@"
+shift "$given"
 build_and_run compare_modes "$ranks" "$@"

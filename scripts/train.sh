@@ -24,12 +24,8 @@ set -euo pipefail
 case ${1:-} in
   -h | --help) print_help && exit ;;
 esac
-ranks=2
-if [[ ${1:-} =~ ^[0-9]+$ ]]; then
-  [[ $1 =~ ^0*[1-9][0-9]{0,3}$ ]] || { echo "train: N must be from 1 to 9999, got $1" >&2 && exit 2; }
-  ranks=$((10#$1))
-  shift
-fi
+read_ranks "$@"
+shift "$given"
 
 restarts=0
 fewest=$ranks

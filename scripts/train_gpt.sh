@@ -18,12 +18,8 @@ set -euo pipefail
 case ${1:-} in
   -h | --help) print_help && exit ;;
 esac
-ranks=2
-if [[ ${1:-} =~ ^[0-9]+$ ]]; then
-  [[ $1 =~ ^0*[1-9][0-9]{0,3}$ ]] || { echo "train_gpt: N must be from 1 to 9999, got $1" >&2 && exit 2; }
-  ranks=$((10#$1))
-  shift
-fi
+read_ranks "$@"
+shift "$given"
 batch=$(((16 + ranks / 2) / ranks)) # per rank: the global batch is 16, or the nearest multiple of N
 build_and_run train_gpt "$ranks" --epochs 1 --batch $((batch > 0 ? batch : 1)) --lr 0.002 --schedule cosine --lr-warmup 50 \
   --sample 500 "$@"

@@ -148,9 +148,10 @@ class Declaration : FlagGroups {
     count("--heads", o_.gpt.heads, 1, "of attention in each (4)");
     if (gpt_) {
       count("--width", shape_.width, 1, "numbers per token (128)");
+      // Not to be compared: each mode would leave out other elements.
+      number("--dropout", o_.gpt.dropout, 0.0, std::nextafter(1.0, 0.0), "share of elements (0)");
     }
     count("--context", o_.context, 1, "tokens of a sequence (128)");
-    number("--dropout", o_.gpt.dropout, 0.0, std::nextafter(1.0, 0.0), "share of elements (0)");
   }
 
   void sample() {
@@ -181,7 +182,9 @@ class Declaration : FlagGroups {
       text("--save", "FILE", o_.save, "write the trained weights, PyTorch names");
     }
     group("More model");
-    text("--init", "FILE", o_.init, "start from these .safetensors weights");
+    text("--init", "FILE", o_.init,
+         gpt_ ? "start from this .safetensors file, or Hugging Face's directory"
+              : "start from these .safetensors weights");
     if (!gpt_) {
       toggle("--no-bias", o_.bias, "Linear layers without bias", false);
     }
@@ -292,9 +295,9 @@ class Declaration : FlagGroups {
 
   Options& o_;
   ShapeFlags& shape_;
-  bool train_;    // the flags of train_mlp alone
+  bool train_;    // the flags of the training programs
   bool compare_;  // those of compare_modes
-  bool gpt_;      // of train_gpt
+  bool gpt_;      // those of train_gpt
 };
 
 }  // namespace

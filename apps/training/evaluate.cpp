@@ -35,6 +35,7 @@ double correct_rows(const Tensor& x, const Tensor& labels) {
 Evaluation evaluate(nn::Module& model, nn::Loss& loss, const data::Dataset& dataset,
                     std::int64_t batch, dist::Communicator& comm, Device device) {
   const autograd::NoGradGuard no_grad;
+  model.eval();
   const data::BatchGeometry geometry{
       .batch = batch, .accum = 1, .ranks = comm.size(), .rank = comm.rank()};
   data::DistributedSampler sampler(dataset.size(), geometry, /*seed=*/0, /*shuffle=*/false);
@@ -51,6 +52,7 @@ Evaluation evaluate(nn::Module& model, nn::Loss& loss, const data::Dataset& data
       mine.correct += correct_rows(prediction.data(), part.targets);
     }
   }
+  model.train();
   Sums all;
   for (const Sums& one : dist::all_gather_values(comm, mine)) {
     all.loss += one.loss;

@@ -272,6 +272,7 @@ RunInfo describe_setting(const Options& options, const dist::RankInfo& ranks,
   info.libraries = message_of(place.device.is_cuda() ? cuda_info().runtime : blas_description(),
                               options.tf32 ? ", TF32" : "");
   info.comm = place.comm->description();
+  info.flops_per_s = place.flops_per_s;
   info.threads = cpu_threads();
   info.train_size = data.train->size();
   info.test_size = data.test->size();
@@ -303,10 +304,6 @@ RunInfo describe_run(const Options& options, const dist::RankInfo& ranks,
                        ? 1
                        : std::clamp<std::int64_t>(info.steps / kProgressLines, 1, kLongestSilence);
   info.buckets = describe_buckets(data_parallel);
-  if (info.shape.gpt) {
-    data_parallel.communicator().barrier();  // all ranks measure while the others do
-    info.flops_per_s = ranks.size * product_rate(place.device);
-  }
   return info;
 }
 

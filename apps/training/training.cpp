@@ -136,6 +136,10 @@ int run_training(Options options, const dist::RankInfo& ranks, const AfterTraini
       load_data(options, geometry_of(options, ranks, /*lost=*/0).global_batch());
   check_same_data(data, *place.comm);
   emulate_link(options, *data.train, place, console);
+  if (options.model == "gpt") {
+    place.comm->barrier();  // all ranks measure while the others do
+    place.flops_per_s = ranks.size * product_rate(place.device);
+  }
   const ResidentPeak resident = count_memory(place.device);
 
   const auto model =
@@ -152,10 +156,12 @@ int run_training(Options options, const dist::RankInfo& ranks, const AfterTraini
             .resident = resident};
   return train_and_shrink(options, ranks, place, [&](const dist::RankInfo& present) {
     const int exit_code = train_together(options, present, kept);
-    if (afterwards && present.rank == 0) {
-      afterwards(*model, make_console(options, present));
+    if (afterwards) {
+      if (present.rank == 0) {
+        afterwards(*model, make_console(options, present));
+      }
+      place.comm->barrier();  // nobody ends the job meanwhile
     }
-    place.comm->barrier();
     return exit_code;
   });
 }

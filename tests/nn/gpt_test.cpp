@@ -9,6 +9,7 @@
 #include "autograd/grad_mode.h"
 #include "core/ops.h"
 #include "core/random.h"
+#include "nn/gelu.h"
 #include "nn/generate.h"
 #include "nn/init.h"
 #include "nn/loss.h"
@@ -51,6 +52,20 @@ TEST(InitNormal, HasTheMeanTheDeviationAndTheTailsOfANormalDistribution) {
   EXPECT_NEAR(sum / 10000, 0.0, 0.06);
   EXPECT_NEAR(deviation(parameter), 2.0, 0.04);
   EXPECT_NEAR(static_cast<double>(within_one) / 10000, 0.6827, 0.015);
+}
+
+TEST(LayersOfAGpt, StartAsPyTorchsAndDescribeThemselves) {
+  manual_seed(1);
+  EXPECT_EQ(Embedding(5, 3).description(), "Embedding(5, 3)");
+  EXPECT_NEAR(deviation(Embedding(100, 100).weight()), 1.0, 0.02);
+  EXPECT_EQ(LayerNorm(4).description(), "LayerNorm(4)");
+  EXPECT_EQ(GELU().description(), "GELU()");
+  EXPECT_EQ(Dropout(0.25).description(), "Dropout(0.25)");
+  const Variable one(Tensor::from(std::vector<float>{1}, {1}));
+  EXPECT_NEAR(GELU()(one).item(), 0.841192F, 1e-6);  // torch: gelu(1, approximate="tanh")
+  EXPECT_ERROR(Embedding(0, 3), "Embedding: expected a positive vocabulary and width, got 0 and 3");
+  EXPECT_ERROR(LayerNorm(0), "LayerNorm: expected a positive width, got 0");
+  EXPECT_ERROR(Dropout(1.0), "Dropout: expected p in [0, 1), got 1");
 }
 
 TEST(GptModel, HasTheNamesOfHuggingFaceAndOneParameterForBothUsesOfTheTokens) {

@@ -94,8 +94,7 @@ const std::vector<Row> kAlikeInComparison{{"--modes", "naive,overlap"},
                                           {"--model", "gpt"},
                                           {"--layers", "2"},
                                           {"--heads", "2"},
-                                          {"--context", "16"},
-                                          {"--dropout", "0.5"}};
+                                          {"--context", "16"}};
 
 /// What each rank may have otherwise: names of files, which hosts may keep in other places (what is
 /// in them is compared), what only rank 0 does, and how a rank uses its own cores.

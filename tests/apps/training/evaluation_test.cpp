@@ -10,7 +10,12 @@
 
 #include "apps/training/evaluate.h"
 #include "apps/training/model.h"
+#include "core/random.h"
+#include "dist/comm/single_process.h"
 #include "nn/data/fashion_mnist.h"
+#include "nn/dropout.h"
+#include "nn/linear.h"
+#include "nn/sequential.h"
 #include "nn/weights.h"
 #include "tests/support/program_run.h"
 #include "tests/support/temporary_directory.h"
@@ -105,6 +110,19 @@ TEST(Evaluate, TheProgramTestsOnTheTestImages) {
     EXPECT_NEAR(json["test_loss"].get<double>(), expected.loss, 1e-6);
     EXPECT_DOUBLE_EQ(json["accuracy"].get<double>(), *expected.accuracy);
   }
+}
+
+TEST(Evaluate, LeavesNothingOutAndDrawsNoNumbers) {
+  manual_seed(1);
+  nn::Sequential model(nn::Linear(16, 24), nn::Dropout(0.5), nn::Linear(24, 10));
+  const auto data = data::load_fashion_mnist(kTiny, 0);
+  const std::uint32_t before = dropout_position().sequence;
+  dist::SingleProcessCommunicator alone(kCpu);
+  const Evaluation first = evaluate(model, nn::cross_entropy, *data.test, 16, alone, kCpu);
+  const Evaluation second = evaluate(model, nn::cross_entropy, *data.test, 16, alone, kCpu);
+  EXPECT_EQ(first.loss, second.loss);
+  EXPECT_EQ(dropout_position().sequence, before) << "a run that tests more often stays the same";
+  EXPECT_TRUE(model.is_training());
 }
 
 }  // namespace
