@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <filesystem>
 #include <span>
@@ -25,11 +27,14 @@ class AtomicFile {
   void commit();
 
  private:
+  void drop_from_page_cache();
   void require(bool succeeded) const;  ///< else an Error with errno's text
 
   std::filesystem::path path_;
   std::string temporary_;
   int fd_ = -1;
+  off_t written_ = 0;
+  off_t dropped_ = 0;  // of those, on their way to the disk and no longer in the page cache
 };
 
 }  // namespace brigade

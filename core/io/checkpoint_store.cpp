@@ -11,7 +11,6 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -36,25 +35,19 @@ constexpr int kDeepest = 3;  // the names in a bucket
   throw UsageError(message_of("cannot read ", path.string(), ": ", reason));
 }
 
-/// Bytes and checksum of a file, a block at a time.
-CheckpointInfo::File measure(const fs::path& path) {
+Checksum checksum_of(const fs::path& path) {
   constexpr std::size_t kBlock = std::size_t{1} << 20U;
-  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
-                                                                       XXH3_freeState);
-  XXH3_64bits_reset(state.get());
+  ChecksumOfPieces pieces;
   std::ifstream file = open_to_read(path);
   std::vector<char> block(kBlock);
-  CheckpointInfo::File result;
   while (file) {
     file.read(block.data(), static_cast<std::streamsize>(block.size()));
-    XXH3_64bits_update(state.get(), block.data(), static_cast<std::size_t>(file.gcount()));
-    result.bytes += static_cast<std::uint64_t>(file.gcount());
+    pieces.add(std::as_bytes(std::span(block)).first(static_cast<std::size_t>(file.gcount())));
   }
   if (!file.eof()) {
     fail_to_read(path, std::strerror(errno));
   }
-  result.xxh3 = XXH3_64bits_digest(state.get());
-  return result;
+  return pieces.result();
 }
 
 std::string name_of(std::int64_t step) {
@@ -182,7 +175,7 @@ CheckpointInfo CheckpointStore::check(std::int64_t step) const {
     fail_to_read(path / kInfo, kChanged);
   }
   for (const auto& [name, expected] : info.files) {
-    const CheckpointInfo::File found = measure(path / name);
+    const Checksum found = checksum_of(path / name);
     if (found.bytes != expected.bytes) {
       fail_to_read(path / name,
                    message_of("expected ", expected.bytes, " bytes, got ", found.bytes));
@@ -198,12 +191,12 @@ NamedTensors CheckpointStore::read(std::int64_t step, const std::string& file) c
   return load_safetensors(path_of(step) / file);
 }
 
-void CheckpointStore::write(std::int64_t step, const std::string& file,
-                            const NamedTensors& tensors) const {
+Checksum CheckpointStore::write(std::int64_t step, const std::string& file,
+                                const NamedTensors& tensors) const {
   std::error_code error;
   fs::create_directories(temporary(step), error);
   require(!error, "make", temporary(step), error);
-  save_safetensors(temporary(step) / file, tensors, {{"format", "pt"}});
+  return save_safetensors(temporary(step) / file, tensors, {{"format", "pt"}});
 }
 
 bool CheckpointStore::written(std::int64_t step, const std::string& file) const {
@@ -215,7 +208,9 @@ void CheckpointStore::publish(CheckpointInfo info, const std::vector<std::string
                               std::size_t keep) const {
   const fs::path unfinished = temporary(info.step);
   for (const std::string& file : files) {
-    info.files[file] = measure(unfinished / file);
+    if (!info.files.contains(file)) {
+      info.files[file] = checksum_of(unfinished / file);
+    }
   }
   write_file_atomically(unfinished / kInfo, info.to_json());  // fsyncs the directory as well
   for (const std::int64_t step : steps()) {

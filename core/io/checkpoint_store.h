@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/io/checksum.h"
 #include "core/io/safetensors.h"
 
 namespace brigade {
@@ -20,11 +21,7 @@ struct CheckpointInfo {
   std::string layout = {};            ///< from which flags the buckets come
   /// Names of parameters, in the order of launch.
   std::vector<std::vector<std::string>> buckets = {};
-  struct File {
-    std::uint64_t bytes = 0;
-    std::uint64_t xxh3 = 0;
-  };
-  std::map<std::string, File> files = {};
+  std::map<std::string, Checksum> files = {};
 
   std::string to_json() const;
   /// UsageError, beginning with `subject`, for a text without these values. Ignores its checksum.
@@ -52,14 +49,15 @@ class CheckpointStore {
   NamedTensors read(std::int64_t step, const std::string& file) const;
 
   /// Writes one file of a checkpoint that is not published yet. Errors as save_safetensors.
-  void write(std::int64_t step, const std::string& file, const NamedTensors& tensors) const;
+  Checksum write(std::int64_t step, const std::string& file, const NamedTensors& tensors) const;
   /// Whether write() has ended for that file, on any rank.
   bool written(std::int64_t step, const std::string& file) const;
   /// Forgets what write() has written of that step.
   void discard(std::int64_t step) const;
-  /// Adds the checksums of `files` to `info` and gives the checkpoint its name, in place of those
-  /// of this step and of later ones: they are of a past that this run does not continue. Then
-  /// removes all but the newest `keep` (0: none). Error: cannot write.
+  /// Adds the checksums of those `files` that `info` lacks, because other ranks wrote them, and
+  /// gives the checkpoint its name, in place of those of this step and of later ones: they are of a
+  /// past that this run does not continue. Then removes all but the newest `keep` (0: none). Error:
+  /// cannot write.
   void publish(CheckpointInfo info, const std::vector<std::string>& files, std::size_t keep) const;
   /// Removes what has been begun and not published. Nobody may be writing.
   void remove_unfinished() const;

@@ -194,18 +194,24 @@ class Reader {
 
 }  // namespace
 
-void save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
-                      const std::vector<std::pair<std::string, std::string>>& metadata) {
+Checksum save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
+                          const std::vector<std::pair<std::string, std::string>>& metadata) {
   const std::string header = make_header(tensors, metadata);
   const std::uint64_t length = header.size();
   AtomicFile file(path);
-  file.append(std::as_bytes(std::span(&length, 1)));
-  file.append(std::as_bytes(std::span(header)));
+  ChecksumOfPieces pieces;
+  const auto append = [&](std::span<const std::byte> bytes) {
+    file.append(bytes);
+    pieces.add(bytes);
+  };
+  append(std::as_bytes(std::span(&length, 1)));
+  append(std::as_bytes(std::span(header)));
   for (const auto& [name, tensor] : tensors) {
     const Tensor on_host = tensor.to(kCpu);
-    file.append({on_host.bytes(), on_host.nbytes()});
+    append({on_host.bytes(), on_host.nbytes()});
   }
   file.commit();
+  return pieces.result();
 }
 
 NamedTensors load_safetensors(const std::filesystem::path& path) {

@@ -47,12 +47,12 @@ void SnapshotWriter::start(const CheckpointInfo& info, const std::vector<std::st
   thread_->run([this, info, files] { write(info, files); });
 }
 
-void SnapshotWriter::write(const CheckpointInfo& info, const std::vector<std::string>& files) {
+void SnapshotWriter::write(CheckpointInfo info, const std::vector<std::string>& files) {
   constexpr std::chrono::seconds kPatience{60};  // for the files of other ranks
   constexpr std::chrono::milliseconds kPause{5};
   try {
     for (const auto& [file, tensors] : copies_) {
-      store_.write(info.step, file, tensors);
+      info.files[file] = store_.write(info.step, file, tensors);
     }
     if (rank_ != 0) {
       return;

@@ -33,7 +33,7 @@ class SnapshotWriter {
   bool finish();
 
  private:
-  void write(const CheckpointInfo& info, const std::vector<std::string>& files);
+  void write(CheckpointInfo info, const std::vector<std::string>& files);
 
   CheckpointStore store_;
   int rank_;

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <fstream>
+#include <numeric>
 
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_directory.h"
@@ -55,6 +56,17 @@ TEST_F(CheckpointStoreTest, GivesBackWhatWasWritten) {
   ASSERT_EQ(tensors.size(), 1U);
   EXPECT_EQ(tensors[0].first, "w");
   EXPECT_THAT(tensors[0].second.to_vector<float>(), ElementsAre(1.0F, 500.0F));
+}
+
+// More than one piece of AtomicFile's, and a rest.
+TEST_F(CheckpointStoreTest, KnowsTheChecksumOfAFileFromWritingIt) {
+  std::vector<float> many(3'000'000);
+  std::iota(many.begin(), many.end(), 0.0F);
+  CheckpointInfo info{.step = 7};
+  info.files["m"] = store_.write(7, "m", {{"w", Tensor::from(many, {std::ssize(many)})}});
+  store_.publish(info, {"m"}, 0);
+  EXPECT_EQ(store_.check(7).files.at("m"), info.files.at("m"));
+  EXPECT_EQ(store_.read(7, "m")[0].second.to_vector<float>(), many);
 }
 
 TEST_F(CheckpointStoreTest, ListsTheNewestFirstAlsoBeyondTheDigitsOfAName) {
