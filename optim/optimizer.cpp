@@ -64,7 +64,7 @@ Optimizer::Optimizer(const std::vector<autograd::Variable>& parameters,
     : rates_(rates),
       parameters_(autograd::trainable(parameters)),
       state_names_(std::move(state_names)),
-      state_(state_names_.size()),
+      state_(state_names_.size(), std::vector<Tensor>(parameters_.size())),
       updates_(parameters_.size()) {
   BRIGADE_CHECK(rates.weight_decay >= 0.0, "optimizer: expected weight_decay >= 0, got ",
                 rates.weight_decay);
@@ -76,25 +76,28 @@ Optimizer::Optimizer(const std::vector<autograd::Variable>& parameters,
 
 /// The spans as parameters lie now, and for each a stretch of state in the same layout: zeros, or
 /// what there was before. It is copied parameter by parameter, because neighbours may have parted,
-/// and bit by bit, so training goes on as if nothing had moved. Padding is zero.
+/// and bit by bit, so training goes on as if nothing had moved. Padding is zero. An old stretch ends
+/// with the last parameter that leaves it, and its memory goes back to the system: no other tensor
+/// has its size.
 void Optimizer::find_spans() {
   spans_ = flat_spans(parameters_);
   std::ranges::sort(spans_, {}, [](const FlatSpan& span) { return span.front(); });
-  for (std::vector<Tensor>& state : state_) {
-    const std::vector<Tensor> before = std::exchange(state, std::vector<Tensor>(updates_.size()));
-    for (const FlatSpan& span : spans_) {
-      const Tensor& first = parameters_[span.front()].data();
-      const Tensor all = joined(first, parameters_[span.back()].data());
+  for (const FlatSpan& span : spans_) {
+    const Tensor& first = parameters_[span.front()].data();
+    const Tensor all = joined(first, parameters_[span.back()].data());
+    for (std::vector<Tensor>& state : state_) {
       const Tensor zeros = Tensor::zeros(all.shape(), all.dtype(), all.device());
       for (const std::size_t i : span) {
         const Tensor& data = parameters_[i].data();
         const std::size_t offset =
             (data.byte_offset() - first.byte_offset()) / size_of(data.dtype());
-        state[i] = zeros.flat_view(static_cast<std::int64_t>(offset), {data.numel()});
-        if (!before.empty()) {
-          state[i].copy_from(before[i]);
+        const Tensor moved = zeros.flat_view(static_cast<std::int64_t>(offset), {data.numel()});
+        if (state[i].defined()) {
+          moved.copy_from(state[i]);
         }
+        state[i] = moved;
       }
+      Context::current().allocator(all.device())->trim();
     }
   }
   storage_versions_.clear();
