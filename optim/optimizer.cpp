@@ -85,6 +85,8 @@ void Optimizer::find_spans() {
   for (const FlatSpan& span : spans_) {
     const Tensor& first = parameters_[span.front()].data();
     const Tensor all = joined(first, parameters_[span.back()].data());
+    CachingAllocator& allocator = *Context::current().allocator(all.device());
+    allocator.trim();  // of activations
     for (std::vector<Tensor>& state : state_) {
       const Tensor zeros = Tensor::zeros(all.shape(), all.dtype(), all.device());
       for (const std::size_t i : span) {
@@ -97,7 +99,7 @@ void Optimizer::find_spans() {
         }
         state[i] = moved;
       }
-      Context::current().allocator(all.device())->trim();
+      allocator.trim();
     }
   }
   storage_versions_.clear();

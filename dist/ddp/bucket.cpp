@@ -62,6 +62,7 @@ Bucket make_bucket(const std::vector<std::size_t>& members,
     length += slice_length(data);
   }
   CachingAllocator& allocator = *Context::current().allocator(device);
+  allocator.trim();  // of activations
   const auto move_members = [&](const Tensor& whole, auto move) {
     std::int64_t offset = 0;
     for (const std::size_t i : members) {
