@@ -8,11 +8,12 @@
 A cell is LAYERSxWIDTHxHEADSxCONTEXTxSEQUENCES; `grid` is 4x128, 6x384 and 12x768 at contexts of 128 and 512. In every
 round train_gpt and torch_baseline.py take turns, one thread per rank: GPT-2 over 256 bytes, AdamW, gradients clipped,
 float32 (--bf16: Brigade's --dtype bf16, PyTorch's autocast). PyTorch has scaled_dot_product_attention and its AdamW of
-one pass; --compile also times torch.compile. PYTHON is one that can import torch.
+one pass; --compile also times torch.compile. PYTHON is one that can import torch. Other flags go to train_gpt.
 
-Without --unshaped or --rate one rank on core 0 is compared. With them it is two ranks, --mode overlap, and PyTorch's
-DistributedDataParallel over gloo with every bucket_cap_mb in --caps, its default first: --unshaped on two cores of
-this machine, --rate on two pretend hosts with a link of that rate between them (scripts/netlab.sh, needs root).
+Without --unshaped or --rate one rank on core 0 is compared. With them it is two ranks, --mode overlap with buckets of
+4 MiB, and PyTorch's DistributedDataParallel over gloo with every bucket_cap_mb in --caps, its default first:
+--unshaped on two cores of this machine, --rate on two pretend hosts with a link of that rate between them
+(scripts/netlab.sh, needs root).
 
   ratio      Brigade's median step / PyTorch's; of the medians of the rounds, and the least and most of a round
   memory     growth of the process, Brigade's / PyTorch's eager (MiB), as in bench_compute.py
@@ -28,6 +29,7 @@ import tempfile
 
 from bench_ddp import BUILD, HERE, Shaped, Unshaped, catch_signals, run_json, write
 
+BUCKETS = ["--bucket-mb", "4"]
 GRID = ["4x128x4x128x8", "4x128x4x512x4", "6x384x6x128x4", "6x384x6x512x2", "12x768x12x128x2", "12x768x12x512x1"]
 WARMUP = 3
 
@@ -165,7 +167,7 @@ def parse():
     if options.json and not os.access(os.path.dirname(os.path.abspath(options.json)), os.W_OK):
         parser.error(f"--json: expected a file in a directory that can be written, got {options.json}")
     options.caps = options.caps.split(",")
-    options.flags += ["--dtype", "bf16"] if options.bf16 else []
+    options.flags = (BUCKETS if options.ranks == 2 else []) + (["--dtype", "bf16"] if options.bf16 else []) + options.flags
     return options
 
 
