@@ -148,6 +148,7 @@ void layer_norm_input_backward(const Tensor& dy, const Tensor& x, const Tensor& 
                                const Tensor& mean, const Tensor& rstd, Scale scale, Tensor& dx);
 
 /// The shape of y: [N, T, W]. Error unless qkv is [N, T, 3 W] and `heads` divides W.
+constexpr std::int64_t kWidestHead = 256;  // a thread of a CUDA block for each column
 Shape attention_shape(const Shape& qkv, std::int64_t heads);
 /// Of AttentionArgs.   qkv, dqkv: [N, T, 3 W]   y, dy: [N, T, W]   log_sums: [N, heads, T]
 void attention(const Tensor& qkv, std::int64_t heads, Tensor& y, Tensor& log_sums);

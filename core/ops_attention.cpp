@@ -26,7 +26,6 @@ Shape attention_shape(const Shape& qkv, std::int64_t heads) {
 }
 
 void attention(const Tensor& qkv, std::int64_t heads, Tensor& y, Tensor& log_sums) {
-  constexpr std::int64_t kWidestHead = 256;  // a thread of a CUDA block for each column
   BRIGADE_CHECK(y.shape().rank() == 3 && y.shape()[2] <= heads * kWidestHead,
                 "attention: expected heads of at most ", kWidestHead, " columns, got ", y.shape(),
                 " in ", heads, " heads");

@@ -36,9 +36,10 @@ std::int64_t draw(const std::vector<float>& logits, const GenerateOptions& optio
 std::vector<std::int64_t> generate(GPT& model, std::vector<std::int64_t> prompt,
                                    const GenerateOptions& options) {
   BRIGADE_CHECK(!prompt.empty(), "generate: expected a prompt of at least one token, got none");
-  const auto half = static_cast<std::size_t>((model.options().context + 1) / 2);
+  const auto context = static_cast<std::size_t>(model.options().context);
+  const std::size_t half = (context + 1) / 2;
   std::vector<std::int64_t> tokens = std::move(prompt);
-  std::size_t read = tokens.size() - std::min(tokens.size(), half);  // the next for the memory
+  std::size_t read = tokens.size() - std::min(tokens.size(), context);  // the next for the memory
   const std::size_t given = tokens.size();
   std::vector<KeysAndValues> memory = model.empty_memory();
   while (std::ssize(tokens) < static_cast<std::int64_t>(given) + options.count) {

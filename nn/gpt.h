@@ -16,7 +16,7 @@ struct GPTOptions {
   std::int64_t layers = 4, heads = 4, width = 128;
   std::int64_t context = 128;     ///< the most tokens of a sequence
   std::int64_t vocabulary = 256;  ///< tokens are 0 to vocabulary - 1
-  double dropout = 0.0;
+  double dropout = 0.0;  ///< of embeddings and of what is added to x, not of attention's weights
   autograd::Precision precision = autograd::Precision::full;
 };
 

@@ -1,27 +1,23 @@
 #include "nn/gpt2_files.h"
 
 #include <array>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "core/error.h"
 #include "core/io/safetensors.h"
 #include "core/ops.h"
+#include "nn/json_file.h"
 #include "nn/weights.h"
 
 namespace brigade::nn {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 constexpr std::string_view kPrefix = "transformer.";
+constexpr const char* kHead = "lm_head.weight";
 constexpr const char* kConfig = "config.json";
-
-fs::path config_of(const fs::path& path) {
-  return (fs::is_directory(path) ? path : path.parent_path()) / kConfig;
-}
 
 /// Of the layers that transformers call Conv1D.
 bool is_transposed(const std::string& name) {
@@ -41,9 +37,8 @@ Tensor converted(const std::string& name, const Tensor& x) {
   return is_transposed(name) && x.shape().rank() == 2 ? transposed(x) : x;
 }
 
-bool is_left_out(const std::string& name) {
-  return name == "lm_head.weight" || name.ends_with(".attn.bias") ||
-         name.ends_with(".attn.masked_bias");
+bool is_mask(const std::string& name) {
+  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
 }
 
 std::int64_t number(const Json& json, const char* key, const fs::path& path) {
@@ -58,18 +53,18 @@ std::int64_t number(const Json& json, const char* key, const fs::path& path) {
 
 }  // namespace
 
+fs::path gpt2_config_of(const fs::path& path) {
+  return (fs::is_directory(path) ? path : path.parent_path()) / kConfig;
+}
+
 bool has_gpt2_config(const fs::path& path) {
   std::error_code absent;
-  return fs::exists(config_of(path), absent);
+  return fs::exists(gpt2_config_of(path), absent);
 }
 
 GPTOptions load_gpt2_options(const fs::path& path, GPTOptions options) {
-  const fs::path file = config_of(path);
-  std::ifstream stream = open_to_read(file);
-  const Json json = Json::parse(stream, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) {
-    throw UsageError(message_of("cannot read ", file.string(), ": expected a JSON object"));
-  }
+  const fs::path file = gpt2_config_of(path);
+  const Json json = read_json_object(file);
   const auto expect = [&](const char* key, const Json& wanted) {
     const Json found = json.value(key, wanted);
     if (found != wanted) {
@@ -95,13 +90,21 @@ GPTOptions load_gpt2_options(const fs::path& path, GPTOptions options) {
 void load_gpt2(const GPT& model, const fs::path& path) {
   const fs::path file = fs::is_directory(path) ? path / "model.safetensors" : path;
   NamedTensors found;
+  Tensor head;
   for (const auto& [name, tensor] : load_safetensors(file)) {
-    if (!is_left_out(name)) {
+    if (name == kHead) {
+      head = tensor;
+    } else if (!is_mask(name)) {
       const std::string full = name.starts_with(kPrefix) ? name : std::string(kPrefix) + name;
       found.emplace_back(full, converted(full, tensor));
     }
   }
   load_tensors(model, found, file);
+  if (head.defined() && head.to_vector<float>() !=
+                            model.named_parameters().front().second.data().to_vector<float>()) {
+    throw UsageError(message_of("cannot use ", file.string(), ": expected ", kHead,
+                                " equal to transformer.wte.weight, got other values"));
+  }
 }
 
 void save_gpt2(const std::vector<Variable>& parameters, const GPTOptions& options,
@@ -111,20 +114,20 @@ void save_gpt2(const std::vector<Variable>& parameters, const GPTOptions& option
     tensors.emplace_back(name, converted(name, tensor));
   }
   save_safetensors(file, tensors, {{"format", "pt"}});
-  const Json json{{"model_type", "gpt2"},
-                  {"architectures", {"GPT2LMHeadModel"}},
-                  {"n_layer", options.layers},
-                  {"n_head", options.heads},
-                  {"n_embd", options.width},
-                  {"n_positions", options.context},
-                  {"vocab_size", options.vocabulary},
-                  {"activation_function", "gelu_new"},
-                  {"layer_norm_epsilon", 1e-5},
-                  {"tie_word_embeddings", true},
-                  {"embd_pdrop", options.dropout},
-                  {"resid_pdrop", options.dropout},
-                  {"attn_pdrop", 0.0}};
-  write_file_atomically(config_of(file), json.dump(2) + "\n");
+  const nlohmann::ordered_json json{{"model_type", "gpt2"},
+                                    {"architectures", {"GPT2LMHeadModel"}},
+                                    {"n_layer", options.layers},
+                                    {"n_head", options.heads},
+                                    {"n_embd", options.width},
+                                    {"n_positions", options.context},
+                                    {"vocab_size", options.vocabulary},
+                                    {"activation_function", "gelu_new"},
+                                    {"layer_norm_epsilon", 1e-5},
+                                    {"tie_word_embeddings", true},
+                                    {"embd_pdrop", options.dropout},
+                                    {"resid_pdrop", options.dropout},
+                                    {"attn_pdrop", 0.0}};
+  write_file_atomically(gpt2_config_of(file), json.dump(2) + "\n");
 }
 
 }  // namespace brigade::nn

@@ -10,6 +10,9 @@
 /// [in, out], and lm_head.weight, the second use of transformer.wte.weight, is left out.
 namespace brigade::nn {
 
+/// The config.json in or beside `path`.
+std::filesystem::path gpt2_config_of(const std::filesystem::path& path);
+
 /// Whether `path` is a directory with a config.json, or a file beside one.
 bool has_gpt2_config(const std::filesystem::path& path);
 

@@ -76,9 +76,9 @@ Optimizer::Optimizer(const std::vector<autograd::Variable>& parameters,
 
 /// The spans as parameters lie now, and for each a stretch of state in the same layout: zeros, or
 /// what there was before. It is copied parameter by parameter, because neighbours may have parted,
-/// and bit by bit, so training goes on as if nothing had moved. Padding is zero. An old stretch ends
-/// with the last parameter that leaves it, and its memory goes back to the system: no other tensor
-/// has its size.
+/// and bit by bit, so training goes on as if nothing had moved. Padding is zero. An old stretch is
+/// freed when the last parameter has left it, and its memory goes back to the system: no other
+/// tensor has its size.
 void Optimizer::find_spans() {
   spans_ = flat_spans(parameters_);
   std::ranges::sort(spans_, {}, [](const FlatSpan& span) { return span.front(); });
@@ -183,7 +183,7 @@ double Optimizer::weight_decay_of(std::size_t index) const {
   return decays ? rates_.weight_decay : 0.0;
 }
 
-// Nearly always one part per span. A span breaks into several around a parameter that is left alone
+// One part per span where all decay alike. A span breaks around a parameter that is left alone
 // (an update with a zero gradient would not do: momentum and weight decay move weights as well) and
 // where parameters differ in weight decay or in their number of updates, which Adam's bias
 // correction counts.

@@ -54,9 +54,10 @@ def brigade(place, cell, options):
     with tempfile.TemporaryDirectory() as out:
         names = ["--layers", "--width", "--heads", "--context", "--batch"]
         shape = [word for name, value in zip(names, cell) for word in (name, str(value))]
-        text = os.path.join(out, "text")  # little of it, because the last test of a run reads a tenth
+        # Little text, because the last test of a run reads a tenth of it, in batches that are all alike.
+        text, length = os.path.join(out, "text"), 40 * cell[3] * cell[4] + 40
         with open(text, "w", encoding="ascii") as file:
-            file.write(("bench_gpt.py " * (20 * cell[3] * cell[4]))[:20 * cell[3] * cell[4]])
+            file.write(("bench_gpt.py " * length)[:length])
         program = [os.path.join(BUILD, "train_gpt"), *shape, "--text", text, "--json", "--out", out, "--threads", "1", "--log-every", "100000",
                    "--eval-every", "0", "--warmup", str(WARMUP), "--steps", str(WARMUP + steps_of(cell)), *options.flags]
         result = run_json(place.mpi(options.ranks, program), "brigade")

@@ -31,6 +31,8 @@ FEATURES = {
     "shrink: the others go on when a rank dies": {"dist": 432, "apps": 244},
     "bad input: a damaged file or a stranger on a port harms no job": {"core": 22, "dist": 100},
     "gpt: a transformer on the same engine, modes and flags": {"core": 450, "autograd": 80, "nn": 860, "optim": 70, "dist": 2, "apps": 420, "gradient route": 20},
+    "loss curve: how a training went, in timeline.html": {"apps": 84},
+    "gpt, other people's files and flags: long words, nested JSON, other models' sizes; what is refused, with what to do": {"nn": 42, "dist": 1, "apps": 49},
     "graph, lab 8: what backward walks; why tied weights ruin the overlap": {"autograd": 42, "apps": 190, "gradient route": 30},
     "stacks: stall.json says what the threads of a stalled rank do": {"dist": 106},
     "stalls end in time: ranks leave with the speaker or when given up, and the pause of gdb is no silence": {"dist": 30},

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <tuple>
 
 #include "apps/flags/command_line.h"
 #include "apps/flags/declare_flags.h"
 #include "apps/flags/hook_flag.h"
 #include "apps/flags/rules.h"
 #include "core/error.h"
+#include "core/ops.h"
 #include "nn/gpt2_files.h"
 
 namespace brigade::apps {
@@ -48,6 +50,34 @@ constexpr ProgramText kLab{
   mpirun -np 2 lab5_overlap
   mpirun -np 2 lab5_overlap --trace --emulate-link 50,0.1 --out runs/lab5)"};
 
+/// compare_modes has the flags of both networks.
+void refuse_flags_of_other(const CLI::App& app, const std::string& model) {
+  const std::set<std::string> of_mlp{"--hidden", "--depth",    "--loss",         "--no-bias",
+                                     "--data",   "--data-dir", "--train-samples"};
+  const std::set<std::string> of_gpt{"--layers",  "--heads", "--context",
+                                     "--dropout", "--text",  "--tokenizer"};
+  for (const std::string& flag : model == "gpt" ? of_mlp : of_gpt) {
+    const CLI::Option* option = app.get_option_no_throw(flag);
+    if (option != nullptr && option->count() > 0) {
+      throw UsageError(message_of(flag, ": expected --model ", model == "gpt" ? "mlp" : "gpt",
+                                  ", got ", model, "; leave it out"));
+    }
+  }
+}
+
+/// The sizes in the config.json of --init, where no flag says another one.
+nn::GPTOptions sizes_of_init(const CLI::App& app, const Options& o) {
+  const nn::GPTOptions sizes = nn::load_gpt2_options(o.init, o.gpt);
+  for (const auto& [flag, asked, found] : {std::tuple{"--layers", o.gpt.layers, sizes.layers},
+                                           std::tuple{"--heads", o.gpt.heads, sizes.heads},
+                                           std::tuple{"--width", o.gpt.width, sizes.width}}) {
+    if (app.count(flag) > 0 && asked != found) {
+      throw UsageError(message_of(flag, ": expected ", found, ", which --init has, got ", asked));
+    }
+  }
+  return sizes;
+}
+
 /// What is usual for a GPT, where the flags say nothing else.
 void resolve_gpt(const CLI::App& app, const ShapeFlags& shape, Options& o) {
   o.data = "text";
@@ -60,7 +90,8 @@ void resolve_gpt(const CLI::App& app, const ShapeFlags& shape, Options& o) {
     o.clip_norm = 1.0;
   }
   if (!o.init.empty() && nn::has_gpt2_config(o.init)) {  // sizes that are not free
-    o.gpt = nn::load_gpt2_options(o.init, o.gpt);
+    o.gpt = sizes_of_init(app, o);
+    o.context = app.count("--context") > 0 ? o.context : std::min(o.context, o.gpt.context);
   } else {
     o.gpt.context = o.context;
   }
@@ -71,6 +102,11 @@ void resolve_gpt(const CLI::App& app, const ShapeFlags& shape, Options& o) {
   if (o.gpt.width % o.gpt.heads != 0) {
     throw UsageError(
         message_of("--heads: expected a divisor of --width ", o.gpt.width, ", got ", o.gpt.heads));
+  }
+  if (o.gpt.width / o.gpt.heads > ops::kWidestHead) {
+    throw UsageError(message_of("--heads: expected at most ", ops::kWidestHead,
+                                " numbers per head, got --width ", o.gpt.width, " / ",
+                                o.gpt.heads));
   }
 }
 
@@ -112,6 +148,7 @@ void resolve(CLI::App& app, const ShapeFlags& shape, Program program, Options& o
   if (program != Program::lab) {
     keep_last(app, {{"--batch"}, {"--global-batch"}});
     o.global_batch = app.count("--global-batch") > 0 ? o.global_batch : 0;
+    refuse_flags_of_other(app, o.model);
     o.model == "gpt" ? resolve_gpt(app, shape, o) : resolve_hidden(app, shape, o);
   }
   o.config = config_lines(app);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "core/error.h"
 
@@ -23,6 +24,9 @@ std::vector<Rule> refused(const Options& o) {
   const std::string flight = o.cross_step ? "--cross-step" : "--optimizer-overlap";
   const bool by_bucket = o.comm_hook.starts_with("powersgd") || o.comm_hook.starts_with("topk");
   return {
+      {std::filesystem::path(o.graph).extension() == ".svg",
+       message_of("--graph: expected a file for Graphviz' language, such as graph.dot, got ",
+                  o.graph, ", which is the picture's name")},
       {o.deferred_sync() && o.accum == 1,
        "no_sync: expected --accum K with K > 1, got 1: with one micro-batch per step there is no "
        "synchronisation to leave out; add for instance --accum 4"},

@@ -39,8 +39,8 @@ std::optional<std::filesystem::path> draw_graph(const std::filesystem::path& fil
   std::filesystem::path picture = file;
   picture.replace_extension(".svg");
   const std::string to = "-o" + picture.string();
-  const std::string from = file.string();
-  const char* arguments[] = {"dot", "-Tsvg", to.c_str(), "--", from.c_str(), nullptr};
+  const std::string from = std::filesystem::absolute(file).string();  // begins with no dash
+  const char* arguments[] = {"dot", "-Tsvg", to.c_str(), from.c_str(), nullptr};
   posix_spawn_file_actions_t silence;
   posix_spawn_file_actions_init(&silence);
   posix_spawn_file_actions_addopen(&silence, STDERR_FILENO, "/dev/null", O_WRONLY, 0);

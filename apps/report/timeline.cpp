@@ -7,6 +7,7 @@
 
 #include "apps/metrics/timing_summary.h"
 #include "apps/report/html_page.h"
+#include "apps/report/loss_curve.h"
 #include "apps/report/timeline_svg.h"
 
 namespace brigade::apps {
@@ -166,9 +167,10 @@ std::string timeline_panels(const std::vector<RunTrace>& traces) {
   return html;
 }
 
-std::string timeline_html(const std::string& title, const std::vector<RunTrace>& traces) {
+std::string timeline_html(const std::string& title, const std::vector<RunTrace>& traces,
+                          const std::string& metrics) {
   return html_part("page", {{"title", escaped(title)},
-                            {"summary", html_part("timeline", {})},
+                            {"summary", html_part("timeline", {{"loss", loss_curve(metrics)}})},
                             {"panels", timeline_panels(traces)}});
 }
 

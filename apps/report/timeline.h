@@ -13,7 +13,8 @@ namespace brigade::apps {
 /// recorded steps. HTML for html_part("page").
 std::string timeline_panels(const std::vector<RunTrace>& traces);
 
-/// A page of its own.
-std::string timeline_html(const std::string& title, const std::vector<RunTrace>& traces);
+/// A page of its own, with the losses in `metrics`, the lines of metrics.jsonl, above them.
+std::string timeline_html(const std::string& title, const std::vector<RunTrace>& traces,
+                          const std::string& metrics = {});
 
 }  // namespace brigade::apps

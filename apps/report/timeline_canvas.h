@@ -40,6 +40,8 @@ class TimelineCanvas {
     line(style, x(time.begin), y, x(time.end), y);
   }
   void text(std::string_view style, double x, double y, const std::string& text);
+  /// From one place in the picture to another.
+  void line(std::string_view style, double x1, double y1, double x2, double y2);
 
   /// What follows until close_group() shows `hover`.
   void open_group(const std::string& hover);
@@ -49,8 +51,6 @@ class TimelineCanvas {
   std::string finish(double height, const std::string& description) const;
 
  private:
-  void line(std::string_view style, double x1, double y1, double x2, double y2);
-
   double origin_;
   double pixels_per_ms_;
   std::string svg_;

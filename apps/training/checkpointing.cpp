@@ -17,7 +17,8 @@ constexpr const char* kDirectory = "checkpoints";
 /// What decides which samples are in which step, and what the optimizer keeps. The learning rate,
 /// the number of steps, the mode and the number of ranks may change.
 std::vector<std::string> identity_of(const Options& o, const data::DataSplits& data, int ranks) {
-  return {message_of("data ", o.data, ", ", data.train->size(), " training samples"),
+  return {message_of("data ", o.data, ", ", data.train->size(), " training samples of checksum ",
+                     data.train->checksum()),
           message_of("global batch ", o.batch * o.accum * ranks),
           message_of("uneven ", o.uneven, o.shuffle ? ", shuffled" : ", not shuffled"),
           message_of("seed ", o.seed),

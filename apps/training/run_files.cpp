@@ -1,5 +1,7 @@
 #include "apps/training/run_files.h"
 
+#include <limits>
+
 #include "apps/report/chrome_trace.h"
 #include "apps/report/graph.h"
 #include "apps/report/report.h"
@@ -37,6 +39,12 @@ RunFiles::RunFiles(const Options& options, dist::Communicator& comm) {
   for (const std::string& file : {options.save, options.graph}) {
     if (!file.empty()) {
       files.emplace_back(file);
+    }
+  }
+  if (options.model == "gpt" && !options.save.empty()) {
+    files.push_back(nn::gpt2_config_of(options.save));
+    if (nn::has_gpt2_config(options.save)) {
+      nn::load_gpt2_options(options.save, {});  // refuses to replace another model's
     }
   }
   check_output_files(files);
@@ -84,8 +92,10 @@ void RunFiles::write_results(const Console& console, const RunInfo& info, const 
     files.write(directory_ / kTrace,
                 [&] { write_chrome_trace(directory_ / kTrace, result.trace); });
     files.write(directory_ / kTimeline, [&] {
+      const std::string metrics =
+          metrics_until(directory_ / kMetrics, std::numeric_limits<std::int64_t>::max());
       write_file_atomically(directory_ / kTimeline,
-                            timeline_html(program_name(options), {result.trace}));
+                            timeline_html(program_name(options), {result.trace}, metrics));
     });
   }
   print_result(console, info, result, files.written());

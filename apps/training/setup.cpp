@@ -110,6 +110,11 @@ ModelShape shape_of(const Options& options, const data::Dataset& data) {
   shape.bias = options.bias;
   if (options.model == "gpt") {
     shape.gpt = options.gpt;
+    if (!options.init.empty() && nn::has_gpt2_config(options.init) &&
+        options.gpt.vocabulary != data.output_width()) {
+      throw UsageError(message_of("--tokenizer: expected the vocabulary of --init, ",
+                                  options.gpt.vocabulary, " tokens, got ", data.output_width()));
+    }
     shape.gpt->vocabulary = data.output_width();
     shape.gpt->precision = shape.precision;
   } else {
@@ -272,7 +277,7 @@ RunInfo describe_setting(const Options& options, const dist::RankInfo& ranks,
   info.libraries = message_of(place.device.is_cuda() ? cuda_info().runtime : blas_description(),
                               options.tf32 ? ", TF32" : "");
   info.comm = place.comm->description();
-  info.flops_per_s = place.flops_per_s;
+  info.flops_per_s = ranks.size * place.flops_per_s;
   info.threads = cpu_threads();
   info.train_size = data.train->size();
   info.test_size = data.test->size();

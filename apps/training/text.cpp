@@ -9,9 +9,14 @@ namespace {
 
 /// No terminal obeys what the model writes.
 std::string printable(std::string text) {
+  unsigned char before = 0;
   for (char& c : text) {
-    const bool control = static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\t';
-    c = control || c == 0x7f ? '?' : c;
+    const auto byte = static_cast<unsigned char>(c);
+    const bool control = (byte < ' ' && c != '\n' && c != '\t') || byte == 0x7f;
+    // U+0080 to U+009F are control characters, too, and in other encodings so is such a byte alone.
+    const bool high_control = byte >= 0x80 && byte < 0xa0 && (before < 0x80 || before == 0xc2);
+    c = control || high_control ? '?' : c;
+    before = byte;
   }
   return text;
 }

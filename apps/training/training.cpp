@@ -138,7 +138,7 @@ int run_training(Options options, const dist::RankInfo& ranks, const AfterTraini
   emulate_link(options, *data.train, place, console);
   if (options.model == "gpt") {
     place.comm->barrier();  // all ranks measure while the others do
-    place.flops_per_s = ranks.size * product_rate(place.device);
+    place.flops_per_s = product_rate(place.device);
   }
   const ResidentPeak resident = count_memory(place.device);
 

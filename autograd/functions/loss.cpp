@@ -13,7 +13,7 @@ Variable cross_entropy_loss(const Variable& x, const Tensor& labels) {
   const std::size_t last = std::max<std::size_t>(x.shape().rank(), 1) - 1;
   BRIGADE_CHECK(labels.dtype() == DType::i64, "cross_entropy: expected labels of dtype i64");
   BRIGADE_CHECK(x.shape().rank() == labels.shape().rank() + 1 &&
-                    x.shape().with_extent(last, 1).numel() == labels.numel(),
+                    std::ranges::equal(x.shape().extents().first(last), labels.shape().extents()),
                 "cross_entropy: expected x [..., classes] and labels [...], got ", x.shape(),
                 " and ", labels.shape());
   const Tensor rows = x.data().reshape({labels.numel(), x.shape()[last]});

@@ -206,7 +206,9 @@ void Checkpoints::load_own(const CheckpointInfo& info) {
         check_same_tensors({{name, saved}}, {{name, Tensor::empty({2}, DType::i64)}},
                            own_file(rank));
         const std::vector<std::int64_t> position = saved.to_vector<std::int64_t>();
-        set_dropout_position({.seed = static_cast<std::uint64_t>(position.at(0)),
+        // Other ranks than before have each its own seed already.
+        set_dropout_position({.seed = same_ranks ? static_cast<std::uint64_t>(position.at(0))
+                                                 : dropout_position().seed,
                               .sequence = static_cast<std::uint32_t>(position.at(1))});
       } else if (const auto found = kept.find(name);
                  found != kept.end() && found->second.shape() == saved.shape()) {

@@ -3,16 +3,18 @@
 
 #include <array>
 #include <fstream>
-#include <limits>
+#include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
+#include <queue>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
 #include "core/error.h"
 #include "core/io/safetensors.h"
 #include "nn/data/tokenizer.h"
+#include "nn/json_file.h"
 
 // Text is cut into words first: no token crosses a border of these. A word begins as its bytes;
 // then, of all pairs of neighbours in merges.txt, the one that comes first there is joined, again
@@ -117,11 +119,7 @@ class Bpe final : public Tokenizer {
   }
 
   void read_vocabulary(const fs::path& path) {
-    std::ifstream file = open_to_read(path);
-    const auto json = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object() || json.empty()) {
-      fail(path, "expected a JSON object of tokens and their numbers");
-    }
+    const nlohmann::json json = read_json_object(path);
     texts_.resize(json.size());
     std::vector<bool> taken(json.size());
     for (const auto& [letters, number] : json.items()) {
@@ -163,27 +161,54 @@ class Bpe final : public Tokenizer {
     }
   }
 
+  /// The tokens of a word are a linked list: to join two takes one step, wherever they are. Pairs
+  /// wait in the order of the merges, then of their places; one whose tokens have changed is stale.
   std::vector<std::int32_t> encode_word(std::string_view word) const {
+    struct Pair {
+      std::int32_t rank, joined, left, right;
+      std::size_t place;
+      bool operator>(const Pair& o) const {
+        return std::tie(rank, place) > std::tie(o.rank, o.place);
+      }
+    };
+    constexpr std::int32_t kGone = -1;
     std::vector<std::int32_t> tokens;
-    for (const char byte : word) {
-      tokens.push_back(tokens_.at(std::string(1, byte)));
+    std::vector<std::size_t> next, before;
+    for (std::size_t i = 0; i < word.size(); ++i) {
+      tokens.push_back(tokens_.at(std::string(1, word[i])));
+      next.push_back(i + 1);
+      before.push_back(i - 1);  // of the first: larger than any place
     }
-    while (true) {
-      std::size_t at = 0;
-      Merge best{std::numeric_limits<std::int32_t>::max(), 0};
-      for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
-        const auto found = merges_.find({tokens[i], tokens[i + 1]});
-        if (found != merges_.end() && found->second.rank < best.rank) {
-          best = found->second;
-          at = i;
+    std::priority_queue<Pair, std::vector<Pair>, std::greater<>> pairs;
+    const auto add = [&](std::size_t place) {
+      if (place < tokens.size() && next[place] < tokens.size()) {
+        const std::pair<std::int32_t, std::int32_t> two{tokens[place], tokens[next[place]]};
+        if (const auto found = merges_.find(two); found != merges_.end()) {
+          pairs.push({found->second.rank, found->second.token, two.first, two.second, place});
         }
       }
-      if (best.rank == std::numeric_limits<std::int32_t>::max()) {
-        return tokens;
-      }
-      tokens[at] = best.token;
-      tokens.erase(tokens.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+    };
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      add(i);
     }
+    while (!pairs.empty()) {
+      const Pair pair = pairs.top();
+      pairs.pop();
+      const std::size_t right = tokens[pair.place] == pair.left ? next[pair.place] : tokens.size();
+      if (right == tokens.size() || tokens[right] != pair.right) {
+        continue;
+      }
+      tokens[pair.place] = pair.joined;
+      tokens[right] = kGone;
+      next[pair.place] = next[right];
+      if (next[right] < tokens.size()) {
+        before[next[right]] = pair.place;
+      }
+      add(before[pair.place]);
+      add(pair.place);
+    }
+    std::erase(tokens, kGone);
+    return tokens;
   }
 
   struct FreePattern {

@@ -14,12 +14,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Hidden ones, what a build makes, and what runs of training write.
 bool is_skipped(const fs::path& path) {
   const std::string name = path.filename().string();
-  return name.starts_with('.') || name == "build" || name == "runs";
+  return name.starts_with('.') || name == "build" || name == "runs" ||
+         fs::exists(path / "metrics.jsonl");
 }
 
-std::vector<fs::path> files_below(const fs::path& directory) {
+std::vector<fs::path> files_below(const fs::path& directory) try {
   std::vector<fs::path> files;
   for (auto at = fs::recursive_directory_iterator(directory); at != fs::end(at); ++at) {
     if (is_skipped(at->path())) {
@@ -30,6 +32,9 @@ std::vector<fs::path> files_below(const fs::path& directory) {
   }
   std::ranges::sort(files);
   return files;
+} catch (const fs::filesystem_error& error) {
+  throw UsageError(message_of("text: cannot read all directories below ", directory.string(), ": ",
+                              error.code().message()));
 }
 
 std::string text_of_file(const fs::path& path) {
@@ -78,10 +83,14 @@ DataSplits load_text(const fs::path& path, const Tokenizer& tokenizer, std::int6
   if (fs::is_directory(path)) {
     std::size_t number = 0;
     for (const fs::path& file : files_below(path)) {
-      (++number % kTestShare == 0 ? test : train) += text_of_file(file);
+      if (const std::string text = text_of_file(file); !text.empty()) {
+        (++number % kTestShare == 0 ? test : train) += text;
+      }
     }
   } else {
     train = text_of_file(path);
+  }
+  if (test.empty()) {  // too few files to keep one back
     const std::size_t kept = train.size() - train.size() / kTestShare;
     test = train.substr(kept);
     train.resize(kept);

@@ -30,7 +30,8 @@ class ByteTokenizer final : public Tokenizer {
 
 /// GPT-2's byte pair encoding (Sennrich et al., arXiv:1508.07909; Radford et al. 2019, section
 /// 2.2), from the files vocab.json and merges.txt of a directory. UsageError: they are missing,
-/// damaged, or do not fit each other.
+/// damaged, or do not fit each other. A special token in a text, such as <|endoftext|>, is read as
+/// its letters.
 std::unique_ptr<Tokenizer> load_bpe(const std::filesystem::path& directory);
 
 }  // namespace brigade::data

@@ -124,6 +124,16 @@ TEST(Gradient, OfAnMlpIsRight) {
             kTolerance);
 }
 
+TEST(Gradient, OfSequencesIsRight) {  // x: [2 sequences, 2 tokens, 3]
+  const auto function = [](const Inputs& in) {
+    const Variable hidden = linear_relu(in[0], in[1], in[2]);
+    return cross_entropy_loss(linear(hidden, in[3], Variable()), Tensor::from(kLabels, {2, 2}));
+  };
+  EXPECT_LT(largest_gradient_error(function, {smooth_values({2, 2, 3}, 0), smooth_values({6, 3}, 1),
+                                              smooth_values({6}, 2), smooth_values({3, 6}, 3)}),
+            kTolerance);
+}
+
 TEST(Gradient, OfReluIsZeroAtZero) {
   const Variable x(Tensor::zeros({}), true);
   backward(relu(x));

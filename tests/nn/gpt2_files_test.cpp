@@ -70,11 +70,15 @@ TEST(Gpt2Files, MayLackThePrefixAndHoldMasksAndATiedHead) {
     old.emplace_back(name.substr(std::string("transformer.").size()), tensor);
   }
   old.emplace_back("h.0.attn.bias", Tensor::zeros({1, 1, 3, 3}));
-  old.emplace_back("lm_head.weight", Tensor::zeros({5, 4}));
+  old.emplace_back("lm_head.weight", model.parameters().front().data());
   save_safetensors(dir / "old.safetensors", old);
   const GPT other = small_gpt(2);
   load_gpt2(other, dir / "old.safetensors");
   EXPECT_EQ(weights_of(model), weights_of(other));
+  old.back().second = Tensor::zeros({5, 4});
+  save_safetensors(dir / "old.safetensors", old);
+  EXPECT_ERROR_WITH(load_gpt2(other, dir / "old.safetensors"),
+                    "expected lm_head.weight equal to transformer.wte.weight");
 }
 
 TEST(Gpt2Files, OfAnotherNetworkAreRefused) {

@@ -179,6 +179,21 @@ TEST(Generate, GoesOnWhenTheContextIsFull) {
   EXPECT_EQ(generate(model, std::vector<std::int64_t>(30, 1), {.count = 3}).size(), 3);
 }
 
+TEST(Generate, ReadsTheWholePromptIfItFits) {
+  GPT model = small_gpt();
+  model.eval();
+  const std::int64_t context = model.options().context;
+  std::vector<std::int64_t> prompt;
+  for (std::int64_t i = 0; i < context; ++i) {
+    prompt.push_back(i * 5 % 7 % model.options().vocabulary);
+  }
+  const Tensor tokens = Tensor::from(prompt, {1, context});
+  const std::vector<float> logits = model(Variable(tokens)).data().to_vector<float>();
+  const auto last = logits.end() - model.options().vocabulary;
+  const std::int64_t likeliest = std::max_element(last, logits.end()) - last;
+  EXPECT_EQ(generate(model, prompt, {.count = 1, .temperature = 0.0}).front(), likeliest);
+}
+
 TEST(Generate, DependsOnTheSeedAlone) {
   GPT model = small_gpt();
   const auto one = generate(model, {1}, {.count = 30, .seed = 1});

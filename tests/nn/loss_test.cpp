@@ -60,6 +60,13 @@ TEST(CrossEntropyLoss, AveragesOverTheSamples) {
                                                     -0.44290240F, 0.02100503F, 0.42189737F}));
 }
 
+TEST(CrossEntropyLoss, RefusesLabelsOfAnotherShape) {
+  const Variable x(Tensor::zeros({2, 3, 5}));
+  EXPECT_ERROR(
+      nn::cross_entropy(x, Tensor::zeros({3, 2}, DType::i64)),
+      "cross_entropy: expected x [..., classes] and labels [...], got [2, 3, 5] and [3, 2]");
+}
+
 TEST(CrossEntropyLoss, RefusesFloatingPointTargets) {
   EXPECT_ERROR(nn::cross_entropy(prediction(), Tensor::zeros({2, 3})),
                "cross_entropy: expected labels of dtype i64");

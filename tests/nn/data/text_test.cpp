@@ -49,6 +49,23 @@ TEST(LoadText, LeavesTheLastTenthOfAFileForTesting) {
               ElementsAre('b', 'b', 'b'));
 }
 
+TEST(LoadText, OfFewFilesLeavesTheLastTenthForTesting) {
+  const TemporaryDirectory dir;
+  write(dir / "a", std::string(50, 'a'));
+  write(dir / "b", std::string(50, 'b'));
+  const DataSplits data = load_text(dir.path(), ByteTokenizer(), 3);
+  EXPECT_EQ(data.train->size(), 89 / 3);
+  EXPECT_EQ(data.test->size(), 3);
+}
+
+TEST(LoadText, LeavesOutWhatARunHasWritten) {
+  const TemporaryDirectory dir;
+  write(dir / "a", std::string(100, 'a'));
+  write(dir / "gpt" / "metrics.jsonl", std::string(100, 'm'));
+  write(dir / "gpt" / "checkpoints" / "checkpoint.json", std::string(100, 'c'));
+  EXPECT_EQ(load_text(dir.path(), ByteTokenizer(), 3).train->size(), 89 / 3);
+}
+
 TEST(LoadText, ReadsADirectoryInTheOrderOfItsPathsAndEveryTenthFileForTesting) {
   const TemporaryDirectory dir;
   for (int i = 0; i < 10; ++i) {
@@ -58,12 +75,12 @@ TEST(LoadText, ReadsADirectoryInTheOrderOfItsPathsAndEveryTenthFileForTesting) {
   write(dir / "build" / "x.h", "generated");
   write(dir / "a" / "program", std::string("\0binary", 7));
   const DataSplits data = load_text(dir.path(), ByteTokenizer(), 3);
-  // a/program is the first of eleven files and has no text, b/8 the tenth.
+  // a/program has no text, so b/9 is the tenth that has.
   EXPECT_EQ(data.train->size(), 35 / 3);
   EXPECT_THAT(read_samples(*data.train, {0, 1}).inputs.to_vector<std::int64_t>(),
               ElementsAre('0', '0', '0', '0', '1', '1'));
   EXPECT_THAT(read_samples(*data.test, {0}).inputs.to_vector<std::int64_t>(),
-              ElementsAre('8', '8', '8'));
+              ElementsAre('9', '9', '9'));
 }
 
 TEST(LoadText, SaysWhatIsMissing) {

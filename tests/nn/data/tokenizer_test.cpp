@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/expect_error.h"
+#include "tests/support/gpt2_vocabulary.h"
 #include "tests/support/temporary_directory.h"
 
 namespace brigade::data {
@@ -28,35 +29,6 @@ std::string decoded(const Tokenizer& tokenizer, const std::vector<std::int32_t>&
     text += tokenizer.decode(token);
   }
   return text;
-}
-
-/// GPT-2's letter of a byte.
-std::string letter(int byte) {
-  int code = byte;
-  const auto printable = [](int b) { return (b > 0x20 && b < 0x7f) || (b > 0xa0 && b != 0xad); };
-  if (!printable(byte)) {
-    code = 256;
-    for (int before = 0; before < byte; ++before) {
-      code += printable(before) ? 0 : 1;
-    }
-  }
-  if (code < 0x80) {
-    return {static_cast<char>(code)};
-  }
-  return {static_cast<char>(0xc0 | code >> 6), static_cast<char>(0x80 | (code & 0x3f))};
-}
-
-/// The 256 bytes in order, then "he", "ll", "hell", "Ġw" (a space and w), "12".
-nlohmann::json small_vocabulary() {
-  nlohmann::json vocabulary;
-  for (int byte = 0; byte < 256; ++byte) {
-    vocabulary[letter(byte)] = byte;
-  }
-  int next = 256;
-  for (const char* token : {"he", "ll", "hell", "Ġw", "12"}) {
-    vocabulary[token] = next++;
-  }
-  return vocabulary;
 }
 
 constexpr const char* kMerges = "#version: 0.2\nh e\nl l\nhe ll\nĠ w\n1 2\n";
@@ -97,6 +69,14 @@ TEST(Bpe, CutsTextIntoTheWordsOfGpt2First) {
   EXPECT_THAT(tokenizer->encode("l'll"), ElementsAre('l', '\'', 257));
 }
 
+TEST(Bpe, ReadsALongWordInLittleTime) {
+  const TemporaryDirectory dir;
+  write(dir, small_vocabulary(), kMerges);
+  const std::vector<std::int32_t> tokens =
+      load_bpe(dir.path())->encode(std::string(1'000'000, 'l'));
+  EXPECT_EQ(tokens, std::vector<std::int32_t>(500'000, 257));
+}
+
 TEST(Bpe, GivesBackAnyBytes) {
   const TemporaryDirectory dir;
   write(dir, small_vocabulary(), kMerges);
@@ -112,7 +92,10 @@ TEST(Bpe, RefusesFilesThatDoNotFit) {
   const TemporaryDirectory dir;
   EXPECT_ERROR_WITH(load_bpe(dir.path()), "vocab.json: No such file");
   write(dir, nlohmann::json::array(), kMerges);
-  EXPECT_ERROR_WITH(load_bpe(dir.path()), "expected a JSON object of tokens and their numbers");
+  EXPECT_ERROR_WITH(load_bpe(dir.path()), "vocab.json: expected a JSON object");
+  std::ofstream(dir / "vocab.json")
+      << R"({"a": )" << std::string(200'000, '[') << std::string(200'000, ']') << "}";
+  EXPECT_ERROR_WITH(load_bpe(dir.path()), "expected a JSON object, got one nested too deeply");
   nlohmann::json twice = small_vocabulary();
   twice["he"] = 257;
   write(dir, twice, kMerges);
