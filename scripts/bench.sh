@@ -2,7 +2,7 @@
 # bench.sh [--python PYTHON] [--jax PYTHON] [--quick]: every comparison of speed, as ratios from alternating runs.
 #
 # In this order: a step on one CPU thread against PyTorch (and torch.compile, JAX) over a grid of networks, with the share
-# of the GEMMs, the floor and the memory; the cost per node, of DataParallel with one rank and of recording what a step does; all-reduces against Open MPI's; two ranks in
+# of the GEMMs, the floor and the memory; a GPT-2; the cost per node, of DataParallel with one rank and of recording what a step does; all-reduces against Open MPI's; two ranks in
 # every mode against PyTorch DDP, on this machine with three networks and, as root, over a shaped link.
 #
 #   --python PYTHON   can import torch; left out: each section with PyTorch says so and measures Brigade by itself
@@ -61,6 +61,14 @@ if [ -n "$python" ]; then
   fi
 fi
 scripts/bench_compute.py "${compute[@]}" ${jax:+--jax "$jax"} --cells "$cells" --json "$out/compute.json"
+
+title "a GPT-2, one rank and two"
+if [ -n "$python" ]; then
+  scripts/bench_gpt.py --python "$python" --json "$out/gpt.json"
+  scripts/bench_gpt.py --python "$python" --unshaped --json "$out/gpt-ddp.json"
+else
+  echo "SKIPPED: it compares with PyTorch alone (no --python)"
+fi
 
 title "cost per node, of DataParallel with one rank, of recording a step"
 if [ -x $bin/framework_bench ]; then

@@ -1,6 +1,7 @@
 // Parameters that move in memory between two steps: the optimizer's state goes with them.
 #include <gmock/gmock.h>
 
+#include "core/runtime/context.h"
 #include "optim/adam.h"
 #include "optim/sgd.h"
 
@@ -77,6 +78,16 @@ TEST(MovedParameters, AreNoticedWhenOnlyAGradientHasMoved) {
   pair.b.grad_state()->set_grad(Tensor::zeros({4}));
   optimizer.step();
   EXPECT_THAT(pair.a.data().to_vector<float>(), testing::ElementsAre(0, -3, 2));
+}
+
+TEST(MovedParameters, LeaveNoMemoryBehind) {
+  const Pair pair;
+  Adam optimizer({pair.a, pair.b}, {.lr = 0.1});
+  pair.set_gradients(1.0F);
+  pair.move(0, 8);
+  optimizer.parts();  // follows them
+  const MemoryStats stats = Context::current().allocator(kCpu)->stats();
+  EXPECT_EQ(stats.reserved, stats.in_use);
 }
 
 TEST(MovedParameters, LeaveThePaddingZero) {

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 
+#include "core/random.h"
 #include "dist/hooks/half_hook.h"
 #include "dist/hooks/power_sgd.h"
 #include "dist/hooks/top_k.h"
@@ -51,6 +53,24 @@ TEST_P(ResumesToTheBit, AfterAnyStep) {
     train(ranks, place, first);
     EXPECT_EQ(train(ranks, place, training), whole) << "after step " << stop;
   }
+}
+
+// The old ranks' streams are not those of the new ranks, and several would have the same one.
+TEST(Resumes, WithItsOwnDropoutOnAnotherNumberOfRanks) {
+  constexpr std::uint64_t kOld = 1000;
+  const TemporaryDirectory directory;
+  Training training{.dropout = true};
+  training.checkpoints.every = 2;
+  training.steps = 2;
+  train(2, directory.path(), training, [](std::int64_t) {
+    set_dropout_position({.seed = kOld, .sequence = dropout_position().sequence});
+  });
+  const auto saved = dropout_position();  // this thread has drawn nothing
+  training.steps = 3;
+  train(3, directory.path(), training, [&](std::int64_t) {
+    EXPECT_NE(dropout_position().seed, kOld);
+    EXPECT_EQ(dropout_position().sequence, saved.sequence + 3) << "three dropouts in all";
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Checkpoints, ResumesToTheBit, testing::ValuesIn(cases()),
