@@ -34,6 +34,7 @@ FEATURES = {
     "loss curve: how a training went, in timeline.html": {"apps": 84},
     "gpt, other people's files and flags: long words, nested JSON, other models' sizes; what is refused, with what to do": {"nn": 42, "dist": 1, "apps": 49},
     "graph, lab 8: what backward walks; why tied weights ruin the overlap": {"autograd": 42, "apps": 190, "gradient route": 30},
+    "slurm: ranks of srun know their number, or say what is missing": {"dist": 20},
     "stacks: stall.json says what the threads of a stalled rank do": {"dist": 106},
     "stalls end in time: ranks leave with the speaker or when given up, and the pause of gdb is no silence": {"dist": 30},
     "watch: a job that stands still says who is waited for": {"core": 27, "dist": 819, "apps": 48, "gradient route": 10},

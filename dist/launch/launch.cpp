@@ -101,11 +101,26 @@ int exit_code(const std::exception& error) {
   return dynamic_cast<const Interrupted*>(&error) != nullptr ? 4 : 1;
 }
 
+int number_in_environment(const char* name, int otherwise) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? std::atoi(value) : otherwise;
+}
+
+/// A process among several of srun's that cannot find the others: Open MPI would say so in twenty
+/// lines each.
+bool is_without_pmix() {
+  return number_in_environment("SLURM_STEP_NUM_TASKS", 1) > 1 &&
+         std::getenv("OMPI_COMM_WORLD_RANK") == nullptr && std::getenv("PMIX_RANK") == nullptr;
+}
+
 }  // namespace
 
+// Under mpirun in a job of Slurm's, SLURM_PROCID is that of mpirun's daemon.
 int launcher_rank() {
-  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
-  return rank != nullptr ? std::atoi(rank) : 0;
+  return number_in_environment(
+      "OMPI_COMM_WORLD_RANK",
+      number_in_environment("PMIX_RANK",
+                            is_without_pmix() ? number_in_environment("SLURM_PROCID", 0) : 0));
 }
 
 MpiSession::MpiSession() : exceptions_at_start_(std::uncaught_exceptions()) {
@@ -127,6 +142,12 @@ MpiSession::~MpiSession() {
 
 int run_main(const std::function<int(MpiSession&)>& body) {
   int rank = launcher_rank();
+  if (is_without_pmix()) {  // every process sees that, so one may speak for all
+    if (rank == 0) {
+      write_line("srun: expected --mpi=pmix, got processes that do not know each other");
+    }
+    return 2;
+  }
   try {
     MpiSession session;
     rank = session.info().rank;

@@ -38,8 +38,8 @@ class MpiSession {
   int exceptions_at_start_;
 };
 
-/// The rank as the launcher's environment gives it, before MPI is up: usage errors are printed by
-/// rank 0, by another rank only if it is alone with them (apps/training/program.cpp).
+/// The rank as the environment of mpirun or srun gives it, before MPI is up: usage errors are
+/// printed by rank 0, by another rank only if it is alone with them (apps/training/program.cpp).
 int launcher_rank();
 
 /// `cpu`, `cuda` or `auto`. For cuda: GPU number local_rank modulo the GPUs of this host. `auto`
@@ -65,6 +65,7 @@ std::unique_ptr<Communicator> make_socket_communicator(const std::string& reques
 /// Runs `body` as the whole of a program between MPI's start and end. An exception on any rank is
 /// printed as `[rank r] message` in one write, then the job is ended with MPI_Abort, so that no
 /// rank waits for a dead one. When several ranks fail at once, the lowest of them speaks for all.
+/// Processes that srun has started without --mpi=pmix end with one line and exit code 2.
 /// Exit codes: 1 run-time failure, 2 UsageError, 3 VerificationError, 4 Interrupted.
 int run_main(const std::function<int(MpiSession&)>& body);
 
