@@ -32,6 +32,7 @@ FEATURES = {
     "bad input: a damaged file or a stranger on a port harms no job": {"core": 22, "dist": 100},
     "gpt: a transformer on the same engine, modes and flags": {"core": 450, "autograd": 80, "nn": 860, "optim": 70, "dist": 2, "apps": 420, "gradient route": 20},
     "loss curve: how a training went, in timeline.html": {"apps": 84},
+    "bucket table of compare_modes: which gradients come last, and what waits for them": {"apps": 40},
     "gpt, other people's files and flags: long words, nested JSON, other models' sizes; what is refused, with what to do": {"nn": 42, "dist": 1, "apps": 49},
     "graph, lab 8: what backward walks; why tied weights ruin the overlap": {"autograd": 42, "apps": 190, "gradient route": 30},
     "slurm: ranks of srun know their number, or say what is missing": {"dist": 20},

@@ -83,7 +83,8 @@ std::string comparison_html(const RunInfo& info, const Comparison& result) {
       {{"title",
         fmt::format("compare_modes: the synchronisation modes on {} ranks", info.ranks.size)},
        {"summary", html_part("comparison", {{"start", start},
-                                            {"table", html_table(grid_of("mode" + label, rows))},
+                                            {"table", html_table(grid_of("mode" + label, rows)) +
+                                                          html_table(bucket_grid(result))},
                                             {"notes", notes},
                                             {"chart", step_chart(rows)},
                                             {"emulated", label}})},

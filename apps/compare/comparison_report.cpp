@@ -92,6 +92,23 @@ std::vector<FigureRow> comparison_rows(const RunInfo& info, const Comparison& re
   return rows;
 }
 
+TextGrid bucket_grid(const Comparison& result) {
+  TextGrid grid{{"buckets of overlap", "MiB", "ready", "sent", "there"}};
+  const ModeResult* overlap = result.find("overlap");
+  if (overlap == nullptr || overlap->trace.ranks.empty() || overlap->trace.ranks[0].steps.empty()) {
+    return grid;
+  }
+  const std::vector<std::string>& labels = overlap->trace.ranks[0].steps[0].spans.labels;
+  const std::vector<CollectiveTimes>& times = overlap->timing.collectives;
+  for (std::size_t i = 0; i < std::min(labels.size(), times.size()); ++i) {
+    grid.push_back({short_contents_of(overlap->trace, labels[i]),
+                    fmt::format("{:.3f}", static_cast<double>(times[i].bytes) / 0x1p20),
+                    fmt::format("{:.2f}", times[i].ready), fmt::format("{:.2f}", times[i].begin),
+                    fmt::format("{:.2f}", times[i].end)});
+  }
+  return grid;
+}
+
 std::vector<std::string> comparison_notes(const RunInfo& info, const Comparison& result) {
   std::vector<std::string> notes{
       fmt::format("{} timed steps per mode, medians of the slowest rank, in ms{}; speed-up against "
@@ -121,6 +138,10 @@ void print_comparison_start(const Console& console, const RunInfo& info) {
 void print_comparison(const Console& console, const RunInfo& info, const Comparison& result) {
   const char* corner = info.options.emulated_link ? "emulated" : "mode";
   for (const std::string& line : text_table(grid_of(corner, comparison_rows(info, result)))) {
+    console.line("  " + line);
+  }
+  console.line();
+  for (const std::string& line : text_table(bucket_grid(result))) {
     console.line("  " + line);
   }
   console.line();

@@ -19,6 +19,11 @@ std::vector<std::string> comparison_start(const RunInfo& info);
 /// compare.json; the ones with a place are the columns of the table.
 std::vector<FigureRow> comparison_rows(const RunInfo& info, const Comparison& result);
 
+/// The buckets of mode overlap in the order in which they left, in ms after the start of the step:
+/// when the gradients were ready, when the all-reduce began and when it ended. Headings alone where
+/// no such step was recorded.
+TextGrid bucket_grid(const Comparison& result);
+
 /// How it was measured, whether the weights are equal, and reading().
 std::vector<std::string> comparison_notes(const RunInfo& info, const Comparison& result);
 

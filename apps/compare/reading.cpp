@@ -36,7 +36,7 @@ std::string about_exposure(const RunInfo& info, const Comparison& result,
   const CollectiveTimes& tail = t.collectives.back();
   const std::string& label =
       overlap.trace.ranks[0].steps[0].spans.labels.at(t.collectives.size() - 1);
-  const std::string& contents = contents_of(overlap.trace, label);
+  const std::string contents = short_contents_of(overlap.trace, label);
   text += fmt::format(
       " The last to arrive is {} ({}; {:.2f} MiB): ready at {:.2f} ms, sent at {:.2f}, there at "
       "{:.2f}, while backward alone would end at {:.2f}.",

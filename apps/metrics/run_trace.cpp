@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/error.h"
+
 namespace brigade::apps {
 
 // How a rank's trace travels to rank 0. to_json and from_json are names nlohmann-json looks for.
@@ -51,6 +53,17 @@ const std::string& contents_of(const RunTrace& trace, const std::string& label) 
   const std::size_t end = std::min(label.find('['), label.rfind(kGoesOn));
   const auto found = trace.contents.find(label.substr(0, end));
   return found == trace.contents.end() ? label : found->second;
+}
+
+std::string short_contents_of(const RunTrace& trace, const std::string& label) {
+  constexpr std::int64_t kAll = 4;
+  const std::string& names = contents_of(trace, label);
+  const std::int64_t count = std::ranges::count(names, ',') + 1;
+  if (count <= kAll) {
+    return names;
+  }
+  return message_of(names.substr(0, names.find(',')), " ... ", names.substr(names.rfind(' ') + 1),
+                    " (", count, " parameters)");
 }
 
 CollectiveSplit split_collective(const RunTrace& trace, std::size_t rank, std::size_t step,

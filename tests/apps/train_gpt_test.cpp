@@ -165,6 +165,9 @@ TEST(TrainGpt, IsComparedInAllModes) {
       2, dir.path());
   ASSERT_EQ(run.exit_code, 0) << run.err << run.out;
   EXPECT_THAT(run.out, HasSubstr("GPT-2, 1 layers of width 16"));
+  // The tied weight is used first, so its gradient comes last.
+  EXPECT_THAT(run.out, HasSubstr("\n  buckets of overlap"));
+  EXPECT_THAT(run.out, HasSubstr("transformer.wte.weight"));
   EXPECT_TRUE(fs::exists(dir / "c/compare.html"));
   for (const auto& [flags, line] :
        {std::pair{"--model gpt --no-bias", "--no-bias: expected --model mlp, got gpt"},

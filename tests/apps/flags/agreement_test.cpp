@@ -92,9 +92,9 @@ const std::vector<Row> kAlike{{"--mode", "flat"},
 const std::vector<Row> kAlikeInComparison{{"--modes", "naive,overlap"},
                                           {"--rounds", "2"},
                                           {"--model", "gpt"},
-                                          {"--layers", "2"},
-                                          {"--heads", "2"},
-                                          {"--context", "16"}};
+                                          {"--layers", "2", {"--model=gpt"}},
+                                          {"--heads", "2", {"--model=gpt"}},
+                                          {"--context", "16", {"--model=gpt"}}};
 
 /// What each rank may have otherwise: names of files, which hosts may keep in other places (what is
 /// in them is compared), what only rank 0 does, and how a rank uses its own cores.
