@@ -27,6 +27,7 @@ import statistics
 import sys
 import tempfile
 
+from bench_compute import can_import
 from bench_ddp import BUILD, HERE, Shaped, Unshaped, catch_signals, run_json, write
 
 BUCKETS = ["--bucket-mb", "4"]
@@ -167,6 +168,8 @@ def parse():
         parser.error("--compile: expected one rank; leave it out, or --unshaped and --rate")
     if options.json and not os.access(os.path.dirname(os.path.abspath(options.json)), os.W_OK):
         parser.error(f"--json: expected a file in a directory that can be written, got {options.json}")
+    if not can_import(options.python, "torch"):
+        parser.error(f"--python: expected a python that can import torch, got {options.python}")
     options.caps = options.caps.split(",")
     options.flags = (BUCKETS if options.ranks == 2 else []) + (["--dtype", "bf16"] if options.bf16 else []) + options.flags
     return options
