@@ -147,8 +147,9 @@ void layer_norm_weight_backward(const Tensor& dy, const Tensor& x, const Tensor&
 void layer_norm_input_backward(const Tensor& dy, const Tensor& x, const Tensor& weight,
                                const Tensor& mean, const Tensor& rstd, Scale scale, Tensor& dx);
 
+/// Most columns of a head of attention: a thread of a CUDA block for each.
+constexpr std::int64_t kWidestHead = 256;
 /// The shape of y: [N, T, W]. Error unless qkv is [N, T, 3 W] and `heads` divides W.
-constexpr std::int64_t kWidestHead = 256;  // a thread of a CUDA block for each column
 Shape attention_shape(const Shape& qkv, std::int64_t heads);
 /// Of AttentionArgs.   qkv, dqkv: [N, T, 3 W]   y, dy: [N, T, W]   log_sums: [N, heads, T]
 void attention(const Tensor& qkv, std::int64_t heads, Tensor& y, Tensor& log_sums);

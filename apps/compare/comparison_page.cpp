@@ -75,20 +75,22 @@ std::string comparison_html(const RunInfo& info, const Comparison& result) {
   for (const std::string& note : comparison_notes(info, result)) {
     notes += "<li>" + escaped(note) + "</li>\n";
   }
+  std::string table = html_table(grid_of("mode" + label, rows));
+  if (const TextGrid buckets = bucket_grid(result); !buckets.empty()) {
+    table += html_table(buckets);
+  }
   std::vector<RunTrace> traces;
   std::ranges::transform(result.modes, std::back_inserter(traces), &ModeResult::trace);
   traces.push_back(result.ideal.trace);
-  return html_part(
-      "page",
-      {{"title",
-        fmt::format("compare_modes: the synchronisation modes on {} ranks", info.ranks.size)},
-       {"summary", html_part("comparison", {{"start", start},
-                                            {"table", html_table(grid_of("mode" + label, rows)) +
-                                                          html_table(bucket_grid(result))},
-                                            {"notes", notes},
-                                            {"chart", step_chart(rows)},
-                                            {"emulated", label}})},
-       {"panels", timeline_panels(traces)}});
+  return html_part("page",
+                   {{"title", fmt::format("compare_modes: the synchronisation modes on {} ranks",
+                                          info.ranks.size)},
+                    {"summary", html_part("comparison", {{"start", start},
+                                                         {"table", table},
+                                                         {"notes", notes},
+                                                         {"chart", step_chart(rows)},
+                                                         {"emulated", label}})},
+                    {"panels", timeline_panels(traces)}});
 }
 
 }  // namespace brigade::apps

@@ -93,11 +93,12 @@ std::vector<FigureRow> comparison_rows(const RunInfo& info, const Comparison& re
 }
 
 TextGrid bucket_grid(const Comparison& result) {
-  TextGrid grid{{"buckets of overlap", "MiB", "ready", "sent", "there"}};
   const ModeResult* overlap = result.find("overlap");
-  if (overlap == nullptr || overlap->trace.ranks.empty() || overlap->trace.ranks[0].steps.empty()) {
-    return grid;
+  if (overlap == nullptr || overlap->timing.collectives.empty() || overlap->trace.ranks.empty() ||
+      overlap->trace.ranks[0].steps.empty()) {
+    return {};
   }
+  TextGrid grid{{"buckets of overlap", "MiB", "ready", "sent", "there"}};
   const std::vector<std::string>& labels = overlap->trace.ranks[0].steps[0].spans.labels;
   const std::vector<CollectiveTimes>& times = overlap->timing.collectives;
   for (std::size_t i = 0; i < std::min(labels.size(), times.size()); ++i) {
@@ -141,10 +142,12 @@ void print_comparison(const Console& console, const RunInfo& info, const Compari
     console.line("  " + line);
   }
   console.line();
-  for (const std::string& line : text_table(bucket_grid(result))) {
-    console.line("  " + line);
+  if (const TextGrid buckets = bucket_grid(result); !buckets.empty()) {
+    for (const std::string& line : text_table(buckets)) {
+      console.line("  " + line);
+    }
+    console.line();
   }
-  console.line();
   for (const std::string& note : comparison_notes(info, result)) {
     console.line("- " + note);
   }

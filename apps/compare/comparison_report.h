@@ -20,8 +20,8 @@ std::vector<std::string> comparison_start(const RunInfo& info);
 std::vector<FigureRow> comparison_rows(const RunInfo& info, const Comparison& result);
 
 /// The buckets of mode overlap in the order in which they left, in ms after the start of the step:
-/// when the gradients were ready, when the all-reduce began and when it ended. Headings alone where
-/// no such step was recorded.
+/// when the gradients were ready, when the all-reduce began and when it ended. Empty where no such
+/// step was recorded.
 TextGrid bucket_grid(const Comparison& result);
 
 /// How it was measured, whether the weights are equal, and reading().

@@ -15,6 +15,7 @@ namespace brigade {
 
 namespace fs = std::filesystem;
 
+/// Written bytes that may be in the page cache at a time.
 constexpr std::size_t kPiece = std::size_t{4} << 20U;
 
 AtomicFile::AtomicFile(const fs::path& path) : path_(path) {

@@ -48,7 +48,8 @@ class CheckpointStore {
   /// UsageError: see load_safetensors.
   NamedTensors read(std::int64_t step, const std::string& file) const;
 
-  /// Writes one file of a checkpoint that is not published yet. Errors as save_safetensors.
+  /// Writes one file of a checkpoint that is not published yet. Returns and throws what
+  /// save_safetensors does.
   Checksum write(std::int64_t step, const std::string& file, const NamedTensors& tensors) const;
   /// Whether write() has ended for that file, on any rank.
   bool written(std::int64_t step, const std::string& file) const;

@@ -14,7 +14,8 @@ namespace brigade {
 /// Writes a .safetensors file (8-byte little-endian header length, JSON header, raw data), readable
 /// by PyTorch. Atomic: written to a temporary file beside `path`, fsynced, renamed, so a reader or
 /// a crash never sees half a file. GPU tensors are copied to the host first. Error: cannot write
-/// (UsageError where the file cannot be made), with the system's reason; a name twice.
+/// (UsageError where the file cannot be made), with the system's reason; a name twice. Returns the
+/// checksum of the file.
 Checksum save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
                           const std::vector<std::pair<std::string, std::string>>& metadata = {});
 
