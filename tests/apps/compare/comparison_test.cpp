@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "apps/compare/comparison_report.h"
 #include "apps/compare/reading.h"
 
 namespace brigade::apps {
@@ -97,6 +98,16 @@ TEST(Bound, IsUnknownWithoutFlatAndWithSeveralMicroBatches) {
   EXPECT_EQ(bound_ms(info, comparison), 0.0);
   comparison.modes.erase(comparison.modes.begin() + 1);
   EXPECT_EQ(bound_ms(two_ranks(), comparison), 0.0);
+}
+
+TEST(BucketGrid, HasTheBucketsOfOverlapInTheOrderInWhichTheyLeft) {
+  Comparison comparison = two_buckets();
+  const TextGrid grid = bucket_grid(comparison);
+  ASSERT_EQ(grid.size(), 3U);
+  EXPECT_THAT(grid[2],
+              testing::ElementsAre("0.bias, 0.weight", "4.000", "30.00", "33.00", "45.00"));
+  comparison.modes.clear();
+  EXPECT_TRUE(bucket_grid(comparison).empty());
 }
 
 TEST(Reading, SaysWhatIsExposedAndWhatTheBestCouldBe) {
