@@ -32,11 +32,13 @@ ThreadStacks::~ThreadStacks() {
 }
 
 double ThreadStacks::seconds_of_pause() {
-  if (gdb_ <= 0 || waitpid(gdb_, nullptr, WNOHANG) != 0) {
-    gdb_ = 0;
-    return 0.0;
+  if (gdb_ > 0) {
+    pause_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
   }
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  if (gdb_ < 0 || (gdb_ > 0 && waitpid(gdb_, nullptr, WNOHANG) != 0)) {
+    gdb_ = 0;
+  }
+  return pause_;
 }
 
 std::vector<std::string> ThreadStacks::lines() const {

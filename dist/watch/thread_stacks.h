@@ -21,9 +21,9 @@ class ThreadStacks {
   ThreadStacks(const ThreadStacks&) = delete;
   ThreadStacks& operator=(const ThreadStacks&) = delete;
 
-  /// How long the process has not been able to do anything; 0 once gdb has let it go on.
+  /// How long gdb has kept the process from doing anything; does not grow once gdb has ended.
   double seconds_of_pause();
-  /// Has said 0.
+  /// seconds_of_pause() has seen the end of gdb.
   bool done() const { return gdb_ == 0; }
   /// "Thread 1 ...", its frames, the next thread: what gdb has said until now. Or one line that
   /// says why there is nothing: no gdb, no permission, not done yet.
@@ -32,6 +32,7 @@ class ThreadStacks {
  private:
   FileDescriptor output_;  // a file in memory that gdb writes to
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  double pause_ = 0.0;
   pid_t gdb_ = 0;  // 0: it has ended
 };
 

@@ -165,7 +165,7 @@ TEST(FailureLab, AStoppedRankIsSilentAlsoWhileGdbLooks) {
 }
 
 TEST(FailureLab, ARankThatHadGdbLookAtItselfForLongStillEndsTheJobInTime) {
-  const test::FakeGdb gdb("shift $(($# - 1)); kill -STOP $1; sleep 1.8; kill -CONT $1; echo '#0'");
+  const test::FakeGdb gdb("shift $(($# - 1)); echo '#0'; kill -STOP $1; sleep 2.5; kill -CONT $1");
   const auto [report, line] = stall_report("spin:rank=0", 8);
   EXPECT_EQ(count(line, "[rank 0] watch: rank 0 has not reached bucket_0"), 1) << line;
   EXPECT_THAT(report, HasSubstr("#0"));

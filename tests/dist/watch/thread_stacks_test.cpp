@@ -14,9 +14,10 @@ namespace brigade::dist {
 namespace {
 
 void wait_for(ThreadStacks& stacks) {
-  while (stacks.seconds_of_pause() > 0.0) {
+  do {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+    stacks.seconds_of_pause();
+  } while (!stacks.done());
 }
 
 TEST(ThreadStacks, SayThatThereIsNoGdb) {
@@ -44,6 +45,18 @@ TEST(ThreadStacks, LetGdbFinishSoThatTheProcessGoesOn) {
     EXPECT_GT(stacks.seconds_of_pause(), 0.0);
   }
   EXPECT_EQ(gdb.log(), "done\n");
+}
+
+// A process that has just been let go has not had time to speak: whoever counts how long it has
+// been silent must still know the pause.
+TEST(ThreadStacks, RememberTheirPause) {
+  const test::FakeGdb gdb("sleep 0.2");
+  ThreadStacks stacks(getpid());
+  wait_for(stacks);
+  const double pause = stacks.seconds_of_pause();
+  EXPECT_GE(pause, 0.2);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(stacks.seconds_of_pause(), pause);
 }
 
 }  // namespace
