@@ -13,6 +13,7 @@ Tensor clip_grad_norm(Optimizer& optimizer, double max_norm) {
   for (const ParamRange& part : parts) {
     ops::add_squares(part.grad, squares);
   }
+  optimizer.sum_over_shards(squares);
   // Only when the last square is in the sum: the norm is one of all gradients.
   for (const ParamRange& part : parts) {
     Tensor grad = part.grad;

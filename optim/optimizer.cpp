@@ -1,9 +1,7 @@
 #include "optim/optimizer.h"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
-#include <numeric>
 #include <utility>
 
 #include "core/error.h"
@@ -12,99 +10,120 @@
 namespace brigade::optim {
 namespace {
 
-constexpr std::size_t kMaxPadding = 64;  // bytes
-
-/// Whether `next` begins where `before` ends, but for padding that aligns it.
-bool adjoins(const Tensor& before, const Tensor& next) {
-  const std::size_t end = before.byte_offset() + before.nbytes();
-  return before.same_storage(next) && before.dtype() == next.dtype() && next.byte_offset() >= end &&
-         next.byte_offset() - end < kMaxPadding;
-}
-
-/// The stretch from the first byte of `first` to the last of `last`, as one flat tensor.
-Tensor joined(const Tensor& first, const Tensor& last) {
-  const std::size_t bytes = last.byte_offset() + last.nbytes() - first.byte_offset();
-  return first.spanning(static_cast<std::int64_t>(bytes / size_of(first.dtype())));
-}
-
-/// Parameter numbers in the order in which their data lie in memory.
-std::vector<std::size_t> memory_order(const std::vector<autograd::Variable>& parameters) {
-  std::vector<std::size_t> order(parameters.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, std::less<>(),
-                    [&](std::size_t i) { return parameters[i].data().bytes(); });
-  return order;
-}
-
-/// Whether `next` continues the span that ends with `last`, in the same layout.
-bool continues(const autograd::Variable& last, const autograd::Variable& next) {
-  const Tensor& last_grad = last.grad_state()->grad();
-  const Tensor& next_grad = next.grad_state()->grad();
-  return adjoins(last.data(), next.data()) && adjoins(last_grad, next_grad) &&
-         next.data().byte_offset() - last.data().byte_offset() ==
-             next_grad.byte_offset() - last_grad.byte_offset();
+/// What of `part` lies in `share` of its span; maybe nothing.
+void cut(ParamRange& part, const Share& share) {
+  const std::int64_t begin = std::max(part.begin, share.begin);
+  const std::int64_t end = std::min(part.begin + part.data.numel(), share.begin + share.count);
+  const std::int64_t count = std::max(end - begin, std::int64_t{0});
+  const std::int64_t offset = count > 0 ? begin - part.begin : 0;
+  part.begin = count > 0 ? begin : share.begin;
+  part.data = part.data.flat_view(offset, {count});
+  part.grad = part.grad.flat_view(offset, {count});
 }
 
 }  // namespace
-
-std::vector<FlatSpan> flat_spans(const std::vector<autograd::Variable>& parameters) {
-  std::vector<FlatSpan> spans;
-  for (const std::size_t i : memory_order(parameters)) {
-    parameters[i].grad_state()->allocate_grad();
-    if (spans.empty() || !continues(parameters[spans.back().back()], parameters[i])) {
-      spans.emplace_back();
-    }
-    spans.back().push_back(i);
-  }
-  return spans;
-}
 
 Optimizer::Optimizer(const std::vector<autograd::Variable>& parameters,
                      std::vector<std::string> state_names, const Rates& rates)
     : rates_(rates),
       parameters_(autograd::trainable(parameters)),
       state_names_(std::move(state_names)),
-      state_(state_names_.size(), std::vector<Tensor>(parameters_.size())),
       updates_(parameters_.size()) {
   BRIGADE_CHECK(rates.weight_decay >= 0.0, "optimizer: expected weight_decay >= 0, got ",
                 rates.weight_decay);
   set_lr(rates.lr);
   std::ranges::copy_if(parameters, std::back_inserter(frozen_),
                        [](const autograd::Variable& each) { return !each.requires_grad(); });
-  find_spans();
 }
 
-/// The spans as parameters lie now, and for each a stretch of state in the same layout: zeros, or
-/// what there was before. It is copied parameter by parameter, because neighbours may have parted,
-/// and bit by bit, so training goes on as if nothing had moved. Padding is zero. An old stretch is
-/// freed when the last parameter has left it, and its memory goes back to the system: no other
-/// tensor has its size.
+void Optimizer::shard(Shards shards) {
+  check_not_in_flight();
+  shards_ = std::move(shards);
+  storage_versions_.clear();  // so that the next to ask finds the spans
+}
+
+void Optimizer::sum_over_shards(const Tensor& values) const {
+  if (shards_) {
+    shards_->sum(values);
+  }
+}
+
+Optimizer::Stretch Optimizer::make_stretch(const FlatSpan& members) const {
+  const Tensor& first = parameters_[members.front()].data();
+  Stretch result{.members = members, .offsets = {}, .numel = 0, .mine = {}, .state = {}};
+  for (const std::size_t i : members) {
+    const Tensor& data = parameters_[i].data();
+    const std::size_t offset = (data.byte_offset() - first.byte_offset()) / size_of(data.dtype());
+    result.offsets.push_back(static_cast<std::int64_t>(offset));
+    result.numel = result.offsets.back() + data.numel();
+  }
+  result.mine = shards_ ? shards_->mine(result.numel) : Share{0, result.numel};
+  return result;
+}
+
+/// The spans as parameters lie now, and for each what is kept: zeros, or what there was before. It
+/// is copied bit by bit, so training goes on as if nothing had moved. Padding is zero. The memory
+/// of before goes back to the system: no other tensor has its size.
 void Optimizer::find_spans() {
-  spans_ = flat_spans(parameters_);
-  std::ranges::sort(spans_, {}, [](const FlatSpan& span) { return span.front(); });
-  for (const FlatSpan& span : spans_) {
-    const Tensor& first = parameters_[span.front()].data();
-    const Tensor all = joined(first, parameters_[span.back()].data());
-    CachingAllocator& allocator = *Context::current().allocator(all.device());
-    allocator.trim();  // of activations
-    for (std::vector<Tensor>& state : state_) {
-      const Tensor zeros = Tensor::zeros(all.shape(), all.dtype(), all.device());
-      for (const std::size_t i : span) {
-        const Tensor& data = parameters_[i].data();
-        const std::size_t offset =
-            (data.byte_offset() - first.byte_offset()) / size_of(data.dtype());
-        const Tensor moved = zeros.flat_view(static_cast<std::int64_t>(offset), {data.numel()});
-        if (state[i].defined()) {
-          moved.copy_from(state[i]);
-        }
-        state[i] = moved;
-      }
-      allocator.trim();
+  std::vector<Stretch> before = std::exchange(stretches_, {});
+  std::vector<FlatSpan> spans = flat_spans(parameters_);
+  std::ranges::sort(spans, {}, [](const FlatSpan& span) { return span.front(); });
+  std::ranges::transform(spans, std::back_inserter(stretches_),
+                         [this](const FlatSpan& span) { return make_stretch(span); });
+  for (std::size_t slot = 0; slot < state_names_.size(); ++slot) {
+    for (Stretch& stretch : stretches_) {
+      const Tensor& data = parameters_[stretch.members.front()].data();
+      stretch.state.push_back(Tensor::zeros({stretch.mine.count}, data.dtype(), data.device()));
     }
+    if (!before.empty()) {
+      keep(slot, by_parameter(before, slot));
+    }
+  }
+  if (!before.empty()) {
+    before.clear();
+    Context::current().allocator(parameters_.front().device())->trim();
   }
   storage_versions_.clear();
   for (const autograd::Variable& parameter : parameters_) {
     storage_versions_.push_back(parameter.grad_state()->storage_version());
+  }
+}
+
+/// A slot of all parameters: views, or copies for which the ranks put their shares together.
+std::vector<Tensor> Optimizer::by_parameter(const std::vector<Stretch>& stretches,
+                                            std::size_t slot) const {
+  std::vector<Tensor> result(parameters_.size());
+  for (const Stretch& stretch : stretches) {
+    const Tensor& kept = stretch.state[slot];
+    Tensor whole = kept;
+    if (kept.numel() < stretch.numel) {
+      whole = Tensor::zeros({stretch.numel}, kept.dtype(), kept.device());
+      whole.flat_view(stretch.mine.begin, kept.shape()).copy_from(kept);
+      shards_->all_gather(whole);
+    }
+    for (std::size_t k = 0; k < stretch.members.size(); ++k) {
+      const std::size_t i = stretch.members[k];
+      result[i] = whole.flat_view(stretch.offsets[k], parameters_[i].shape());
+    }
+  }
+  return result;
+}
+
+/// Copies from there what this rank keeps.
+void Optimizer::keep(std::size_t slot, std::span<const Tensor> by_parameter) {
+  for (const Stretch& stretch : stretches_) {
+    for (std::size_t k = 0; k < stretch.members.size(); ++k) {
+      const Tensor& source = by_parameter[stretch.members[k]];
+      const std::int64_t offset = stretch.offsets[k];
+      const std::int64_t begin = std::max(offset, stretch.mine.begin);
+      const std::int64_t end =
+          std::min(offset + source.numel(), stretch.mine.begin + stretch.mine.count);
+      if (begin < end) {
+        stretch.state[slot]
+            .flat_view(begin - stretch.mine.begin, {end - begin})
+            .copy_from(source.flat_view(begin - offset, {end - begin}));
+      }
+    }
   }
 }
 
@@ -117,7 +136,8 @@ void Optimizer::follow_moved_parameters() {
 }
 
 Tensor Optimizer::state(std::size_t slot, const ParamRange& part) const {
-  return joined(state_[slot][part.first], state_[slot][part.last]);
+  const Stretch& stretch = stretches_[part.span];
+  return stretch.state[slot].flat_view(part.begin - stretch.mine.begin, part.data.shape());
 }
 
 void Optimizer::step(LocalGradients local) {
@@ -125,7 +145,7 @@ void Optimizer::step(LocalGradients local) {
   follow_moved_parameters();
   ++steps_done_;
   parts_of_step_.clear();  // also of a step that has failed
-  for (const FlatSpan& span : spans_) {
+  for (std::size_t span = 0; span < stretches_.size(); ++span) {
     append_parts(span, parts_of_step_);
   }
   for (const ParamRange& part : parts_of_step_) {
@@ -134,6 +154,9 @@ void Optimizer::step(LocalGradients local) {
   parts_of_step_.clear();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     count_update(i);
+  }
+  if (shards_) {
+    shards_->updated();
   }
 }
 
@@ -187,9 +210,12 @@ double Optimizer::weight_decay_of(std::size_t index) const {
 // (an update with a zero gradient would not do: momentum and weight decay move weights as well) and
 // where parameters differ in weight decay or in their number of updates, which Adam's bias
 // correction counts.
-void Optimizer::append_parts(const FlatSpan& span, std::vector<ParamRange>& result) const {
+void Optimizer::append_parts(std::size_t span, std::vector<ParamRange>& result) const {
+  const Stretch& stretch = stretches_[span];
+  const auto before = static_cast<std::ptrdiff_t>(result.size());
   bool open = false;
-  for (const std::size_t i : span) {
+  for (std::size_t k = 0; k < stretch.members.size(); ++k) {
+    const std::size_t i = stretch.members[k];
     const std::int64_t step = updates_[i] + 1;
     const double weight_decay = weight_decay_of(i);
     if (!takes_part(i)) {
@@ -200,14 +226,17 @@ void Optimizer::append_parts(const FlatSpan& span, std::vector<ParamRange>& resu
     const Tensor& grad = parameters_[i].grad_state()->grad();
     if (open && result.back().step == step && result.back().weight_decay == weight_decay) {
       ParamRange& last = result.back();
-      last.last = i;
       last.data = joined(last.data, data);
       last.grad = joined(last.grad, grad);
     } else {
-      result.push_back({i, i, step, rates_.lr, weight_decay, data.reshape({data.numel()}),
-                        grad.reshape({grad.numel()})});
+      result.push_back({span, stretch.offsets[k], step, rates_.lr, weight_decay,
+                        data.reshape({data.numel()}), grad.reshape({grad.numel()})});
     }
     open = true;
+  }
+  if (shards_) {
+    std::for_each(result.begin() + before, result.end(),
+                  [&](ParamRange& part) { cut(part, stretch.mine); });
   }
 }
 
@@ -215,13 +244,16 @@ std::vector<ParamRange> Optimizer::parts() {
   check_not_in_flight();
   follow_moved_parameters();
   std::vector<ParamRange> result;
-  for (const FlatSpan& span : spans_) {
+  for (std::size_t span = 0; span < stretches_.size(); ++span) {
     append_parts(span, result);
   }
   return result;
 }
 
 void Optimizer::begin_step() {
+  BRIGADE_CHECK(!shards_,
+                "optimizer: expected the whole of it on every rank to update buckets in flight, "
+                "got shards; use one or the other");
   in_flight_ = true;
   follow_moved_parameters();
   ++steps_done_;
@@ -229,11 +261,12 @@ void Optimizer::begin_step() {
 
 std::function<void()> Optimizer::update_of(const Tensor& grads) {
   std::vector<ParamRange> parts;
-  for (const FlatSpan& span : spans_) {
+  for (std::size_t span = 0; span < stretches_.size(); ++span) {
+    const FlatSpan& members = stretches_[span].members;
     // Gradients are asked and not data(), which would wait for the updates of other buckets.
-    if (parameters_[span.front()].grad_state()->grad().same_storage(grads)) {
+    if (parameters_[members.front()].grad_state()->grad().same_storage(grads)) {
       append_parts(span, parts);
-      std::ranges::for_each(span, [this](std::size_t i) { count_update(i); });
+      std::ranges::for_each(members, [this](std::size_t i) { count_update(i); });
     }
   }
   BRIGADE_CHECK(!parts.empty(),
@@ -245,12 +278,13 @@ std::function<void()> Optimizer::update_of(const Tensor& grads) {
   };
 }
 
-NamedTensors Optimizer::state() const {
+NamedTensors Optimizer::state() {
+  follow_moved_parameters();
   NamedTensors result;
-  for (std::size_t slot = 0; slot < state_.size(); ++slot) {
+  for (std::size_t slot = 0; slot < state_names_.size(); ++slot) {
+    const std::vector<Tensor> tensors = by_parameter(stretches_, slot);
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      result.emplace_back(message_of(state_names_[slot], '.', parameters_[i].name()),
-                          state_[slot][i].reshape(parameters_[i].shape()));
+      result.emplace_back(message_of(state_names_[slot], '.', parameters_[i].name()), tensors[i]);
     }
   }
   const Tensor updates = Tensor::empty({std::ssize(updates_)}, DType::i64);
@@ -261,16 +295,22 @@ NamedTensors Optimizer::state() const {
 
 void Optimizer::load_state(const NamedTensors& saved) {
   check_not_in_flight();
-  follow_moved_parameters();
   const NamedTensors mine = state();
   copy_by_name(saved, mine, "optimizer");
   updates_ = mine.back().second.to_vector<std::int64_t>();
+  for (std::size_t slot = 0; shards_ && slot < state_names_.size(); ++slot) {
+    std::vector<Tensor> tensors;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      tensors.push_back(mine[slot * parameters_.size() + i].second);
+    }
+    keep(slot, tensors);
+  }
 }
 
 std::size_t Optimizer::state_bytes() const {
   std::size_t bytes = 0;
-  for (const std::vector<Tensor>& tensors : state_) {
-    for (const Tensor& tensor : tensors) {
+  for (const Stretch& stretch : stretches_) {
+    for (const Tensor& tensor : stretch.state) {
       bytes += tensor.nbytes();
     }
   }

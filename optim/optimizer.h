@@ -3,11 +3,15 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "autograd/variable.h"
 #include "core/io/named_tensors.h"
+#include "core/share.h"
+#include "optim/flat_spans.h"
 
 namespace brigade::optim {
 
@@ -17,20 +21,12 @@ concept HasParameters = requires(const Model& model) {
   { model.parameters() } -> std::convertible_to<std::vector<autograd::Variable>>;
 };
 
-/// Indices of parameters whose data and gradients lie in memory in this order and with the same
-/// gaps: one kernel updates them all.
-using FlatSpan = std::vector<std::size_t>;
-
-/// Joins parameters whose data and gradients adjoin in memory, as they do in the buckets of
-/// dist/ddp/grad_averager.h. A parameter that has no gradient memory yet gets some. In the worst
-/// case one span per parameter.
-std::vector<FlatSpan> flat_spans(const std::vector<autograd::Variable>& parameters);
-
-/// The stretch of one span that a kernel updates: all of it, unless some of its parameters are left
-/// alone in this step.
+/// What a kernel updates of one span: all of it, unless some of its parameters are left alone in
+/// this step, or other ranks update the rest.
 struct ParamRange {
-  std::size_t first = 0, last = 0;  ///< its parameters at both ends
-  std::int64_t step = 0;  ///< how often its parameters have been updated, this time included
+  std::size_t span = 0;    ///< which
+  std::int64_t begin = 0;  ///< its first element in the span
+  std::int64_t step = 0;   ///< how often its parameters have been updated, this time included
   double lr = 0.0, weight_decay = 0.0;
   Tensor data;
   Tensor grad;
@@ -46,6 +42,14 @@ struct Rates {
 
 /// Whether step() may use gradients that this rank has not averaged with the others.
 enum class LocalGradients : bool { refuse, allow };
+
+/// Ranks that divide an optimizer's work and its state among them; dist/sharding makes one.
+struct Shards {
+  std::function<Share(std::int64_t numel)> mine;  ///< this rank's share of a span
+  std::function<void(const Tensor&)> all_gather;  ///< copies every rank's share of a span to all
+  std::function<void(const Tensor&)> sum;         ///< in place, over the ranks
+  std::function<void()> updated;  ///< ends step(): the weights of other shares are still old
+};
 
 /// Updates parameters from their gradients. A weight that is in the list twice (two layers share
 /// it) is updated once; one that is frozen is left alone.
@@ -66,6 +70,13 @@ class Optimizer {
   /// unless `local` allows that: the ranks' weights then drift apart. A parameter that was frozen
   /// when this was made trains now. Buckets are updated in flight.
   void step(LocalGradients local = LocalGradients::refuse);
+
+  /// From now on keeps and updates only this rank's share of every span. All ranks then call
+  /// step(), parts(), state() and load_state() at the same places. begin_step() is an Error.
+  void shard(Shards shards);
+  /// Adds up over the ranks what each has computed from its parts(). Nothing happens without
+  /// shards.
+  void sum_over_shards(const Tensor& values) const;
 
   /// @name step() in parts, each as soon as its gradients are there
   /// (dist/overlap/bucket_optimizer.h)
@@ -93,13 +104,14 @@ class Optimizer {
   std::int64_t steps_done() const { return steps_done_; }
   /// What is kept from one step to the next: "exp_avg.0.weight" in the shape of the weight, and
   /// "updates", i64, how often each parameter has been updated. That is a copy, the others are
-  /// views that are valid until the next step().
-  NamedTensors state() const;
+  /// views that are valid until the next step(). With shards all are copies, and complete.
+  NamedTensors state();
   /// Continues from such a state. UsageError for the state of another optimizer or network.
   void load_state(const NamedTensors& saved);
+  /// What this rank keeps. Memory is allocated when it is first needed: 0 before the first step().
   std::size_t state_bytes() const;
 
-  /// What the next step() will update: the stretches whose parameters have a gradient.
+  /// What the next step() will update here: spans whose parameters have a gradient.
   std::vector<ParamRange> parts();
 
  protected:
@@ -115,6 +127,15 @@ class Optimizer {
   Tensor state(std::size_t slot, const ParamRange& part) const;
 
  private:
+  /// Parameters that adjoin in memory, and what is kept for them, in their layout.
+  struct Stretch {
+    FlatSpan members;
+    std::vector<std::int64_t> offsets;  // of each member, in elements
+    std::int64_t numel = 0;
+    Share mine;                 // all of it, or this rank's
+    std::vector<Tensor> state;  // by slot: of `mine`
+  };
+  Stretch make_stretch(const FlatSpan& members) const;
   void check_not_in_flight() const;
   void check_gradients(LocalGradients local) const;
   bool takes_part(std::size_t index) const;
@@ -122,17 +143,19 @@ class Optimizer {
   void count_update(std::size_t index);
   void find_spans();
   void follow_moved_parameters();
-  void append_parts(const FlatSpan& span, std::vector<ParamRange>& result) const;
+  std::vector<Tensor> by_parameter(const std::vector<Stretch>& stretches, std::size_t slot) const;
+  void keep(std::size_t slot, std::span<const Tensor> by_parameter);
+  void append_parts(std::size_t span, std::vector<ParamRange>& result) const;
 
   Rates rates_;
   std::vector<autograd::Variable> parameters_;
   std::vector<autograd::Variable> frozen_;  // of those given, for a complaint
+  std::optional<Shards> shards_;
   // By their first parameters: what is added up over them must be the same on all ranks, whose
   // addresses differ.
-  std::vector<FlatSpan> spans_;
-  std::vector<std::size_t> storage_versions_;  // of each parameter when the spans were found
+  std::vector<Stretch> stretches_;
+  std::vector<std::size_t> storage_versions_;  // of each parameter when these were found
   std::vector<std::string> state_names_;       // by slot
-  std::vector<std::vector<Tensor>> state_;     // [slot][parameter], a span side by side
   std::vector<ParamRange> parts_of_step_;      // empty between steps: only its memory is kept
   std::vector<std::int64_t> updates_;          // per parameter: one that was left alone is behind
   std::int64_t steps_done_ = 0;

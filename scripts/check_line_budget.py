@@ -35,6 +35,7 @@ FEATURES = {
     "bucket table of compare_modes: which gradients come last, and what waits for them": {"apps": 40},
     "gpt, other people's files and flags: long words, nested JSON, other models' sizes; what is refused, with what to do": {"nn": 42, "dist": 1, "apps": 49},
     "graph, lab 8: what backward walks; why tied weights ruin the overlap": {"autograd": 42, "apps": 190, "gradient route": 30},
+    "shard-optimizer: each rank keeps 1/N of the optimizer's state": {"core": 24, "optim": 109, "dist": 87, "apps": 21},
     "slurm: ranks of srun know their number, or say what is missing": {"dist": 20},
     "stacks: stall.json says what the threads of a stalled rank do": {"dist": 106},
     "stalls end in time: ranks leave with the speaker or when given up, and the pause of gdb is no silence": {"dist": 30},

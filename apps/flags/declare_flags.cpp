@@ -96,6 +96,8 @@ class Declaration : FlagGroups {
     if (train_) {
       toggle("--optimizer-overlap", o_.optimizer_overlap,
              "update each bucket as soon as it has arrived");
+      toggle("--shard-optimizer", o_.shard_optimizer,
+             "each rank keeps and makes 1/N of the optimizer's work (ZeRO stage 1)");
       toggle("--no-all-reduce", o_.no_all_reduce, "watch the ranks drift apart");
       choice("--init-sync", o_.init_sync, {"verify", "broadcast"}, "initial weights: ");
       count("--verify-every", o_.verify_every, 1,

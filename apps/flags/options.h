@@ -30,6 +30,7 @@ struct Options {
   std::string init_sync = "verify";
   bool optimizer_overlap = false;
   bool cross_step = false;
+  bool shard_optimizer = false;
   bool no_all_reduce = false;  // each rank steps on its own gradients
   bool find_unused = false;
   std::int64_t verify_every = 0;  // steps; 0: only before the first and after the last

@@ -21,7 +21,10 @@ bool runs_naive(const Options& o) {
 
 std::vector<Rule> refused(const Options& o) {
   const bool in_flight = o.in_flight().has_value();
-  const std::string flight = o.cross_step ? "--cross-step" : "--optimizer-overlap";
+  const bool once = in_flight || o.shard_optimizer;  // a step uses its gradients up
+  const std::string flight = o.cross_step          ? "--cross-step"
+                             : o.optimizer_overlap ? "--optimizer-overlap"
+                                                   : "--shard-optimizer";
   const bool by_bucket = o.comm_hook.starts_with("powersgd") || o.comm_hook.starts_with("topk");
   return {
       {std::filesystem::path(o.graph).extension() == ".svg",
@@ -30,10 +33,15 @@ std::vector<Rule> refused(const Options& o) {
       {o.deferred_sync() && o.accum == 1,
        "no_sync: expected --accum K with K > 1, got 1: with one micro-batch per step there is no "
        "synchronisation to leave out; add for instance --accum 4"},
-      {in_flight && o.accum > 1 && !o.deferred_sync(),
+      {once && o.accum > 1 && !o.deferred_sync(),
        message_of(flight, ": expected --mode no_sync with --accum ", o.accum, ", got ", o.mode,
-                  ": there every micro-batch synchronises, and would be a step of the optimizer")},
-      {in_flight && (o.mode == "naive" || o.no_all_reduce),
+                  ", which synchronises every micro-batch: here a step does that once")},
+      {o.shard_optimizer && (in_flight || o.comm_hook != "none" || o.check_reduce),
+       message_of("--shard-optimizer: expected plain sums and one update after backward, got ",
+                  in_flight               ? flight
+                  : o.comm_hook != "none" ? message_of("--comm-hook ", o.comm_hook)
+                                          : "--check-reduce")},
+      {once && (o.mode == "naive" || o.no_all_reduce),
        message_of(flight, ": expected buckets that arrive, got ",
                   o.no_all_reduce ? "--no-all-reduce" : "--mode naive; use --mode overlap")},
       {in_flight && (o.clip_norm > 0.0 || o.find_unused),
@@ -56,12 +64,13 @@ std::vector<Rule> refused(const Options& o) {
            "--comm-hook ", o.comm_hook,
            ": expected a mode with buckets to compress, got naive; use flat, per_param, overlap "
            "or no_sync")},
-      {o.shrinks() && (in_flight || by_bucket || o.no_all_reduce),
-       message_of("--on-failure shrink: expected a step that can be dropped, got ",
-                  in_flight ? flight + ", which updates weights before all gradients have arrived"
-                  : by_bucket
-                      ? message_of("--comm-hook ", o.comm_hook, ", whose error feedback is lost")
-                      : "--no-all-reduce, whose ranks do not need each other")},
+      {o.shrinks() && (once || by_bucket || o.no_all_reduce),
+       message_of(
+           "--on-failure shrink: expected a step that can be dropped, got ",
+           o.shard_optimizer ? "--shard-optimizer, which loses the state that a dead rank kept"
+           : in_flight       ? flight + ", which updates weights before all gradients have arrived"
+           : by_bucket ? message_of("--comm-hook ", o.comm_hook, ", whose error feedback is lost")
+                       : "--no-all-reduce, whose ranks do not need each other")},
       {o.shrinks() && (o.emulated_link || o.choose_link),
        "--on-failure shrink: expected the network that there is, got --emulate-link"},
       {o.shrinks() &&

@@ -61,7 +61,7 @@ Trainer::Trainer(const TrainerParts& parts)
 }
 
 bool Trainer::crosses_steps() const {
-  return parts_.in_flight == dist::UpdateDeadline::next_read;
+  return parts_.sharded || parts_.in_flight == dist::UpdateDeadline::next_read;
 }
 
 void Trainer::step(std::int64_t step, Timed timed) {

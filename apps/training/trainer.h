@@ -39,6 +39,7 @@ struct TrainerParts {
   std::optional<optim::LrSchedule> schedule = {};
   /// Buckets are updated as their gradients arrive, instead of by a step after backward.
   std::optional<dist::UpdateDeadline> in_flight = {};
+  bool sharded = false;  ///< the optimizer is: new weights travel under the next forward
   data::Prefetch prefetch = data::Prefetch::off;
   dist::FiniteCheck* finite_check = nullptr;  ///< told each step's number; none: no check
   dist::ReduceCheck* reduce_check = nullptr;  ///< likewise

@@ -13,6 +13,7 @@
 #include "dist/elastic/catch_up.h"
 #include "dist/hooks/finite_check.h"
 #include "dist/hooks/reduce_check.h"
+#include "dist/sharding/sharded_updates.h"
 
 namespace brigade::apps {
 namespace {
@@ -34,6 +35,15 @@ std::string graph_of_one_sample(const TrainerParts& parts) {
       data::load_batch(parts.data, std::vector<std::int64_t>{0}, parts.device);
   const autograd::Variable prediction = parts.model.forward(autograd::Variable(batch.inputs));
   return graph_of(parts.loss(prediction, batch.targets), parts.data_parallel);
+}
+
+dist::DataParallelOptions synchronisation(const Options& options, Kept& kept) {
+  dist::DataParallelOptions sync =
+      kept.faults.synchronisation(options.data_parallel(), kept.parameters);
+  if (options.shard_optimizer) {
+    sync.hook = dist::shard(kept.optimizer);
+  }
+  return sync;
 }
 
 /// Everything else in this file prepares this, or looks at what came of it.
@@ -70,8 +80,7 @@ int train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
   if (place.lost > 0) {
     kept.steps_done = dist::catch_up(kept.steps_done, state, *place.comm);
   }
-  dist::DataParallelOptions sync =
-      kept.faults.synchronisation(options.data_parallel(), kept.parameters);
+  dist::DataParallelOptions sync = synchronisation(options, kept);
   const auto finite_check = add_finite_check(options, sync);
   kept.faults.on_the_wire(*place.comm, place.device);
   const auto reduce_check = make_reduce_check(options, place);
@@ -103,6 +112,7 @@ int train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
       .clip_norm = options.clip_norm,
       .schedule = schedule_of(options, info.steps),
       .in_flight = options.in_flight(),
+      .sharded = options.shard_optimizer,
       .prefetch = info.prefetches ? data::Prefetch::on : data::Prefetch::off,
       .finite_check = finite_check.get(),
       .reduce_check = reduce_check.get(),

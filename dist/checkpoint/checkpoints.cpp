@@ -51,19 +51,23 @@ void check_same_run(const std::vector<std::string>& before, const std::vector<st
   }
 }
 
-}  // namespace
-
-void broadcast_state(const TrainingState& state, Communicator& comm, int root) {
-  const NamedTensors weights = autograd::named_data(state.parameters);
-  const NamedTensors new_weights = copy_of(weights);
-  const NamedTensors new_optimizer = copy_of(state.optimizer_state());
-  for (const NamedTensors* tensors : {&new_weights, &new_optimizer}) {
+/// Overwrites everybody's state with these copies of rank `root`.
+void take_over(const TrainingState& state, const NamedTensors& weights,
+               const NamedTensors& optimizer, Communicator& comm, int root) {
+  for (const NamedTensors* tensors : {&weights, &optimizer}) {
     for (const auto& [name, tensor] : *tensors) {
       comm.broadcast({tensor.bytes(), tensor.nbytes()}, root);
     }
   }
-  copy_by_name(new_weights, weights, "broadcast");
-  state.load_optimizer(new_optimizer);
+  copy_by_name(weights, autograd::named_data(state.parameters), "broadcast");
+  state.load_optimizer(optimizer);
+}
+
+}  // namespace
+
+void broadcast_state(const TrainingState& state, Communicator& comm, int root) {
+  take_over(state, copy_of(autograd::named_data(state.parameters)),
+            copy_of(state.optimizer_state()), comm, root);
 }
 
 Checkpoints::Checkpoints(const std::filesystem::path& directory, CheckpointParts parts,
@@ -181,15 +185,14 @@ void Checkpoints::take_plan(const CheckpointInfo& info) {
 
 /// Rank 0 reads, so the file need not be where other hosts can see it.
 void Checkpoints::load_shared(const CheckpointInfo& info) {
+  const NamedTensors weights = copy_of(autograd::named_data(parts_.state.parameters));
+  const NamedTensors optimizer = copy_of(parts_.state.optimizer_state());
   if (comm_.rank() == 0) {
-    const NamedTensors optimizer = copy_of(parts_.state.optimizer_state());
     const std::string place = source_.path_of(info.step).string();
-    copy_by_name(source_.read(info.step, kModel), autograd::named_data(parts_.state.parameters),
-                 place);
+    copy_by_name(source_.read(info.step, kModel), weights, place);
     copy_by_name(source_.read(info.step, kOptimizer), optimizer, place);
-    parts_.state.load_optimizer(optimizer);
   }
-  broadcast_state(parts_.state, comm_, 0);
+  take_over(parts_.state, weights, optimizer, comm_, 0);
 }
 
 /// As many ranks as before: each its own. Otherwise every rank takes an equal share of the error
@@ -275,9 +278,10 @@ void Checkpoints::save() {
                             .files = {}};
   std::vector<std::string> files{kModel, kOptimizer};
   const NamedTensors shared = autograd::named_data(parts_.state.parameters);
+  const NamedTensors optimizer = parts_.state.optimizer_state();  // ranks may have to gather it
   if (comm_.rank() == 0) {
     writer_.copy(kModel, shared);
-    writer_.copy(kOptimizer, parts_.state.optimizer_state());
+    writer_.copy(kOptimizer, optimizer);
   }
   const NamedTensors own = own_state();
   const std::vector<char> has_own = all_gather_values<char>(comm_, own.empty() ? 0 : 1);

@@ -31,7 +31,7 @@ struct CheckpointOptions {
   std::vector<std::string> run = {};
 };
 
-/// What training changes, the same on all ranks.
+/// What training changes, the same on all ranks. Those call the functions at the same places.
 struct TrainingState {
   std::vector<autograd::Variable> parameters;  ///< of the model, frozen ones too
   std::function<NamedTensors()> optimizer_state;

@@ -1,23 +1,10 @@
 #include "dist/comm/collectives.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "dist/algorithms/ordered_all_reduce.h"
 
 namespace brigade::dist {
-
-Share share_of(std::int64_t numel, int rank, int size) {
-  constexpr std::int64_t kUnit = 16;
-  const std::int64_t units = (numel + kUnit - 1) / kUnit;
-  const auto edge = [&](std::int64_t i) { return std::min(numel, units * i / size * kUnit); };
-  return {.begin = edge(rank), .count = edge(rank + 1) - edge(rank)};
-}
-
-Tensor share_of(const Tensor& tensor, int rank, int size) {
-  const Share share = share_of(tensor.numel(), rank, size);
-  return tensor.flat_view(share.begin, {share.count});
-}
 
 void Collectives::sum(const Tensor& tensor) {
   const std::uint64_t before = bytes_sent();

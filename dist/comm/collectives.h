@@ -6,6 +6,7 @@
 #include <functional>
 #include <span>
 
+#include "core/share.h"
 #include "core/tensor.h"
 
 namespace brigade::dist {
@@ -16,19 +17,6 @@ struct Message {
   int peer = 0;
   Tensor tensor;
 };
-
-/// Elements [begin, begin + count) of a flat tensor.
-struct Share {
-  std::int64_t begin = 0;
-  std::int64_t count = 0;
-};
-
-/// The share of `rank` in `numel` elements divided among `size` ranks. Shares are as equal as
-/// possible but start at multiples of 16 elements (a cache line of f32), so that no two ranks write
-/// to one cache line. Some are empty if there are fewer lines than ranks.
-Share share_of(std::int64_t numel, int rank, int size);
-/// The same as a flat view of `tensor`.
-Tensor share_of(const Tensor& tensor, int rank, int size);
 
 /// Collectives in the order of a communication stream. All-reduce algorithms (all_reduce.h) and
 /// communication hooks (comm_hook.h) are built from them.

@@ -62,6 +62,30 @@ TEST_F(TrainMlpInFlight, EndsWithTheBitsOfPlainStepsWhereShardsAreUneven) {
   }
 }
 
+TEST_F(TrainMlpInFlight, AShardedOptimizerEndsWithTheBitsOfAWholeOne) {
+  for (const std::string work :
+       {"--momentum 0.9 ", "--optimizer adamw --accum 2 --mode no_sync ", "--clip-norm 0.1 ",
+        "--train-samples 103 --uneven join --optimizer adam --check-finite "}) {
+    const std::string flags = work + "--reduce deterministic ";
+    const nlohmann::json whole = summary(flags, 3);
+    for (const std::string comm : {"", "--comm ring ", "--comm mpi --emulate-link 2000,1 "}) {
+      const nlohmann::json sharded = summary(flags + comm + "--shard-optimizer", 3);
+      EXPECT_EQ(sharded["params_hash"], whole["params_hash"]) << flags << comm;
+      EXPECT_EQ(sharded["loss_last"], whole["loss_last"]) << flags << comm;
+      EXPECT_EQ(sharded["params_equal"], true);
+    }
+  }
+}
+
+TEST_F(TrainMlpInFlight, AShardedOptimizerIsResharded) {
+  const std::string flags = "--optimizer adam --reduce deterministic --global-batch 48 ";
+  const std::string whole = summary(flags, 2)["params_hash"];
+  summary(flags + "--out two --steps 4 --checkpoint-every 4 --shard-optimizer --save w.safetensors",
+          2);
+  EXPECT_EQ(summary(flags + "--out two --resume latest --shard-optimizer", 2)["params_hash"],
+            whole);
+}
+
 TEST_F(TrainMlpInFlight, AFailureIsStillALine) {
   for (const std::string in_flight : {"--optimizer-overlap ", "--cross-step "}) {
     const Outcome outcome = run(in_flight + "--log-every 1 --inject nan:rank=1,step=5", 2);

@@ -84,6 +84,8 @@ TEST(MovedParameters, LeaveNoMemoryBehind) {
   const Pair pair;
   Adam optimizer({pair.a, pair.b}, {.lr = 0.1});
   pair.set_gradients(1.0F);
+  pair.move(0, 30);
+  optimizer.parts();  // allocates the state
   pair.move(0, 8);
   optimizer.parts();  // follows them
   const MemoryStats stats = Context::current().allocator(kCpu)->stats();

@@ -243,6 +243,23 @@ TEST(Options, UpdatesInFlightAreRefusedWhereTheyCannotWork) {
   }
 }
 
+TEST(Options, AShardedOptimizerIsRefusedWhereItCannotWork) {
+  const char* flag = "--shard-optimizer";
+  EXPECT_EQ(complaint({flag, "--accum", "2"}),
+            "train_mlp: --shard-optimizer: expected --mode no_sync with --accum 2, got overlap, "
+            "which synchronises every micro-batch: here a step does that once\n");
+  EXPECT_EQ(complaint({flag, "--cross-step"}),
+            "train_mlp: --shard-optimizer: expected plain sums and one update after backward, got "
+            "--cross-step\n");
+  EXPECT_THAT(complaint({flag, "--optimizer-overlap"}), HasSubstr("got --optimizer-overlap"));
+  EXPECT_THAT(complaint({flag, "--comm-hook", "bf16"}), HasSubstr("got --comm-hook bf16"));
+  EXPECT_THAT(complaint({flag, "--check-reduce"}), HasSubstr("got --check-reduce"));
+  EXPECT_THAT(complaint({flag, "--mode", "naive"}), HasSubstr("got --mode naive"));
+  EXPECT_THAT(complaint({flag, "--no-all-reduce"}), HasSubstr("got --no-all-reduce"));
+  EXPECT_THAT(complaint({flag, "--on-failure", "shrink"}),
+              HasSubstr("got --shard-optimizer, which loses the state that a dead rank kept"));
+}
+
 TEST(Options, CrossStepHasSmallBucketsUnlessToldOtherwise) {
   EXPECT_EQ(parsed({"--cross-step"}).bucket_mb, 1.0);
   EXPECT_EQ(parsed({"--cross-step", "--bucket-mb", "4"}).bucket_mb, 4.0);

@@ -13,6 +13,7 @@
 #include "core/random.h"
 #include "dist/checkpoint/checkpoints.h"
 #include "dist/overlap/in_flight_updates.h"
+#include "dist/sharding/sharded_updates.h"
 #include "nn/data/loader.h"
 #include "nn/data/synthetic.h"
 #include "optim/adam.h"
@@ -35,6 +36,7 @@ struct Training {
   };
   bool adam = false;
   bool cross_step = false;
+  bool sharded = false;  ///< the ranks share the optimizer
   bool dropout = false;
   int accum = 1;
   bool rebuilt = false;  ///< buckets change after the first step
@@ -89,15 +91,17 @@ inline std::vector<float> train(
   test::thread_world(ranks, [&](Communicator& comm) {
     manual_seed(11);
     Model model(training.dropout, training.rebuilt);
-    DataParallel<nn::Module> ddp(
-        model, comm, {.mode = training.mode, .bucket_bytes = 600, .hook = training.hook()});
     std::unique_ptr<optim::Optimizer> optimizer;
     if (training.adam) {
-      optimizer = std::make_unique<optim::Adam>(ddp.parameters());
+      optimizer = std::make_unique<optim::Adam>(model.parameters());
     } else {
-      optimizer = std::make_unique<optim::SGD>(ddp.parameters(),
+      optimizer = std::make_unique<optim::SGD>(model.parameters(),
                                                optim::SGDOptions{.lr = 0.1, .momentum = 0.9});
     }
+    DataParallel<nn::Module> ddp(model, comm,
+                                 {.mode = training.mode,
+                                  .bucket_bytes = 600,
+                                  .hook = training.sharded ? shard(*optimizer) : training.hook()});
     data::Loader loader(dataset, ThreadRank(comm), {.batch = kGlobalBatch / comm.size()});
     Checkpoints checkpoints(directory, ddp, *optimizer, loader, training.checkpoints);
     std::optional<InFlightUpdates> in_flight;

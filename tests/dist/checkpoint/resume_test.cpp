@@ -8,6 +8,7 @@
 #include "dist/hooks/power_sgd.h"
 #include "dist/hooks/top_k.h"
 #include "tests/dist/checkpoint/checkpointed_training.h"
+#include "tests/support/small_training.h"
 #include "tests/support/temporary_directory.h"
 
 namespace brigade::dist {
@@ -31,6 +32,8 @@ std::vector<Case> cases() {
       {"adam", {.adam = true}},
       {"cross_step", {.cross_step = true}},
       {"cross_step_adam", {.adam = true, .cross_step = true}},
+      {"sharded", {.sharded = true}},
+      {"sharded_adam_rebuilt", {.adam = true, .sharded = true, .rebuilt = true}, 3},
       {"dropout", {.dropout = true}},
       {"bf16", hook([] { return std::make_shared<HalfHook>(DType::bf16); })},
       {"powersgd", hook([] { return std::make_shared<PowerSgd>(2); })},
@@ -52,6 +55,21 @@ TEST_P(ResumesToTheBit, AfterAnyStep) {
     const fs::path place = directory / std::to_string(stop);
     train(ranks, place, first);
     EXPECT_EQ(train(ranks, place, training), whole) << "after step " << stop;
+  }
+}
+
+TEST(Resumes, AnOptimizerThatOtherRanksShared) {
+  for (const bool sharded : {false, true}) {
+    const TemporaryDirectory directory;
+    Training training{.adam = true};
+    const std::vector<float> whole = train(1, directory / "whole", training);
+    training.sharded = true;
+    training.checkpoints.every = 4;
+    training.steps = 4;
+    train(2, directory / "run", training);
+    training.steps = 9;
+    training.sharded = sharded;
+    EXPECT_LT(test::relative_l2(train(3, directory / "run", training), whole), 1e-5);
   }
 }
 

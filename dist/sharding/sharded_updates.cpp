@@ -1,0 +1,75 @@
+#include "dist/sharding/sharded_updates.h"
+
+#include <cstdio>
+
+#include "core/error.h"
+
+namespace brigade::dist {
+
+// Weights that still travel when an exception ends the job may never arrive.
+ShardedUpdates::~ShardedUpdates() {
+  const bool failing = std::uncaught_exceptions() > exceptions_at_start_;
+  for (const autograd::Variable& parameter : parameters_) {
+    try {
+      failing ? void(parameter.set_pending_write(nullptr)) : parameter.wait_for_pending_write();
+    } catch (const std::exception& error) {
+      std::fputs(message_of("sharded optimizer: ", error.what(), '\n').c_str(), stderr);
+    }
+  }
+}
+
+void ShardedUpdates::prepare(std::span<const autograd::Variable> parameters,
+                             std::span<const Bucket> buckets, Communicator& comm) {
+  comm_ = &comm;
+  parameters_.assign(parameters.begin(), parameters.end());
+  buckets_.assign(buckets.begin(), buckets.end());
+  handles_.clear();
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    handles_.push_back(parameters_[i].attach_listener(*this, i));
+  }
+}
+
+/// What other ranks have in their shares is lost here, so nothing can be added to it.
+void ShardedUpdates::on_backward_begin() {
+  for (const autograd::Variable& parameter : parameters_) {
+    const autograd::GradState& state = *parameter.grad_state();
+    BRIGADE_CHECK(comm_->size() == 1 || !state.has_grad() || !state.synchronized(),
+                  "sharded optimizer: expected zero_grad() before this backward, because the "
+                  "gradient of '",
+                  parameter.name(),
+                  "' has been divided among the ranks; accumulate inside no_sync()");
+  }
+}
+
+Work ShardedUpdates::all_reduce(std::size_t /*index*/, const Chunk& piece, Communicator& comm) {
+  return comm.enqueue(piece.grads, piece.label,
+                      [grads = piece.grads](Collectives& ranks) { ranks.reduce_scatter(grads); });
+}
+
+Share ShardedUpdates::mine(std::int64_t numel) const {
+  return comm_ != nullptr ? share_of(numel, comm_->rank(), comm_->size()) : Share{0, numel};
+}
+
+void ShardedUpdates::all_gather(const Tensor& tensor) {
+  const auto gather = [tensor](Collectives& ranks) { ranks.all_gather(tensor); };
+  comm_->wait(comm_->enqueue(tensor, "optimizer state", gather), tensor.device());
+}
+
+void ShardedUpdates::sum(const Tensor& tensor) {
+  comm_->blocking_all_reduce(tensor, "sum over shards");
+}
+
+void ShardedUpdates::updated() {
+  for (auto next = buckets_.rbegin(); next != buckets_.rend(); ++next) {
+    const Bucket& bucket = *next;
+    const Work work =
+        comm_->enqueue(bucket.data, bucket.label + "[weights]",
+                       [data = bucket.data](Collectives& ranks) { ranks.all_gather(data); });
+    for (const std::size_t member : bucket.members) {
+      parameters_[member].set_pending_write(
+          [comm = comm_, work, device = bucket.data.device()] { comm->wait(work, device); });
+    }
+  }
+}
+
+}  // namespace brigade::dist

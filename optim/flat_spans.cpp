@@ -1,0 +1,56 @@
+#include "optim/flat_spans.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+namespace brigade::optim {
+namespace {
+
+constexpr std::size_t kMaxPadding = 64;  // bytes
+
+/// Whether `next` begins where `before` ends, but for padding that aligns it.
+bool adjoins(const Tensor& before, const Tensor& next) {
+  const std::size_t end = before.byte_offset() + before.nbytes();
+  return before.same_storage(next) && before.dtype() == next.dtype() && next.byte_offset() >= end &&
+         next.byte_offset() - end < kMaxPadding;
+}
+
+/// Parameter numbers in the order in which their data lie in memory.
+std::vector<std::size_t> memory_order(const std::vector<autograd::Variable>& parameters) {
+  std::vector<std::size_t> order(parameters.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, std::less<>(),
+                    [&](std::size_t i) { return parameters[i].data().bytes(); });
+  return order;
+}
+
+/// Whether `next` continues the span that ends with `last`, in the same layout.
+bool continues(const autograd::Variable& last, const autograd::Variable& next) {
+  const Tensor& last_grad = last.grad_state()->grad();
+  const Tensor& next_grad = next.grad_state()->grad();
+  return adjoins(last.data(), next.data()) && adjoins(last_grad, next_grad) &&
+         next.data().byte_offset() - last.data().byte_offset() ==
+             next_grad.byte_offset() - last_grad.byte_offset();
+}
+
+}  // namespace
+
+Tensor joined(const Tensor& first, const Tensor& last) {
+  const std::size_t bytes = last.byte_offset() + last.nbytes() - first.byte_offset();
+  return first.spanning(static_cast<std::int64_t>(bytes / size_of(first.dtype())));
+}
+
+std::vector<FlatSpan> flat_spans(const std::vector<autograd::Variable>& parameters) {
+  std::vector<FlatSpan> spans;
+  for (const std::size_t i : memory_order(parameters)) {
+    parameters[i].grad_state()->allocate_grad();
+    if (spans.empty() || !continues(parameters[spans.back().back()], parameters[i])) {
+      spans.emplace_back();
+    }
+    spans.back().push_back(i);
+  }
+  return spans;
+}
+
+}  // namespace brigade::optim
