@@ -20,6 +20,7 @@
 #include "dist/hooks/top_k.h"
 #include "dist/launch/launch.h"
 #include "dist/overlap/in_flight_updates.h"
+#include "dist/sharding/sharded_updates.h"
 #include "nn/linear.h"
 #include "nn/loss.h"
 #include "nn/relu.h"
@@ -110,17 +111,18 @@ struct Together {
   bool no_sync = false;  ///< the first micro-batches of a step only accumulate
   std::shared_ptr<dist::CommHook> hook = std::make_shared<dist::PlainAllReduce>();
   std::optional<dist::UpdateDeadline> in_flight = {};  ///< nothing: step() after backward
+  bool sharded = false;                                ///< the ranks share the optimizer
 };
 
 std::vector<double> train_together(dist::Communicator& comm, Device device, const Together& how) {
   // The others begin with other weights and must get rank 0's.
   nn::Sequential model = make_mlp(device, static_cast<std::uint64_t>(3 + comm.rank()));
+  optim::SGD optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
   dist::GradAverager parallel(model.parameters(), comm,
                               {.mode = how.mode,
                                .bucket_bytes = std::size_t{40} << 10U,
                                .init_sync = dist::InitSync::broadcast,
-                               .hook = how.hook});
-  optim::SGD optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
+                               .hook = how.sharded ? dist::shard(optimizer) : how.hook});
   std::optional<dist::InFlightUpdates> in_flight;
   if (how.in_flight) {
     in_flight.emplace(parallel, dist::calls_of(optimizer), *how.in_flight);
@@ -161,6 +163,9 @@ void check_deterministic(dist::Communicator& comm, Device device) {
       throw VerificationError(message_of("with ", comm.description(), ", ", dist::to_string(mode),
                                          " has other bits than naive"));
     }
+  }
+  if (train_together(comm, device, {.sharded = true}) != naive) {
+    throw VerificationError("a sharded optimizer leads to other bits than naive");
   }
 }
 
@@ -211,6 +216,7 @@ int check_all_modes(const std::string& kind, Device device) {
   check({.no_sync = true}, "no_sync");
   check({.in_flight = dist::UpdateDeadline::end_of_backward}, "optimizer-overlap");
   check({.in_flight = dist::UpdateDeadline::next_read}, "cross-step");
+  check({.sharded = true}, "shard-optimizer");
   if (!good) {
     throw VerificationError("data parallel training differs from one rank");
   }
