@@ -36,6 +36,7 @@ FEATURES = {
     "gpt, other people's files and flags: long words, nested JSON, other models' sizes; what is refused, with what to do": {"nn": 42, "dist": 1, "apps": 49},
     "graph, lab 8: what backward walks; why tied weights ruin the overlap": {"autograd": 42, "apps": 190, "gradient route": 30},
     "shard-optimizer: each rank keeps 1/N of the optimizer's state": {"core": 24, "optim": 109, "dist": 87, "apps": 21},
+    "slurm jobs: one rank tells of a wrong flag; under -K the lost rank is named before all end": {"dist": 31, "apps": 4},
     "slurm: ranks of srun know their number, or say what is missing": {"dist": 20},
     "stacks: stall.json says what the threads of a stalled rank do": {"dist": 106},
     "stalls end in time: ranks leave with the speaker or when given up, and the pause of gdb is no silence": {"dist": 30},

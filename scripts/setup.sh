@@ -21,6 +21,7 @@ groups=(
   "format and lint checks: clang-format clang-tidy"
   "fuzzing, with libFuzzer's library: clang libclang-rt-dev"
   "pretend hosts and check scripts: iproute2 python3"
+  "a pretend Slurm cluster: slurm-wlm munge libpmix-dev"
 )
 
 all_packages() {

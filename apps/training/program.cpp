@@ -20,6 +20,11 @@ namespace brigade::apps {
 
 int leave_early(const std::string& text, int exit_code) {
   const int rank = dist::launcher_rank();
+  if (exit_code != 0 && dist::started_by_srun()) {
+    return dist::run_main([&text](const dist::MpiSession&) -> int {
+      throw UsageError(text.substr(0, text.find_last_not_of('\n') + 1));
+    });
+  }
   if (exit_code != 0 && rank > 0) {
     // Still there after two seconds: rank 0 has no complaint, this rank is alone with its mistake.
     std::this_thread::sleep_for(std::chrono::seconds(2));

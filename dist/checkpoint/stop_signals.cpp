@@ -1,6 +1,7 @@
 #include "dist/checkpoint/stop_signals.h"
 
 #include <sys/auxv.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <csignal>
@@ -20,6 +21,16 @@ void ask_for_checkpoint(int /*signal*/) {
 
 void ask_for_end(int /*signal*/) {
   request = SignalRequest::stop;
+}
+
+void end_soon(int /*signal*/) {
+  constexpr unsigned int kSeconds = 8;  // a watch has named a lost rank after 6
+  alarm(kSeconds);
+}
+
+void end_now(int /*signal*/) {
+  std::signal(SIGTERM, SIG_DFL);
+  std::raise(SIGTERM);
 }
 
 /// Handles one signal as long as it lives.
@@ -42,13 +53,20 @@ class Handler {
 
 }  // namespace
 
+class LastWords::Handlers {
+  Handler terminate_{SIGTERM, end_soon, 0};
+  Handler expire_{SIGALRM, end_now, 0};
+};
+
+LastWords::LastWords() : handlers_(std::make_shared<Handlers>()) {}
+
 class StopSignals::Handlers {
   Handler save_{SIGUSR1, ask_for_checkpoint, 0};
   Handler terminate_{SIGTERM, ask_for_end, 0};
   Handler interrupt_{SIGINT, ask_for_end, SA_RESETHAND};
 };
 
-StopSignals::SignalStack::SignalStack()
+SignalStack::SignalStack()
     // The frame holds all vector and matrix registers: some 11 KiB with AMX.
     : memory_(getauxval(AT_MINSIGSTKSZ) + (std::size_t{32} << 10U)) {
   stack_t stack{};
@@ -57,7 +75,7 @@ StopSignals::SignalStack::SignalStack()
   sigaltstack(&stack, &before_);
 }
 
-StopSignals::SignalStack::~SignalStack() {
+SignalStack::~SignalStack() {
   sigaltstack(&before_, nullptr);
 }
 

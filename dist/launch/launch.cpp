@@ -10,11 +10,13 @@
 #include <exception>
 #include <fstream>
 #include <new>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
 
 #include "core/error.h"
+#include "dist/checkpoint/stop_signals.h"
 #include "dist/comm/mpi_check.h"
 #include "dist/comm/mpi_communicator.h"
 
@@ -123,6 +125,10 @@ int launcher_rank() {
                             is_without_pmix() ? number_in_environment("SLURM_PROCID", 0) : 0));
 }
 
+bool started_by_srun() {
+  return std::getenv("PMIX_RANK") != nullptr && std::getenv("OMPI_COMM_WORLD_RANK") == nullptr;
+}
+
 MpiSession::MpiSession() : exceptions_at_start_(std::uncaught_exceptions()) {
   set_open_mpi_defaults();
   int granted = MPI_THREAD_SINGLE;
@@ -151,6 +157,10 @@ int run_main(const std::function<int(MpiSession&)>& body) {
   try {
     MpiSession session;
     rank = session.info().rank;
+    std::optional<LastWords> last_words;
+    if (started_by_srun()) {
+      last_words.emplace();
+    }
     try {
       return body(session);
     } catch (const std::bad_alloc&) {

@@ -42,6 +42,10 @@ class MpiSession {
 /// printed by rank 0, by another rank only if it is alone with them (apps/training/program.cpp).
 int launcher_rank();
 
+/// Whether srun's PMIx has started this process, without mpirun. Such a process that ends before
+/// MPI is up leaves the others running.
+bool started_by_srun();
+
 /// `cpu`, `cuda` or `auto`. For cuda: GPU number local_rank modulo the GPUs of this host. `auto`
 /// takes the GPU when all ranks have one. UsageError with the CUDA runtime's own reason when cuda
 /// is asked for and absent; `note` gets one line when auto fell back to the CPU in a CUDA build.
