@@ -89,6 +89,7 @@ SlurmctldPidFile=$state/slurmctld.pid
 SlurmdPidFile=$state/slurmd.%n.pid
 SlurmctldLogFile=$state/slurmctld.log
 SlurmdLogFile=$state/slurmd.%n.log
+EnforcePartLimits=ANY
 SlurmdTimeout=5
 MessageTimeout=5
 KillWait=10
@@ -113,10 +114,7 @@ start_controller() {
 }
 
 # Shared memory ends at the node's edge, as between machines: Open MPI's and Brigade's ranks find only those of their node.
-# A node starts with an empty disk: of a step that died with the node, Slurm 22.05 leaves a socket in the spool folder,
-# and the step with the same number could not start there again.
 start_node() { # K
-  rm -rf "$state/tmp.h$1" "$state/spool.h$1"
   mkdir -p "$state/tmp.h$1" "$state/spool.h$1"
   # shellcheck disable=SC2016  # expanded by the inner shell
   "$netlab" exec "$1" -- sh -c 'mount -t tmpfs tmpfs /dev/shm && exec setsid slurmd -D -N "$1"' sh "h$1" \
