@@ -50,7 +50,7 @@ need_slurm() {
     command -v "$program" >/dev/null || die "$program is not installed: scripts/setup.sh installs it"
   done
   # Slurm's plugin opens libpmix.so, a name that only the development package has.
-  PATH=$PATH:/sbin ldconfig -p | grep -q 'libpmix\.so ' || die "libpmix-dev is not installed: scripts/setup.sh installs it"
+  PATH=$PATH:/sbin ldconfig -p | grep 'libpmix\.so ' >/dev/null || die "libpmix-dev is not installed: scripts/setup.sh installs it"
 }
 
 load() {
@@ -183,6 +183,7 @@ main() {
     run)
       load
       [ $# -gt 0 ] || die "run: expected a command"
+      export OMPI_MCA_mpi_yield_when_idle=1 # ranks of all nodes share the cores, and srun does not tell Open MPI
       exec "$netlab" exec $((nodes + 1)) -- "$@"
       ;;
     on)

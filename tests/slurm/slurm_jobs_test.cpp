@@ -15,10 +15,10 @@ using testing::HasSubstr;
 
 class SlurmJobs : public test::SlurmLab {
  protected:
-  /// A training of 300 steps that can be compared to the bit. `slow` makes it last a minute.
+  /// A training of 150 steps that can be compared to the bit. `slow` makes it last a minute.
   static constexpr const char* kWork =
-      "--hidden 8,8 --batch 4 --train-samples 64 --eval-every 0 --steps 300 --reduce deterministic";
-  static constexpr const char* kSlow = "--inject slow:ms=200";
+      "--hidden 8,8 --batch 4 --train-samples 64 --eval-every 0 --steps 150 --reduce deterministic";
+  static constexpr const char* kSlow = "--inject slow:ms=400";
 
   std::string uninterrupted() const {
     const Outcome outcome = srun("--mpi=pmix", kWork);
@@ -52,7 +52,7 @@ TEST_F(SlurmJobs, TrainOnThreeNodesWithTheHierarchicalAllReduce) {
 
 TEST_F(SlurmJobs, ContinueAfterANodeHasDied) {
   set_more_flags(kSlow);
-  const std::string job = submit("", kWork + std::string(" --checkpoint-every 10"));
+  const std::string job = submit("", kWork + std::string(" --checkpoint-every 4"));
   ASSERT_TRUE(await(job, [&] { return has_checkpoint(job); })) << log(job);
   ASSERT_EQ(lab("kill 2").exit_code, 0);
   ASSERT_TRUE(await(job, [&] { return has_restarted(job); })) << log(job);
