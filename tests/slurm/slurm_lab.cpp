@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -11,6 +12,11 @@ namespace brigade::test {
 namespace {
 
 constexpr const char* kLab = BRIGADE_SOURCE_DIR "/scripts/slurmlab.sh";
+
+/// A test that ctest has killed leaves its lab behind.
+constexpr const char* kRemoveOldLabs =
+    "for old in ${TMPDIR:-/tmp}/slurmlab.test*; do [ ! -d $old ] || [ -d /proc/${old##*.test} ] || "
+    "SLURMLAB=test${old##*.test} " BRIGADE_SOURCE_DIR "/scripts/slurmlab.sh down; done";
 
 /// The rest of the line behind `key`.
 std::string behind(const std::string& key, const std::string& text) {
@@ -34,6 +40,9 @@ SlurmLab::SlurmLab()
 }
 
 void SlurmLab::SetUp() {
+  if (std::system(kRemoveOldLabs) != 0) {
+    GTEST_SKIP() << "the lab of a test that was killed needs root to be removed";
+  }
   const Outcome up = lab("up --nodes 3");
   for (const char* reason : {"needs root", "is not installed", "no network namespaces"}) {
     if (up.exit_code != 0 && count(up.err, reason) != 0) {
