@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "apps/doctor/doctor.h"
 #include "apps/flags/hook_flag.h"
 #include "apps/flags/rules.h"
 #include "apps/training/text.h"
@@ -52,6 +53,10 @@ Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const 
   }
   place.comm = dist::make_communicator(options.shrinks() ? "mpi" : options.comm, place.device);
   choose_sum(options, *place.comm);
+  const RankFacts mine = collect_facts(ranks, place.device, *control, *place.comm);
+  for (const std::string& trap : warnings_of(gather_facts(mine, *control), /*with_gpus=*/false)) {
+    console.warn("[rank 0] warning: " + trap);
+  }
   return place;
 }
 

@@ -34,10 +34,9 @@ void set_open_mpi_defaults() {
   setenv("OMPI_MCA_opal_signal", "", 0);
 }
 
-/// Number of different cores among the processors that `wanted` selects: two hardware threads of
-/// one core share its arithmetic units, so a second BLAS thread there would add nothing.
+/// The cores of the processors that `wanted` selects, each named by the list of its processors.
 template <class Wanted>
-int count_cores(Wanted wanted) {
+std::set<std::string> cores_of(Wanted wanted) {
   std::set<std::string> cores;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (wanted(cpu)) {
@@ -49,18 +48,18 @@ int count_cores(Wanted wanted) {
       cores.insert(siblings);
     }
   }
-  return std::max(1, static_cast<int>(cores.size()));
+  return cores;
+}
+
+std::set<std::string> online_cores() {
+  const int online = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  return cores_of([online](int cpu) { return cpu < online; });
 }
 
 /// Cores this rank may use: its binding when mpirun bound it, else its share of the host.
 int usable_cores(int local_size) {
-  cpu_set_t bound;
-  CPU_ZERO(&bound);
-  const int online = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  const int all = count_cores([online](int cpu) { return cpu < online; });
-  const int mine = sched_getaffinity(0, sizeof bound, &bound) == 0
-                       ? count_cores([&bound](int cpu) { return CPU_ISSET(cpu, &bound); })
-                       : all;
+  const int all = static_cast<int>(online_cores().size());
+  const int mine = static_cast<int>(bound_cores().size());
   return std::clamp(mine, 1, std::max(1, all / local_size));
 }
 
@@ -116,6 +115,14 @@ bool is_without_pmix() {
 }
 
 }  // namespace
+
+std::set<std::string> bound_cores() {
+  cpu_set_t bound;
+  CPU_ZERO(&bound);
+  return sched_getaffinity(0, sizeof bound, &bound) == 0
+             ? cores_of([&bound](int cpu) { return CPU_ISSET(cpu, &bound); })
+             : online_cores();
+}
 
 // Under mpirun in a job of Slurm's, SLURM_PROCID is that of mpirun's daemon.
 int launcher_rank() {

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "core/device.h"
@@ -17,6 +18,10 @@ struct RankInfo : Placement {
   int threads = 1;  ///< cores this rank may use: its binding, at most its share of the host
   std::string host;
 };
+
+/// The cores that this process may run on, by name. Two hardware threads of one core share its
+/// arithmetic units, so they are one core.
+std::set<std::string> bound_cores();
 
 /// Owns MPI from start to end. Construct one in main, after the flags were parsed.
 class MpiSession {

@@ -32,21 +32,12 @@ std::string machine_identity() {
 
 std::vector<Interface> find_interfaces() {
   const char* wanted = std::getenv(kChosen);
-  ifaddrs* list = nullptr;
-  BRIGADE_CHECK(getifaddrs(&list) == 0, "sockets: cannot list interfaces: ", std::strerror(errno));
-  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
   std::vector<Interface> found;
   std::string names;
-  for (const ifaddrs* it = list; it != nullptr; it = it->ifa_next) {
-    const bool up = (it->ifa_flags & IFF_UP) != 0 && (it->ifa_flags & IFF_LOOPBACK) == 0;
-    if (!up || it->ifa_addr == nullptr || it->ifa_addr->sa_family != AF_INET) {
-      continue;
-    }
-    names += message_of(' ', it->ifa_name);
-    if (wanted == nullptr || std::strcmp(wanted, it->ifa_name) == 0) {
-      const auto* address = reinterpret_cast<const sockaddr_in*>(it->ifa_addr);
-      const auto* mask = reinterpret_cast<const sockaddr_in*>(it->ifa_netmask);
-      found.push_back({address->sin_addr.s_addr, mask->sin_addr.s_addr});
+  for (const NamedInterface& interface : interfaces_up()) {
+    names += ' ' + interface.name;
+    if (wanted == nullptr || wanted == interface.name) {
+      found.push_back(interface);
     }
   }
   if (wanted != nullptr && found.empty()) {
@@ -60,6 +51,22 @@ std::vector<Interface> find_interfaces() {
 }
 
 }  // namespace
+
+std::vector<NamedInterface> interfaces_up() {
+  ifaddrs* list = nullptr;
+  BRIGADE_CHECK(getifaddrs(&list) == 0, "sockets: cannot list interfaces: ", std::strerror(errno));
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
+  std::vector<NamedInterface> found;
+  for (const ifaddrs* it = list; it != nullptr; it = it->ifa_next) {
+    const bool up = (it->ifa_flags & IFF_UP) != 0 && (it->ifa_flags & IFF_LOOPBACK) == 0;
+    if (up && it->ifa_addr != nullptr && it->ifa_addr->sa_family == AF_INET) {
+      const auto* address = reinterpret_cast<const sockaddr_in*>(it->ifa_addr);
+      const auto* mask = reinterpret_cast<const sockaddr_in*>(it->ifa_netmask);
+      found.push_back({{address->sin_addr.s_addr, mask->sin_addr.s_addr}, it->ifa_name});
+    }
+  }
+  return found;
+}
 
 Endpoint make_endpoint() {
   Endpoint endpoint;

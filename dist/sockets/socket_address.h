@@ -16,6 +16,12 @@ struct Interface {
   friend bool operator==(const Interface&, const Interface&) = default;
 };
 
+struct NamedInterface : Interface {
+  std::string name;  ///< "eth0"
+};
+/// The interfaces of this process that are up and have an IPv4 address, other than loopback.
+std::vector<NamedInterface> interfaces_up();
+
 /// Where a rank can be reached. Trivially copyable, for all_gather_values.
 struct Endpoint {
   std::array<char, 128> machine{};  ///< equal for two ranks that reach each other over loopback
