@@ -45,6 +45,7 @@ RankFacts collect_facts(const dist::RankInfo& ranks, Device device,
   RankFacts facts{ranks.rank, ranks.node_rank, ranks.host, message_of(device)};
   facts.cpu = find_in("/proc/cpuinfo", "^(?:model name|CPU part)\\s*: (.*)");
   facts.libraries = message_of(control.description(), ", ", blas_description());
+  facts.libraries.resize(facts.libraries.rfind(" ("));  // "(Haswell kernels)": follows from the CPU
   if (device.is_cuda()) {
     facts.gpu = gpu_identity(device.index).uuid;
     facts.libraries += message_of(", ", cuda_info().runtime, ", ", comm.description());

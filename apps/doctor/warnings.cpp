@@ -26,7 +26,7 @@ struct Lines {
 void compare(const RankFacts& first, const RankFacts& rank, Lines& lines) {
   const std::pair<std::string RankFacts::*, const char*> facts[]{
       {&RankFacts::program, "copy one build to all hosts"},
-      {&RankFacts::libraries, "install the same versions on all hosts"},
+      {&RankFacts::libraries, "use equal versions and --threads on all ranks"},
       {&RankFacts::cpu, "choose hosts of one kind, the slowest sets the pace"}};
   for (const auto& [fact, remedy] : facts) {
     if (rank.*fact != first.*fact) {
@@ -79,14 +79,13 @@ void check_memory(const RankFacts& rank, std::size_t ranks, Lines& lines) {
 
 /// What goes wrong only between hosts. `rank`: the first of its host.
 void check_network(const RankFacts& rank, Lines& lines) {
-  const std::vector<std::string>& names = rank.interfaces;
-  if (rank.has_infiniband && std::ranges::count(names, rank.transport) > 0) {
+  if (rank.has_infiniband && std::ranges::count(rank.interfaces, rank.transport) > 0) {
     lines.add("use --comm mpi and mpirun --mca pml ucx",
               "{} has InfiniBand, but gradients travel over TCP", rank.host);
   }
-  if (!rank.gpu.empty() && rank.nccl_interfaces.empty() && names.size() > 1) {
-    lines.add("mpirun -x NCCL_SOCKET_IFNAME=" + names[0],
-              "{}: NCCL may choose a wrong interface of {}", rank.host, fmt::join(names, ", "));
+  if (!rank.gpu.empty() && rank.nccl_interfaces.empty() && rank.interfaces.size() > 1) {
+    lines.add("mpirun -x NCCL_SOCKET_IFNAME=" + rank.interfaces[0],
+              "{}: NCCL has to guess among {}", rank.host, fmt::join(rank.interfaces, ", "));
   }
   if (!rank.loopback_name.empty()) {
     lines.add("write the address there that other hosts reach", "{} is {} in its /etc/hosts",

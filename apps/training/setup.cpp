@@ -55,7 +55,7 @@ Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const 
   choose_sum(options, *place.comm);
   const RankFacts mine = collect_facts(ranks, place.device, *control, *place.comm);
   for (const std::string& trap : warnings_of(gather_facts(mine, *control), /*with_gpus=*/false)) {
-    console.warn("[rank 0] warning: " + trap);
+    console.warn("warning: " + trap);
   }
   return place;
 }

@@ -53,7 +53,7 @@ TEST(Doctor, TwoRanksOnOneCoreAreAWarning) {
   const Outcome training =
       test::run_program("taskset -c 0 " BRIGADE_TRAIN_MLP, test::kTiny, 2, directory.path());
   EXPECT_EQ(training.exit_code, 0) << training.err;
-  EXPECT_EQ(test::count(training.err, "[rank 0] warning: "), 1) << training.err;
+  EXPECT_EQ(test::count(training.err, "warning: "), 1) << training.err;
   EXPECT_THAT(training.err, HasSubstr(warning));
 }
 
@@ -67,7 +67,7 @@ TEST(Doctor, PrintsTheSameFactsAsJson) {
   EXPECT_EQ(rank["rank"], 1);
   EXPECT_EQ(rank["program"], json["ranks"][0]["program"]);
   EXPECT_THAT(rank["program"].get<std::string>(), MatchesRegex("program [0-9a-f]{16}"));
-  EXPECT_THAT(rank["libraries"].get<std::string>(), HasSubstr("OpenBLAS"));
+  EXPECT_THAT(rank["libraries"].get<std::string>(), MatchesRegex("MPI .*OpenBLAS [0-9.]+"));
   EXPECT_GT(rank["same_host"]["ns_per_byte"], 0.0);
   EXPECT_EQ(rank["between_hosts"]["ns_per_byte"], 0.0);
   EXPECT_GT(rank["cores"].size(), 0U);

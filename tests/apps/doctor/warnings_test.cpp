@@ -62,8 +62,8 @@ TEST(Warnings, OfRanksThatDifferFromRankZero) {
               ElementsAre("rank 1 (h1) has program 18, rank 0 (h0) has program 17: copy one build "
                           "to all hosts"));
   EXPECT_THAT(after(kTwoHosts, [](RankFacts& facts) { facts.libraries = "MPI 5"; }),
-              ElementsAre("rank 1 (h1) has MPI 5, rank 0 (h0) has MPI 4: install the same versions "
-                          "on all hosts"));
+              ElementsAre("rank 1 (h1) has MPI 5, rank 0 (h0) has MPI 4: use equal versions and "
+                          "--threads on all ranks"));
   EXPECT_THAT(after(kTwoHosts, [](RankFacts& facts) { facts.cpu = "Xeon"; }),
               ElementsAre("rank 1 (h1) has Xeon, rank 0 (h0) has EPYC: choose hosts of one kind, "
                           "the slowest sets the pace"));
@@ -152,7 +152,7 @@ TEST(Warnings, OfInfiniBandThatIsNotUsed) {
 TEST(Warnings, OfInterfacesAmongWhichNcclMayChooseWrongly) {
   const auto with_docker = [](RankFacts& facts) { facts.interfaces = {"eno1", "docker0"}; };
   EXPECT_THAT(after(kGpuHosts, with_docker),
-              ElementsAre("h1: NCCL may choose a wrong interface of eno1, docker0: mpirun -x "
+              ElementsAre("h1: NCCL has to guess among eno1, docker0: mpirun -x "
                           "NCCL_SOCKET_IFNAME=eno1"));
   EXPECT_THAT(after(kTwoHosts, with_docker), IsEmpty()) << "no NCCL";
   EXPECT_THAT(after(kGpus, with_docker), IsEmpty()) << "one host";
