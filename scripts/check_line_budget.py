@@ -27,6 +27,7 @@ CAPS = {
 FEATURES = {
     "checkpoints: a killed job continues to the bit": {"core": 338, "autograd": 9, "optim": 29, "dist": 580, "apps": 145, "gradient route": 20},
     "cheap checkpoints: written through a small part of memory, and not read again for a checksum": {"core": 30},
+    "bucket-mb auto: the buckets that are best for the times measured": {"dist": 331, "apps": 70},
     "check-reduce: a bit that flips while gradients are summed is found": {"dist": 220, "apps": 77, "gradient route": 1},
     "shrink: the others go on when a rank dies": {"dist": 432, "apps": 244},
     "bad input: a damaged file or a stranger on a port harms no job": {"core": 22, "dist": 100},

@@ -75,8 +75,13 @@ class Declaration : FlagGroups {
       choice("--mode", o_.mode, {kModes.begin(), kModes.end()});
     }
     number("--accum", o_.accum, std::int64_t{1}, kLargeBatch, "micro-batches per step (1)");
-    number("--bucket-mb", o_.bucket_mb, 0.0, kNoLimit,
-           "bucket capacity in MiB (25; --cross-step: 1)");
+    const auto capacity = [this](const std::string& flag, const std::string& text) {
+      o_.choose_buckets = train_ && text == "auto";
+      return o_.choose_buckets ? Options().bucket_mb : parse_number(flag, text, 0.0, kNoLimit);
+    };
+    value("--bucket-mb", "X", o_.bucket_mb, capacity,
+          train_ ? "bucket capacity in MiB (25; --cross-step: 1); auto: by measured times"
+                 : "bucket capacity in MiB (25)");
     const auto hook = [](const std::string& flag, const std::string& text) {
       make_comm_hook(flag, text);
       return text;

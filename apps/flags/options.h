@@ -26,6 +26,7 @@ struct Options {
   std::int64_t rounds = 5;         // compare_modes: times each mode has its turn
   std::int64_t accum = 1;
   double bucket_mb = 25.0;
+  bool choose_buckets = false;  // --bucket-mb auto: later, from measured times
   std::string comm_hook = "none";
   std::string init_sync = "verify";
   bool optimizer_overlap = false;

@@ -19,13 +19,23 @@ bool runs_naive(const Options& o) {
   return o.mode == "naive" || std::count(o.modes.begin(), o.modes.end(), "naive") > 0;
 }
 
+/// The flag with which a step can use its gradients once only; empty without one.
+std::string used_once(const Options& o) {
+  return o.cross_step          ? "--cross-step"
+         : o.optimizer_overlap ? "--optimizer-overlap"
+         : o.shard_optimizer   ? "--shard-optimizer"
+                               : "";
+}
+
+bool compresses_by_bucket(const Options& o) {
+  return o.comm_hook.starts_with("powersgd") || o.comm_hook.starts_with("topk");
+}
+
 std::vector<Rule> refused(const Options& o) {
   const bool in_flight = o.in_flight().has_value();
-  const bool once = in_flight || o.shard_optimizer;  // a step uses its gradients up
-  const std::string flight = o.cross_step          ? "--cross-step"
-                             : o.optimizer_overlap ? "--optimizer-overlap"
-                                                   : "--shard-optimizer";
-  const bool by_bucket = o.comm_hook.starts_with("powersgd") || o.comm_hook.starts_with("topk");
+  const std::string flight = used_once(o);
+  const bool once = !flight.empty();
+  const bool by_bucket = compresses_by_bucket(o);
   return {
       {std::filesystem::path(o.graph).extension() == ".svg",
        message_of("--graph: expected a file for Graphviz' language, such as graph.dot, got ",
@@ -41,6 +51,13 @@ std::vector<Rule> refused(const Options& o) {
                   in_flight               ? flight
                   : o.comm_hook != "none" ? message_of("--comm-hook ", o.comm_hook)
                                           : "--check-reduce")},
+      {o.choose_buckets && (in_flight || o.comm_hook != "none" || o.mode == "per_param" ||
+                            o.mode == "naive" || o.no_all_reduce),
+       message_of("--bucket-mb auto: expected whole gradients in buckets, got ",
+                  in_flight               ? flight
+                  : o.no_all_reduce       ? "--no-all-reduce"
+                  : o.comm_hook != "none" ? message_of("--comm-hook ", o.comm_hook)
+                                          : message_of("--mode ", o.mode))},
       {once && (o.mode == "naive" || o.no_all_reduce),
        message_of(flight, ": expected buckets that arrive, got ",
                   o.no_all_reduce ? "--no-all-reduce" : "--mode naive; use --mode overlap")},
@@ -64,11 +81,19 @@ std::vector<Rule> refused(const Options& o) {
            "--comm-hook ", o.comm_hook,
            ": expected a mode with buckets to compress, got naive; use flat, per_param, overlap "
            "or no_sync")},
-      {o.shrinks() && (once || by_bucket || o.no_all_reduce),
+      {o.nesterov && o.momentum == 0.0,
+       "--nesterov: expected --momentum greater than 0, got 0; add for instance --momentum 0.9"}};
+}
+
+std::vector<Rule> refused_with_shrink(const Options& o) {
+  const std::string flight = used_once(o);
+  const bool by_bucket = compresses_by_bucket(o);
+  return {
+      {o.shrinks() && (!flight.empty() || by_bucket || o.no_all_reduce),
        message_of(
            "--on-failure shrink: expected a step that can be dropped, got ",
            o.shard_optimizer ? "--shard-optimizer, which loses the state that a dead rank kept"
-           : in_flight       ? flight + ", which updates weights before all gradients have arrived"
+           : !flight.empty() ? flight + ", which updates weights before all gradients have arrived"
            : by_bucket ? message_of("--comm-hook ", o.comm_hook, ", whose error feedback is lost")
                        : "--no-all-reduce, whose ranks do not need each other")},
       {o.shrinks() && (o.emulated_link || o.choose_link),
@@ -76,17 +101,17 @@ std::vector<Rule> refused(const Options& o) {
       {o.shrinks() &&
            std::ranges::count(std::array{"mpi", "shared", "hierarchical", "nccl"}, o.comm) > 0,
        message_of("--on-failure shrink: expected --comm ring, halving or tree, got ", o.comm,
-                  ": it cannot be used with a rank that is gone")},
-      {o.nesterov && o.momentum == 0.0,
-       "--nesterov: expected --momentum greater than 0, got 0; add for instance --momentum 0.9"}};
+                  ": it cannot be used with a rank that is gone")}};
 }
 
 }  // namespace
 
 void check_combinations(const Options& options) {
-  for (const Rule& rule : refused(options)) {
-    if (rule.applies) {
-      throw UsageError(rule.message);
+  for (const std::vector<Rule>& rules : {refused(options), refused_with_shrink(options)}) {
+    for (const Rule& rule : rules) {
+      if (rule.applies) {
+        throw UsageError(rule.message);
+      }
     }
   }
 }

@@ -180,6 +180,22 @@ void print_rebuilt_buckets(const Console& console, const std::vector<BucketInfo>
   print_buckets(console, buckets, "parameters, in the order their gradients were ready on rank 0");
 }
 
+void print_chosen_buckets(const Console& console, const std::vector<BucketInfo>& buckets,
+                          const dist::BucketChoice& choice, std::int64_t step) {
+  const auto after_backward = [&](double ms) { return std::max(ms - choice.backward_ms, 0.0); };
+  console.line(fmt::format(
+      "buckets chosen after step {}: {}; the last should arrive {:.2f} ms after backward, {}", step,
+      choice.changed ? fmt::format("{}", buckets.size())
+                     : fmt::format("the {} there are", buckets.size()),
+      after_backward(choice.now_ms),
+      choice.changed ? fmt::format("instead of {:.2f} ms", after_backward(choice.before_ms))
+                     : "and others would not make it 2 % sooner"));
+  if (choice.changed) {
+    print_buckets(console, buckets,
+                  "parameters, in the order their gradients were ready on rank 0");
+  }
+}
+
 void print_progress(const Console& console, const RunInfo& info, const Progress& progress) {
   const std::int64_t epoch = (progress.step - 1) / info.steps_per_epoch + 1;
   const std::int64_t epochs = (info.steps - 1) / info.steps_per_epoch + 1;

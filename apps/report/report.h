@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "apps/report/console.h"
 #include "apps/training/run_info.h"
+#include "dist/planning/bucket_tuner.h"
 
 /// What a person sees.
 namespace brigade::apps {
@@ -14,6 +16,10 @@ std::vector<std::string> setting_lines(const RunInfo& info);
 
 /// What runs where, on what, and how the gradients will travel.
 void print_first_screen(const Console& console, const RunInfo& info);
+
+/// What --bucket-mb auto has found after `step`.
+void print_chosen_buckets(const Console& console, const std::vector<BucketInfo>& buckets,
+                          const dist::BucketChoice& choice, std::int64_t step);
 
 /// The buckets from the second step on, where they are others than on the first screen.
 void print_rebuilt_buckets(const Console& console, const std::vector<BucketInfo>& buckets);

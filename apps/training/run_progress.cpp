@@ -40,6 +40,9 @@ RunProgress::RunProgress(const RunInfo& info, const TrainerParts& parts, Trainer
       contents_(bucket_contents(parts.data_parallel)) {
   result_.buckets = info.buckets;
   tell_contents();
+  if (info.options.choose_buckets && info.first_step == 0) {  // else they are the checkpoint's
+    tuner_.emplace(parts.data_parallel);
+  }
 }
 
 void RunProgress::tell_contents() {
@@ -56,8 +59,10 @@ void RunProgress::after_step(std::int64_t step) {
   if (first) {
     follow_rebuild();
   }
-  if (first && step + 1 < info_.steps) {  // counted are the steps whose buckets are the final ones
+  const bool chosen = tuner_ && choose_buckets(step + 1);
+  if ((first || chosen) && step + 1 < info_.steps) {  // counted are steps with the final buckets
     traffic_before_ = parts_.data_parallel.communicator().traffic();
+    counted_from_ = step + 1;
   }
   samples_ += trainer_.history().steps().back().samples;
   const std::int64_t done = step + 1;
@@ -73,8 +78,7 @@ RunResult RunProgress::finish() {
   if (info_.first_step == info_.steps) {  // ranks were lost after the last step
     run_test(info_.steps);
   }
-  const auto steps =
-      static_cast<double>(std::max<std::int64_t>(info_.steps - info_.first_step - 1, 1));
+  const auto steps = static_cast<double>(std::max<std::int64_t>(info_.steps - counted_from_, 1));
   const dist::Traffic traffic = comm.traffic() - traffic_before_;
   result_.collectives_per_step = static_cast<double>(traffic.collectives) / steps;
   result_.bytes_reduced_per_step = static_cast<double>(traffic.bytes_reduced) / steps;
@@ -120,8 +124,22 @@ void RunProgress::follow_rebuild() {
     return;
   }
   result_.buckets_rebuilt = true;
-  result_.buckets = describe_buckets(parts_.data_parallel);
+  describe_new_buckets();
   print_rebuilt_buckets(outputs_.console, result_.buckets);
+}
+
+bool RunProgress::choose_buckets(std::int64_t done) {
+  const std::optional<dist::BucketChoice> choice = tuner_->after_step();
+  if (choice) {
+    describe_new_buckets();
+    print_chosen_buckets(outputs_.console, result_.buckets, *choice, done);
+    trainer_.pause();
+  }
+  return choice.has_value();
+}
+
+void RunProgress::describe_new_buckets() {
+  result_.buckets = describe_buckets(parts_.data_parallel);
   contents_ = bucket_contents(parts_.data_parallel);
   tell_contents();
 }

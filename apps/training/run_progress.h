@@ -2,12 +2,14 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "apps/report/console.h"
 #include "apps/report/summary.h"
 #include "apps/training/run_info.h"
 #include "apps/training/trainer.h"
+#include "dist/planning/bucket_tuner.h"
 
 namespace brigade::apps {
 
@@ -38,6 +40,8 @@ class RunProgress {
   void record();
   void compare_weights();
   void follow_rebuild();
+  bool choose_buckets(std::int64_t done);
+  void describe_new_buckets();
   void tell_contents();
   void verify(std::int64_t done);
   bool is_test_due(std::int64_t done) const;
@@ -50,6 +54,8 @@ class RunProgress {
   const data::Dataset& test_data_;
   RunOutputs outputs_;
   dist::Traffic traffic_before_;                 // of the steps that are counted
+  std::int64_t counted_from_ = 0;                // the first of them
+  std::optional<dist::BucketTuner> tuner_;       // --bucket-mb auto
   std::map<std::string, std::string> contents_;  // of collectives, by label; for the trace
   RunResult result_;
   double samples_ = 0.0;

@@ -260,6 +260,27 @@ TEST(Options, AShardedOptimizerIsRefusedWhereItCannotWork) {
               HasSubstr("got --shard-optimizer, which loses the state that a dead rank kept"));
 }
 
+TEST(Options, BucketsAreChosenWhereThereAreAnyToChoose) {
+  EXPECT_TRUE(parsed({"--bucket-mb", "auto"}).choose_buckets);
+  EXPECT_FALSE(parsed({"--bucket-mb", "auto", "--bucket-mb", "2"}).choose_buckets);
+  for (const std::string other : {"--mode naive", "--mode per_param", "--comm-hook bf16",
+                                  "--no-all-reduce", "--cross-step", "--optimizer-overlap"}) {
+    const std::size_t space = std::min(other.find(' '), other.size());
+    std::vector<std::string> words{other.substr(0, space)};
+    if (space < other.size()) {
+      words.push_back(other.substr(space + 1));
+    }
+    std::vector<const char*> flags{"--bucket-mb", "auto"};
+    for (const std::string& word : words) {
+      flags.push_back(word.c_str());
+    }
+    EXPECT_THAT(complaint(flags), HasSubstr("--bucket-mb auto: expected whole gradients in "
+                                            "buckets, got " +
+                                            other));
+  }
+  EXPECT_THAT(complaint({"--bucket-mb", "car"}), HasSubstr("--bucket-mb"));
+}
+
 TEST(Options, CrossStepHasSmallBucketsUnlessToldOtherwise) {
   EXPECT_EQ(parsed({"--cross-step"}).bucket_mb, 1.0);
   EXPECT_EQ(parsed({"--cross-step", "--bucket-mb", "4"}).bucket_mb, 4.0);

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""bench_buckets.py [--rounds 5] [--caps 0.25,1,5,25] [--cells NAME,...] [--json FILE]: is --bucket-mb auto as good as the best fixed size?
+
+Two ranks on this machine, one thread each, over emulated links (train_mlp --emulate-link US,GB/S): four models x three rates.
+Per round every size runs once, and the order turns by one from round to round. A row per cell: the median step of
+each size in ms, what auto has chosen, and auto / best, where best is the fixed size with the least median. The bar: at most 1.03
+in every cell. Needs the build of scripts/setup.sh and cmake --preset cpu-release. Exit code 3 when the bar is missed, 2
+for wrong flags."""
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+
+BIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "build", "cpu-release", "bin")
+STEPS = "40"
+MODELS = {
+    "mlp 8x512": ["train_mlp", "--depth", "8", "--width", "512", "--batch", "64"],
+    "mlp 4x1024": ["train_mlp", "--depth", "4", "--width", "1024", "--batch", "128"],
+    "mlp 24x256": ["train_mlp", "--depth", "24", "--width", "256", "--batch", "128"],
+    "gpt 4x128": ["train_gpt", "--layers", "4", "--heads", "4", "--width", "128", "--context", "64", "--batch", "4", "--sample", "0"],
+}
+RATES = {"1 Gbit/s": "50,0.125", "4 Gbit/s": "50,0.5", "16 Gbit/s": "50,2"}
+BAR = 1.03
+
+
+def measure(model, rate, size):
+    """(median step in ms, number of buckets)"""
+    program, *flags = MODELS[model]
+    command = ["mpirun", "-np", "2", "--bind-to", "core", os.path.join(BIN, program), *flags, "--steps", STEPS, "--warmup", "8",
+               "--threads", "1", "--emulate-link", RATES[rate], "--bucket-mb", size, "--eval-every", "0", "--json"]
+    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    if ran.returncode != 0:
+        sys.exit(f"bench_buckets: {' '.join(command)}: exit code {ran.returncode}\n{ran.stderr}")
+    summary = json.loads(ran.stdout)
+    return summary["step_ms"], len(summary["buckets"])
+
+
+def measure_cell(model, rate, sizes, rounds):
+    steps = {size: [] for size in sizes}
+    chosen = []
+    for turn in range(rounds):
+        for size in sizes[turn % len(sizes):] + sizes[:turn % len(sizes)]:
+            step, buckets = measure(model, rate, size)
+            steps[size].append(step)
+            if size == "auto":
+                chosen.append(buckets)
+    return {size: statistics.median(each) for size, each in steps.items()}, statistics.median_low(chosen)
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--caps", default="0.25,1,5,25")
+    parser.add_argument("--cells", help="part of a model's or rate's name", default="")
+    parser.add_argument("--json")
+    arguments = parser.parse_args()
+    caps = arguments.caps.split(",")
+    if arguments.rounds < 1 or not all(re.fullmatch(r"[0-9.]+", cap) for cap in caps):
+        print("bench_buckets: expected --rounds of at least 1 and --caps of numbers of MiB", file=sys.stderr)
+        sys.exit(2)
+    rows = []
+    print(f"{'model':<12}{'link':<11}" + "".join(f"{cap + ' MiB':>10}" for cap in caps) + f"{'auto':>9}{'buckets':>9}{'auto/best':>11}")
+    for model in MODELS:
+        for rate in RATES:
+            if not any(part in f"{model} {rate}" for part in arguments.cells.split(",")):
+                continue
+            steps, buckets = measure_cell(model, rate, ["auto", *caps], arguments.rounds)
+            ratio = steps["auto"] / min(steps[cap] for cap in caps)
+            rows.append({"model": model, "link": rate, "step_ms": steps, "buckets": buckets, "ratio": ratio})
+            print(f"{model:<12}{rate:<11}" + "".join(f"{steps[cap]:>10.2f}" for cap in caps)
+                  + f"{steps['auto']:>9.2f}{buckets:>9}{ratio:>11.3f}", flush=True)
+    if not rows:
+        print(f"bench_buckets: --cells {arguments.cells}: expected part of {', '.join([*MODELS, *RATES])}", file=sys.stderr)
+        sys.exit(2)
+    if arguments.json:
+        with open(arguments.json, "w", encoding="utf-8") as file:
+            json.dump(rows, file, indent=1)
+    ratios = [row["ratio"] for row in rows]
+    print(f"auto/best: median {statistics.median(ratios):.3f}, worst {max(ratios):.3f}; bar {BAR}")
+    sys.exit(3 if max(ratios) > BAR else 0)
+
+
+if __name__ == "__main__":
+    main()

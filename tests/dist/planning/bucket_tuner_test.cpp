@@ -1,0 +1,91 @@
+#include "dist/planning/bucket_tuner.h"
+
+#include <gmock/gmock.h>
+
+#include "dist/comm/emulated_link_communicator.h"
+#include "dist/planning/link_times.h"
+#include "optim/sgd.h"
+#include "tests/support/all_reduces.h"
+#include "tests/support/small_model.h"
+#include "tests/support/thread_world.h"
+
+namespace brigade::dist {
+namespace {
+
+TEST(MeasuredLink, IsTheEmulatedOne) {
+  test::thread_world(2, [](Communicator& world) {
+    const LinkModel model{.alpha_us = 2'000, .gigabytes_per_s = 0.1};
+    EmulatedLinkCommunicator comm(world.split(0, world.rank()), model);
+    const LinkTimes link = measure_link(comm, kCpu, std::size_t{1} << 20U);
+    for (const std::size_t bytes : {std::size_t{1} << 14U, std::size_t{1} << 20U}) {
+      const double expected = model.ring_ms(2, static_cast<double>(bytes));
+      EXPECT_GT(link.ms(bytes), 0.99 * expected);
+      EXPECT_LT(link.ms(bytes), 1.5 * expected) << "on a busy machine";
+    }
+  });
+}
+
+/// Trains over a link on which one all-reduce takes 4 ms, with a bucket for each parameter. Returns
+/// rank 0's weights.
+std::vector<float> train(bool tuned, bool rank0_has_samples = true) {
+  std::vector<float> weights;
+  test::thread_world(2, [&](Communicator& world) {
+    EmulatedLinkCommunicator comm(world.split(0, world.rank()),
+                                  {.alpha_us = 2'000, .gigabytes_per_s = 1});
+    comm.use(test::make_all_reduce("ordered"));
+    const auto model = test::make_mlp({6, 16, 16, 4});
+    GradAverager averager(model->parameters(), comm, {.bucket_bytes = 0});
+    optim::SGD sgd(model->parameters(), {.lr = 0.1, .momentum = 0.9});
+    BucketTuner tuner(averager);
+    for (int step = 1; step <= 8; ++step) {
+      sgd.zero_grad();
+      if (comm.rank() > 0 || rank0_has_samples || step == 7) {
+        test::backward_once(*model, 6, 4);
+      } else {
+        averager.shadow_backward();
+      }
+      sgd.step();
+      const auto choice = tuned ? tuner.after_step() : std::nullopt;
+      EXPECT_EQ(choice.has_value(), tuned && step == (rank0_has_samples ? 5 : 7)) << step;
+      if (choice) {
+        EXPECT_TRUE(choice->changed);
+        EXPECT_GT(choice->before_ms, 6 * 4.0);
+        EXPECT_LT(choice->now_ms, choice->before_ms / 2) << "of six latencies one or two are left";
+        EXPECT_LE(averager.buckets().size(), 2);
+      }
+    }
+    averager.verify_parameters_equal();
+    if (comm.rank() == 0) {
+      weights = autograd::values_of(model->parameters());
+    }
+  });
+  return weights;
+}
+
+TEST(BucketTuner, ChoosesOnceAndChangesNoBit) {
+  EXPECT_EQ(train(/*tuned=*/true), train(/*tuned=*/false));
+}
+
+TEST(BucketTuner, WaitsForABackwardOfRank0) {
+  train(/*tuned=*/true, /*rank0_has_samples=*/false);
+}
+
+TEST(BucketTuner, KeepsBucketsThatAreAsGood) {
+  test::thread_world(2, [](Communicator& world) {
+    EmulatedLinkCommunicator comm(world.split(0, world.rank()),
+                                  {.alpha_us = 10'000, .gigabytes_per_s = 1});
+    const auto model = test::make_mlp({6, 4});
+    GradAverager averager(model->parameters(), comm, {});
+    BucketTuner tuner(averager);
+    for (int step = 1; step <= 5; ++step) {
+      test::backward_once(*model, 6, 4);
+      if (const auto choice = tuner.after_step()) {
+        EXPECT_FALSE(choice->changed);
+        EXPECT_EQ(choice->now_ms, choice->before_ms);
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace brigade::dist
