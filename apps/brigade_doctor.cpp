@@ -1,4 +1,4 @@
-// brigade_doctor: where the ranks of a job run, how fast the links between them are, what to mend.
+// brigade_doctor: where the ranks of a job run, how fast their links are, and what to fix.
 #include <fmt/format.h>
 
 #include "apps/doctor/doctor.h"

@@ -10,7 +10,7 @@
 namespace brigade::optim {
 namespace {
 
-/// What of `part` lies in `share` of its span; maybe nothing.
+/// Leaves of `part` only its intersection with `share` of its span; that may be empty.
 void cut(ParamRange& part, const Share& share) {
   const std::int64_t begin = std::max(part.begin, share.begin);
   const std::int64_t end = std::min(part.begin + part.data.numel(), share.begin + share.count);
@@ -50,20 +50,23 @@ void Optimizer::sum_over_shards(const Tensor& values) const {
 
 Optimizer::Stretch Optimizer::make_stretch(const FlatSpan& members) const {
   const Tensor& first = parameters_[members.front()].data();
-  Stretch result{.members = members, .offsets = {}, .numel = 0, .mine = {}, .state = {}};
+  Stretch result;
+  result.members = members;
   for (const std::size_t i : members) {
     const Tensor& data = parameters_[i].data();
     const std::size_t offset = (data.byte_offset() - first.byte_offset()) / size_of(data.dtype());
     result.offsets.push_back(static_cast<std::int64_t>(offset));
     result.numel = result.offsets.back() + data.numel();
   }
-  result.mine = shards_ ? shards_->mine(result.numel) : Share{0, result.numel};
+  const std::optional<Share> share = shards_ ? shards_->mine(result.numel) : std::nullopt;
+  result.divided = share.has_value();
+  result.mine = share.value_or(Share{0, result.numel});
   return result;
 }
 
 /// The spans as parameters lie now, and for each what is kept: zeros, or what there was before. It
-/// is copied bit by bit, so training goes on as if nothing had moved. Padding is zero. The memory
-/// of before goes back to the system: no other tensor has its size.
+/// is copied bit by bit, so training goes on as if nothing had moved. Padding is zero. Old memory
+/// goes back to the system as soon as the last parameter has left it: no other tensor has its size.
 void Optimizer::find_spans() {
   std::vector<Stretch> before = std::exchange(stretches_, {});
   std::vector<FlatSpan> spans = flat_spans(parameters_);
@@ -71,17 +74,18 @@ void Optimizer::find_spans() {
   std::ranges::transform(spans, std::back_inserter(stretches_),
                          [this](const FlatSpan& span) { return make_stretch(span); });
   for (std::size_t slot = 0; slot < state_names_.size(); ++slot) {
+    std::vector<Tensor> old = by_parameter(before, slot);
+    for (Stretch& stretch : before) {
+      stretch.state[slot] = Tensor();  // `old` has views of it
+    }
     for (Stretch& stretch : stretches_) {
       const Tensor& data = parameters_[stretch.members.front()].data();
       stretch.state.push_back(Tensor::zeros({stretch.mine.count}, data.dtype(), data.device()));
+      if (!before.empty()) {
+        keep(slot, stretch, [&old](std::size_t i) { return std::exchange(old[i], Tensor()); });
+        Context::current().allocator(data.device())->trim();
+      }
     }
-    if (!before.empty()) {
-      keep(slot, by_parameter(before, slot));
-    }
-  }
-  if (!before.empty()) {
-    before.clear();
-    Context::current().allocator(parameters_.front().device())->trim();
   }
   storage_versions_.clear();
   for (const autograd::Variable& parameter : parameters_) {
@@ -96,7 +100,7 @@ std::vector<Tensor> Optimizer::by_parameter(const std::vector<Stretch>& stretche
   for (const Stretch& stretch : stretches) {
     const Tensor& kept = stretch.state[slot];
     Tensor whole = kept;
-    if (kept.numel() < stretch.numel) {
+    if (stretch.divided) {
       whole = Tensor::zeros({stretch.numel}, kept.dtype(), kept.device());
       whole.flat_view(stretch.mine.begin, kept.shape()).copy_from(kept);
       shards_->all_gather(whole);
@@ -109,20 +113,19 @@ std::vector<Tensor> Optimizer::by_parameter(const std::vector<Stretch>& stretche
   return result;
 }
 
-/// Copies from there what this rank keeps.
-void Optimizer::keep(std::size_t slot, std::span<const Tensor> by_parameter) {
-  for (const Stretch& stretch : stretches_) {
-    for (std::size_t k = 0; k < stretch.members.size(); ++k) {
-      const Tensor& source = by_parameter[stretch.members[k]];
-      const std::int64_t offset = stretch.offsets[k];
-      const std::int64_t begin = std::max(offset, stretch.mine.begin);
-      const std::int64_t end =
-          std::min(offset + source.numel(), stretch.mine.begin + stretch.mine.count);
-      if (begin < end) {
-        stretch.state[slot]
-            .flat_view(begin - stretch.mine.begin, {end - begin})
-            .copy_from(source.flat_view(begin - offset, {end - begin}));
-      }
+/// Copies from there what this rank keeps of `stretch`.
+void Optimizer::keep(std::size_t slot, const Stretch& stretch,
+                     const std::function<Tensor(std::size_t)>& by_parameter) {
+  for (std::size_t k = 0; k < stretch.members.size(); ++k) {
+    const Tensor source = by_parameter(stretch.members[k]);
+    const std::int64_t offset = stretch.offsets[k];
+    const std::int64_t begin = std::max(offset, stretch.mine.begin);
+    const std::int64_t end =
+        std::min(offset + source.numel(), stretch.mine.begin + stretch.mine.count);
+    if (begin < end) {
+      stretch.state[slot]
+          .flat_view(begin - stretch.mine.begin, {end - begin})
+          .copy_from(source.flat_view(begin - offset, {end - begin}));
     }
   }
 }
@@ -212,7 +215,7 @@ double Optimizer::weight_decay_of(std::size_t index) const {
 // correction counts.
 void Optimizer::append_parts(std::size_t span, std::vector<ParamRange>& result) const {
   const Stretch& stretch = stretches_[span];
-  const auto before = static_cast<std::ptrdiff_t>(result.size());
+  const std::size_t before = result.size();
   bool open = false;
   for (std::size_t k = 0; k < stretch.members.size(); ++k) {
     const std::size_t i = stretch.members[k];
@@ -234,9 +237,8 @@ void Optimizer::append_parts(std::size_t span, std::vector<ParamRange>& result) 
     }
     open = true;
   }
-  if (shards_) {
-    std::for_each(result.begin() + before, result.end(),
-                  [&](ParamRange& part) { cut(part, stretch.mine); });
+  for (std::size_t part = before; stretch.divided && part < result.size(); ++part) {
+    cut(result[part], stretch.mine);
   }
 }
 
@@ -299,11 +301,10 @@ void Optimizer::load_state(const NamedTensors& saved) {
   copy_by_name(saved, mine, "optimizer");
   updates_ = mine.back().second.to_vector<std::int64_t>();
   for (std::size_t slot = 0; shards_ && slot < state_names_.size(); ++slot) {
-    std::vector<Tensor> tensors;
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      tensors.push_back(mine[slot * parameters_.size() + i].second);
+    for (const Stretch& stretch : stretches_) {
+      keep(slot, stretch,
+           [&](std::size_t i) { return mine[slot * parameters_.size() + i].second; });
     }
-    keep(slot, tensors);
   }
 }
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -45,7 +44,8 @@ enum class LocalGradients : bool { refuse, allow };
 
 /// Ranks that divide an optimizer's work and its state among them; dist/sharding makes one.
 struct Shards {
-  std::function<Share(std::int64_t numel)> mine;  ///< this rank's share of a span
+  /// This rank's share of a span; nothing as long as each rank has all of it.
+  std::function<std::optional<Share>(std::int64_t numel)> mine;
   std::function<void(const Tensor&)> all_gather;  ///< copies every rank's share of a span to all
   std::function<void(const Tensor&)> sum;         ///< in place, over the ranks
   std::function<void()> updated;  ///< ends step(): the weights of other shares are still old
@@ -104,7 +104,7 @@ class Optimizer {
   std::int64_t steps_done() const { return steps_done_; }
   /// What is kept from one step to the next: "exp_avg.0.weight" in the shape of the weight, and
   /// "updates", i64, how often each parameter has been updated. That is a copy, the others are
-  /// views that are valid until the next step(). With shards all are copies, and complete.
+  /// views that are valid until the next step(). Where ranks share, all are complete copies.
   NamedTensors state();
   /// Continues from such a state. UsageError for the state of another optimizer or network.
   void load_state(const NamedTensors& saved);
@@ -133,6 +133,7 @@ class Optimizer {
     std::vector<std::int64_t> offsets;  // of each member, in elements
     std::int64_t numel = 0;
     Share mine;                 // all of it, or this rank's
+    bool divided = false;       // the same on all ranks, though one may have all of it
     std::vector<Tensor> state;  // by slot: of `mine`
   };
   Stretch make_stretch(const FlatSpan& members) const;
@@ -144,7 +145,8 @@ class Optimizer {
   void find_spans();
   void follow_moved_parameters();
   std::vector<Tensor> by_parameter(const std::vector<Stretch>& stretches, std::size_t slot) const;
-  void keep(std::size_t slot, std::span<const Tensor> by_parameter);
+  static void keep(std::size_t slot, const Stretch& stretch,
+                   const std::function<Tensor(std::size_t)>& by_parameter);
   void append_parts(std::size_t span, std::vector<ParamRange>& result) const;
 
   Rates rates_;

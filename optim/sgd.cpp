@@ -4,11 +4,8 @@
 #include "core/ops.h"
 
 namespace brigade::optim {
-namespace {
 
 using Names = std::vector<std::string>;
-
-}  // namespace
 
 SGD::SGD(const std::vector<autograd::Variable>& parameters, const Options& options)
     : Optimizer(parameters, options.momentum > 0.0 ? Names{"momentum_buffer"} : Names{},

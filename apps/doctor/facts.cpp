@@ -62,11 +62,12 @@ RankFacts collect_facts(const dist::RankInfo& ranks, Device device,
   facts.loopback_name =
       find_in("/etc/hosts", "^(127\\.\\S+)\\s([^#]*\\s)?" + ranks.host + "(\\s|$)");
 
-  const std::string description = comm.description();  // may name the address of an interface
+  const std::string description = comm.description();  // may be "TCP sockets (10.0.0.1, ...)"
   facts.transport = description.substr(0, description.find(','));
   for (const dist::NamedInterface& interface : dist::interfaces_up()) {
     facts.interfaces.push_back(interface.name);
-    if (description.find(dist::address_text(interface.address)) != std::string::npos) {
+    const std::string address = "[( ]" + dist::address_text(interface.address) + "[,)]";
+    if (std::regex_search(description, std::regex(address))) {
       facts.transport = interface.name;
     }
   }

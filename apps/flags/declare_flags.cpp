@@ -102,7 +102,7 @@ class Declaration : FlagGroups {
       toggle("--optimizer-overlap", o_.optimizer_overlap,
              "update each bucket as soon as it has arrived");
       toggle("--shard-optimizer", o_.shard_optimizer,
-             "each rank keeps and makes 1/N of the optimizer's work (ZeRO stage 1)");
+             "each rank stores 1/N of the optimizer state, updates 1/N of the weights");
       toggle("--no-all-reduce", o_.no_all_reduce, "watch the ranks drift apart");
       choice("--init-sync", o_.init_sync, {"verify", "broadcast"}, "initial weights: ");
       count("--verify-every", o_.verify_every, 1,

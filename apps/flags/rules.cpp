@@ -51,10 +51,10 @@ std::vector<Rule> refused(const Options& o) {
                   in_flight               ? flight
                   : o.comm_hook != "none" ? message_of("--comm-hook ", o.comm_hook)
                                           : "--check-reduce")},
-      {o.choose_buckets && (in_flight || o.comm_hook != "none" || o.mode == "per_param" ||
-                            o.mode == "naive" || o.no_all_reduce),
-       message_of("--bucket-mb auto: expected whole gradients in buckets, got ",
-                  in_flight               ? flight
+      {o.choose_buckets && (once || o.comm_hook != "none" || o.no_all_reduce ||
+                            (o.mode != "overlap" && o.mode != "no_sync")),
+       message_of("--bucket-mb auto: expected all-reduces of buckets during backward, got ",
+                  once                    ? flight
                   : o.no_all_reduce       ? "--no-all-reduce"
                   : o.comm_hook != "none" ? message_of("--comm-hook ", o.comm_hook)
                                           : message_of("--mode ", o.mode))},

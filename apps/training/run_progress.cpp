@@ -37,10 +37,11 @@ RunProgress::RunProgress(const RunInfo& info, const TrainerParts& parts, Trainer
       test_data_(test_data),
       outputs_(outputs),
       traffic_before_(parts.data_parallel.communicator().traffic()),
+      counted_from_(info.first_step),
       contents_(bucket_contents(parts.data_parallel)) {
   result_.buckets = info.buckets;
   tell_contents();
-  if (info.options.choose_buckets && info.first_step == 0) {  // else they are the checkpoint's
+  if (info.options.choose_buckets) {
     tuner_.emplace(parts.data_parallel);
   }
 }
@@ -59,8 +60,9 @@ void RunProgress::after_step(std::int64_t step) {
   if (first) {
     follow_rebuild();
   }
-  const bool chosen = tuner_ && choose_buckets(step + 1);
-  if ((first || chosen) && step + 1 < info_.steps) {  // counted are steps with the final buckets
+  const bool last = step + 1 == info_.steps;
+  const bool chosen = tuner_ && !last && choose_buckets(step + 1);
+  if ((first || chosen) && !last) {  // counted are steps with the final buckets
     traffic_before_ = parts_.data_parallel.communicator().traffic();
     counted_from_ = step + 1;
   }

@@ -54,7 +54,7 @@ class RunProgress {
   const data::Dataset& test_data_;
   RunOutputs outputs_;
   dist::Traffic traffic_before_;                 // of the steps that are counted
-  std::int64_t counted_from_ = 0;                // the first of them
+  std::int64_t counted_from_;                    // the first of them
   std::optional<dist::BucketTuner> tuner_;       // --bucket-mb auto
   std::map<std::string, std::string> contents_;  // of collectives, by label; for the trace
   RunResult result_;

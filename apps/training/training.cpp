@@ -40,9 +40,7 @@ std::string graph_of_one_sample(const TrainerParts& parts) {
 dist::DataParallelOptions synchronisation(const Options& options, Kept& kept) {
   dist::DataParallelOptions sync =
       kept.faults.synchronisation(options.data_parallel(), kept.parameters);
-  if (options.shard_optimizer) {
-    sync.hook = dist::shard(kept.optimizer);
-  }
+  sync.hook = options.shard_optimizer ? dist::shard(kept.optimizer) : sync.hook;
   return sync;
 }
 

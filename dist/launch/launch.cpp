@@ -10,7 +10,6 @@
 #include <exception>
 #include <fstream>
 #include <new>
-#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -87,9 +86,10 @@ void write_line(const std::string& text) {
 /// report is enough: the lowest rank that failed prints and ends the job while those above still
 /// hold their lines back. A rank that is alone with its mistake reports it too, a little later.
 void let_lower_ranks_report(int rank) {
-  constexpr std::chrono::milliseconds kHeadStart{500};
+  // MPI_Abort takes longer to end a job of srun.
+  const std::chrono::milliseconds head_start(started_by_srun() ? 1500 : 500);
   constexpr int kLongest = 3;
-  std::this_thread::sleep_for(kHeadStart * std::min(rank, kLongest));
+  std::this_thread::sleep_for(head_start * std::min(rank, kLongest));
 }
 
 int exit_code(const std::exception& error) {
@@ -161,13 +161,11 @@ int run_main(const std::function<int(MpiSession&)>& body) {
     }
     return 2;
   }
+  // Until the failure is told.
+  const auto last_words = started_by_srun() ? std::make_unique<LastWords>() : nullptr;
   try {
     MpiSession session;
     rank = session.info().rank;
-    std::optional<LastWords> last_words;
-    if (started_by_srun()) {
-      last_words.emplace();
-    }
     try {
       return body(session);
     } catch (const std::bad_alloc&) {

@@ -55,8 +55,8 @@ void BucketTuner::on_backward_begin() {
 }
 
 void BucketTuner::on_grad_ready(std::size_t index) {
-  const Device device = averager_.parameters()[index].device();
-  seen_.back().ready.emplace_back(index, compute_stream(device).record(Timing::on));
+  Stream& stream = compute_stream(averager_.parameters()[index].device());
+  seen_.back().ready.emplace_back(index, stream.record(Timing::on));
 }
 
 std::optional<BucketChoice> BucketTuner::after_step() {
@@ -121,7 +121,6 @@ BucketChoice BucketTuner::choose() {
     choice.changed = choice.now_ms < (1.0 - kWorthIt) * choice.before_ms;
     choice.now_ms = choice.changed ? choice.now_ms : choice.before_ms;
   }
-  seen_.clear();
   choice = broadcast_from_rank0(comm, std::vector{choice})[0];
   if (choice.changed) {
     averager_.use_plan(plan_from(all_gather_sequences(comm, flat(plan)).front()));

@@ -25,7 +25,8 @@ struct BucketChoice {
 /// decides for all. Afterwards it does nothing.
 class BucketTuner final : private autograd::GradListener {
  public:
-  /// The averager must outlive it. Its hook should be none: what compresses takes another time.
+  /// The averager must outlive it. It must launch plain all-reduces during backward: other modes
+  /// and hooks need other times.
   explicit BucketTuner(GradAverager& averager);
 
   /// To be called after each step; collective. In the fifth, or later if rank 0 had no samples:

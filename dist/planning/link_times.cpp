@@ -10,7 +10,7 @@
 namespace brigade::dist {
 namespace {
 
-/// Of one all-reduce.
+/// The shortest of some all-reduces of `tensor`.
 double shortest_ms(Communicator& comm, const Tensor& tensor) {
   constexpr int kTimes = 3;
   Stream& stream = compute_stream(tensor.device());
@@ -29,8 +29,6 @@ double shortest_ms(Communicator& comm, const Tensor& tensor) {
 }
 
 }  // namespace
-
-LinkTimes::LinkTimes(std::vector<std::pair<double, double>> points) : points_(std::move(points)) {}
 
 double LinkTimes::ms(std::size_t bytes) const {
   const auto size = static_cast<double>(bytes);
@@ -58,7 +56,7 @@ LinkTimes measure_link(Communicator& comm, Device device, std::size_t most_bytes
       break;
     }
   }
-  comm.take_collectives();  // whoever keeps records asks for those of a step
+  comm.take_collectives();  // the records of a step must not include these
   comm.take_waits();
   return LinkTimes(std::move(points));
 }

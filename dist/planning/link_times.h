@@ -13,10 +13,10 @@ namespace brigade::dist {
 class LinkTimes {
  public:
   /// `points`: (bytes, ms), the smallest first; at least one.
-  explicit LinkTimes(std::vector<std::pair<double, double>> points);
+  explicit LinkTimes(std::vector<std::pair<double, double>> points) : points_(std::move(points)) {}
 
-  /// Of a smaller size than measured: as long as the smallest. Of a larger one: the last two
-  /// points' slope goes on.
+  /// Below the smallest measured size: its time. Above the largest: a line through the last two
+  /// points.
   double ms(std::size_t bytes) const;
 
  private:

@@ -29,7 +29,7 @@ void ShardedUpdates::prepare(std::span<const autograd::Variable> parameters,
   }
 }
 
-/// What other ranks have in their shares is lost here, so nothing can be added to it.
+/// This rank no longer has the other ranks' shares of a sum, so it cannot add to them.
 void ShardedUpdates::on_backward_begin() {
   for (const autograd::Variable& parameter : parameters_) {
     const autograd::GradState& state = *parameter.grad_state();
@@ -46,8 +46,9 @@ Work ShardedUpdates::all_reduce(std::size_t /*index*/, const Chunk& piece, Commu
                       [grads = piece.grads](Collectives& ranks) { ranks.reduce_scatter(grads); });
 }
 
-Share ShardedUpdates::mine(std::int64_t numel) const {
-  return comm_ != nullptr ? share_of(numel, comm_->rank(), comm_->size()) : Share{0, numel};
+std::optional<Share> ShardedUpdates::mine(std::int64_t numel) const {
+  return comm_ != nullptr ? std::optional(share_of(numel, comm_->rank(), comm_->size()))
+                          : std::nullopt;
 }
 
 void ShardedUpdates::all_gather(const Tensor& tensor) {
@@ -56,7 +57,9 @@ void ShardedUpdates::all_gather(const Tensor& tensor) {
 }
 
 void ShardedUpdates::sum(const Tensor& tensor) {
-  comm_->blocking_all_reduce(tensor, "sum over shards");
+  if (comm_ != nullptr) {
+    comm_->blocking_all_reduce(tensor, "sum over shards");
+  }
 }
 
 void ShardedUpdates::updated() {

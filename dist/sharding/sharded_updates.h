@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,7 +43,7 @@ class ShardedUpdates final : public CommHook, private autograd::GradListener {
 
   /// @name For the optimizer (optim::Shards). On the rank's own thread.
   /// @{
-  Share mine(std::int64_t numel) const;
+  std::optional<Share> mine(std::int64_t numel) const;
   void all_gather(const Tensor& tensor);
   void sum(const Tensor& tensor);
   /// The weights begin to travel.

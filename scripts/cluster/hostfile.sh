@@ -8,6 +8,7 @@
 # After a failure, call it again: it continues from the newest checkpoint. On a host that is lost, take its line out of HOSTFILE.
 set -euo pipefail
 
+case ${1:-} in -h | --help) sed -n '2,/^set/{/^set/!s/^# \{0,1\}//p}' "$0" && exit ;; esac
 if [ ! -r "${1:-}" ]; then
   echo "hostfile: expected a hostfile that can be read, got '${1:-}'" >&2
   exit 2

@@ -86,6 +86,21 @@ TEST_F(TrainMlpInFlight, AShardedOptimizerIsResharded) {
             whole);
 }
 
+TEST_F(TrainMlpInFlight, ChosenBucketsChangeNoBit) {
+  const std::string flags = "--steps 12 --reduce deterministic --emulate-link 2000,1 ";
+  const nlohmann::json fixed = summary(flags + "--bucket-mb 0", 2);
+  const nlohmann::json chosen = summary(flags + "--bucket-mb auto", 2);
+  EXPECT_EQ(chosen["params_hash"], fixed["params_hash"]);
+  EXPECT_EQ(fixed["collectives_per_step"], 6.0);
+  EXPECT_EQ(chosen["collectives_per_step"], chosen["buckets"].size());
+  EXPECT_LE(chosen["buckets"].size(), 2) << "a link with a long latency";
+  const Outcome outcome = test::run_program(BRIGADE_TRAIN_MLP,
+                                            "--hidden 16,16 --batch 4 --steps 8 --threads 1 "
+                                            "--bucket-mb auto --emulate-link 2000,1 --out c",
+                                            2, dir_.path());
+  EXPECT_EQ(test::count(outcome.out, "buckets chosen after step 5: "), 1) << outcome.out;
+}
+
 TEST_F(TrainMlpInFlight, AFailureIsStillALine) {
   for (const std::string in_flight : {"--optimizer-overlap ", "--cross-step "}) {
     const Outcome outcome = run(in_flight + "--log-every 1 --inject nan:rank=1,step=5", 2);

@@ -108,10 +108,12 @@ TEST_F(SlurmJobs, TellOfAWrongFlagOnce) {
 
 // Here without checkpoints, so that nothing but LastWords holds SIGTERM back.
 TEST_F(SlurmJobs, NameTheLostRankBeforeKillOnBadExitEndsAll) {
-  const Outcome outcome = srun("--mpi=pmix --kill-on-bad-exit=1",
-                               "--hidden 8,8 --batch 4 --steps 3000 --inject kill:rank=2");
-  EXPECT_NE(outcome.exit_code, 0);
-  EXPECT_THAT(outcome.err, ContainsRegex("rank 2 (is gone|has ended without a word)"));
+  for (const std::string lost : {"0", "2"}) {
+    const Outcome outcome = srun("--mpi=pmix --kill-on-bad-exit=1",
+                                 "--hidden 8,8 --batch 4 --steps 3000 --inject kill:rank=" + lost);
+    EXPECT_NE(outcome.exit_code, 0);
+    EXPECT_THAT(outcome.err, ContainsRegex("rank " + lost + " (is gone|has ended without a word)"));
+  }
 }
 
 }  // namespace

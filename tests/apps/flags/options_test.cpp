@@ -263,8 +263,9 @@ TEST(Options, AShardedOptimizerIsRefusedWhereItCannotWork) {
 TEST(Options, BucketsAreChosenWhereThereAreAnyToChoose) {
   EXPECT_TRUE(parsed({"--bucket-mb", "auto"}).choose_buckets);
   EXPECT_FALSE(parsed({"--bucket-mb", "auto", "--bucket-mb", "2"}).choose_buckets);
-  for (const std::string other : {"--mode naive", "--mode per_param", "--comm-hook bf16",
-                                  "--no-all-reduce", "--cross-step", "--optimizer-overlap"}) {
+  for (const std::string other :
+       {"--mode naive", "--mode per_param", "--comm-hook bf16", "--no-all-reduce", "--cross-step",
+        "--optimizer-overlap", "--shard-optimizer", "--mode flat"}) {
     const std::size_t space = std::min(other.find(' '), other.size());
     std::vector<std::string> words{other.substr(0, space)};
     if (space < other.size()) {
@@ -274,8 +275,8 @@ TEST(Options, BucketsAreChosenWhereThereAreAnyToChoose) {
     for (const std::string& word : words) {
       flags.push_back(word.c_str());
     }
-    EXPECT_THAT(complaint(flags), HasSubstr("--bucket-mb auto: expected whole gradients in "
-                                            "buckets, got " +
+    EXPECT_THAT(complaint(flags), HasSubstr("--bucket-mb auto: expected all-reduces of buckets "
+                                            "during backward, got " +
                                             other));
   }
   EXPECT_THAT(complaint({"--bucket-mb", "car"}), HasSubstr("--bucket-mb"));

@@ -33,6 +33,8 @@ std::vector<Case> cases() {
       {"cross_step", {.cross_step = true}},
       {"cross_step_adam", {.adam = true, .cross_step = true}},
       {"sharded", {.sharded = true}},
+      // A bias is smaller than a line, so one rank has all of it.
+      {"sharded_per_param", {.mode = SyncMode::per_param, .adam = true, .sharded = true}, 3},
       {"sharded_adam_rebuilt", {.adam = true, .sharded = true, .rebuilt = true}, 3},
       {"dropout", {.dropout = true}},
       {"bf16", hook([] { return std::make_shared<HalfHook>(DType::bf16); })},
