@@ -1,12 +1,11 @@
 // What the modes are about, read from their traces: over a link on which communication takes about
 // as long as computing, emulated and, on pretend hosts (scripts/netlab.sh), real.
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "tests/apps/compare/picture.h"
+#include "tests/support/pretend_hosts.h"
 #include "tests/support/program_run.h"
 #include "tests/support/temporary_directory.h"
 
@@ -128,25 +127,12 @@ TEST_F(ModePictures, OverAnEmulatedLink) {
   expect_what_modes_are_about();
 }
 
-/// Why there can be no pretend hosts here; empty if there can.
-std::string obstacle() {
-  if (::geteuid() != 0) {
-    return "network namespaces need root";
-  }
-  const std::string name = "brigade-probe-" + std::to_string(::getpid());
-  const std::string probe = "ip netns add " + name + " 2>/dev/null && ip netns exec " + name +
-                            " tc qdisc show >/dev/null 2>&1 && ip netns del " + name;
-  return std::system(probe.c_str()) == 0 ? "" : "ip netns or tc does not work on this machine";
-}
-
 TEST_F(ModePictures, OverAShapedLink) {
-  if (const std::string reason = obstacle(); !reason.empty()) {
+  if (const std::string reason = test::obstacle_to_pretend_hosts(); !reason.empty()) {
     GTEST_SKIP() << "no shaped link: " << reason;
   }
-  // A name of its own: another lab may be up on this machine.
-  const std::string hosts = "NETLAB=bt" + std::to_string(::getpid()) +
-                            " " BRIGADE_NETLAB
-                            " run --hosts 2 --rate 1500mbit -- " BRIGADE_COMPARE_MODES;
+  const std::string hosts =
+      test::netlab() + " run --hosts 2 --rate 1500mbit -- " BRIGADE_COMPARE_MODES;
   const Outcome outcome = test::run_program(hosts, kWork, 0, dir_.path());
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("2 on 2 hosts"));

@@ -1,10 +1,10 @@
 // brigade_doctor as a user starts it.
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/pretend_hosts.h"
 #include "tests/support/program_run.h"
 #include "tests/support/temporary_directory.h"
 
@@ -81,31 +81,18 @@ TEST(Doctor, AWrongFlagIsOneLineAndCodeTwo) {
   EXPECT_EQ(outcome.out, "");
 }
 
-/// Why there can be no pretend hosts here; empty if there can.
-std::string obstacle() {
-  if (::geteuid() != 0) {
-    return "network namespaces need root";
-  }
-  const std::string name = "brigade-probe-" + std::to_string(::getpid());
-  const std::string probe = "ip netns add " + name + " 2>/dev/null && ip netns exec " + name +
-                            " tc qdisc show >/dev/null 2>&1 && ip netns del " + name;
-  return std::system(probe.c_str()) == 0 ? "" : "ip netns or tc does not work on this machine";
-}
-
 /// Two pretend hosts whose link has 500 Mbit/s, in a lab that is up.
 class DoctorOfTwoHosts : public testing::Test {
  protected:
   void SetUp() override {
-    if (const std::string reason = obstacle(); !reason.empty()) {
+    if (const std::string reason = test::obstacle_to_pretend_hosts(); !reason.empty()) {
       GTEST_SKIP() << "no shaped link: " << reason;
     }
     ASSERT_EQ(lab("up --hosts 2 --rate 500mbit").exit_code, 0);
   }
   void TearDown() override { lab("down"); }
 
-  Outcome lab(const std::string& flags) const {
-    return run("NETLAB=bd" + std::to_string(::getpid()) + " " BRIGADE_NETLAB, flags, 0);
-  }
+  Outcome lab(const std::string& flags) const { return run(test::netlab(), flags, 0); }
 };
 
 TEST_F(DoctorOfTwoHosts, MeasuresTheRateOfTheLink) {

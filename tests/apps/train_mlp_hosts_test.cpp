@@ -1,0 +1,51 @@
+// Ranks on several pretend hosts, whose links have a rate, end with the weights of one rank.
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "tests/support/compare_weights.h"
+#include "tests/support/pretend_hosts.h"
+#include "tests/support/program_run.h"
+#include "tests/support/temporary_directory.h"
+
+namespace brigade {
+namespace {
+
+using test::Outcome;
+using testing::HasSubstr;
+
+class TrainMlpHosts : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string reason = test::obstacle_to_pretend_hosts(); !reason.empty()) {
+      GTEST_SKIP() << "no shaped links: " << reason;
+    }
+  }
+
+  /// A training of 60 samples per step; returns where its weights are.
+  std::filesystem::path train(const std::string& how, const std::string& flags,
+                              const std::string& expected) const {
+    const std::string work =
+        " --hidden 64,48 --global-batch 60 --steps 10 --threads 1 --seed 3 --optimizer adam --lr "
+        "0.01 --save " +
+        flags.substr(flags.rfind(' ') + 1) + ".safetensors ";
+    const Outcome outcome =
+        test::run_program(how + BRIGADE_TRAIN_MLP + work, flags, 0, dir_.path());
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr(expected));
+    return dir_.path() / (flags.substr(flags.rfind(' ') + 1) + ".safetensors");
+  }
+
+  TemporaryDirectory dir_;
+};
+
+TEST_F(TrainMlpHosts, SixEndLikeOneRank) {
+  const std::filesystem::path alone = train("", "--comm mpi", "parameters");
+  const std::string six = test::netlab() + " run --hosts 6 --rate 300mbit -- ";
+  for (const char* flags : {"--comm ring", "--comm hierarchical"}) {
+    EXPECT_LT(relative_l2(train(six, flags, "6 on 6 hosts"), alone), 1e-6) << flags;
+  }
+}
+
+}  // namespace
+}  // namespace brigade

@@ -1,0 +1,23 @@
+#include "tests/support/pretend_hosts.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace brigade::test {
+
+std::string obstacle_to_pretend_hosts() {
+  if (::geteuid() != 0) {
+    return "network namespaces need root";
+  }
+  const std::string name = "brigade-probe-" + std::to_string(::getpid());
+  const std::string probe = "ip netns add " + name + " 2>/dev/null && ip netns exec " + name +
+                            " tc qdisc show >/dev/null 2>&1 && ip netns del " + name;
+  return std::system(probe.c_str()) == 0 ? "" : "ip netns or tc does not work on this machine";
+}
+
+std::string netlab() {
+  return "NETLAB=bt" + std::to_string(::getpid()) + " " BRIGADE_SOURCE_DIR "/scripts/netlab.sh";
+}
+
+}  // namespace brigade::test
