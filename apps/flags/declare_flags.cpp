@@ -75,9 +75,10 @@ class Declaration : FlagGroups {
       choice("--mode", o_.mode, {kModes.begin(), kModes.end()});
     }
     number("--accum", o_.accum, std::int64_t{1}, kLargeBatch, "micro-batches per step (1)");
-    const auto capacity = [this](const std::string& flag, const std::string& text) {
-      o_.choose_buckets = train_ && text == "auto";
-      return o_.choose_buckets ? Options().bucket_mb : parse_number(flag, text, 0.0, kNoLimit);
+    const auto capacity = [&chosen = o_.choose_buckets, trains = train_](const std::string& flag,
+                                                                         const std::string& text) {
+      chosen = trains && text == "auto";
+      return chosen ? Options().bucket_mb : parse_number(flag, text, 0.0, kNoLimit);
     };
     value("--bucket-mb", "X", o_.bucket_mb, capacity,
           train_ ? "bucket capacity in MiB (25; --cross-step: 1); auto: by measured times"
