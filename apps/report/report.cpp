@@ -184,10 +184,10 @@ void print_chosen_buckets(const Console& console, const std::vector<BucketInfo>&
                           const dist::BucketChoice& choice, std::int64_t step) {
   const auto after_backward = [&](double ms) { return std::max(ms - choice.backward_ms, 0.0); };
   console.line(fmt::format(
-      "buckets chosen after step {}: {}{}; the last should arrive {:.2f} ms after backward, "
-      "instead of {:.2f} ms",
-      step, choice.changed ? "" : "the same ", buckets.size(), after_backward(choice.now_ms),
-      after_backward(choice.before_ms)));
+      "buckets chosen after step {}: {}; the last should arrive {:.2f} ms after backward, {}", step,
+      buckets.size(), after_backward(choice.now_ms),
+      choice.changed ? fmt::format("before {:.2f} ms", after_backward(choice.before_ms))
+                     : "as before"));
   if (choice.changed) {
     print_buckets(console, buckets,
                   "parameters, in the order their gradients were ready on rank 0");

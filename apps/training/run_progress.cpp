@@ -41,9 +41,6 @@ RunProgress::RunProgress(const RunInfo& info, const TrainerParts& parts, Trainer
       contents_(bucket_contents(parts.data_parallel)) {
   result_.buckets = info.buckets;
   tell_contents();
-  if (info.options.choose_buckets) {
-    tuner_.emplace(parts.data_parallel);
-  }
 }
 
 void RunProgress::tell_contents() {
@@ -60,9 +57,7 @@ void RunProgress::after_step(std::int64_t step) {
   if (first) {
     follow_rebuild();
   }
-  const bool last = step + 1 == info_.steps;
-  const bool chosen = tuner_ && !last && choose_buckets(step + 1);
-  if ((first || chosen) && !last) {  // counted are steps with the final buckets
+  if (first && step + 1 < info_.steps) {  // counted are the steps whose buckets are the final ones
     traffic_before_ = parts_.data_parallel.communicator().traffic();
     counted_from_ = step + 1;
   }
@@ -130,14 +125,12 @@ void RunProgress::follow_rebuild() {
   print_rebuilt_buckets(outputs_.console, result_.buckets);
 }
 
-bool RunProgress::choose_buckets(std::int64_t done) {
-  const std::optional<dist::BucketChoice> choice = tuner_->after_step();
-  if (choice) {
-    describe_new_buckets();
-    print_chosen_buckets(outputs_.console, result_.buckets, *choice, done);
-    trainer_.pause();
-  }
-  return choice.has_value();
+void RunProgress::buckets_chosen(const dist::BucketChoice& choice, std::int64_t done) {
+  describe_new_buckets();
+  print_chosen_buckets(outputs_.console, result_.buckets, choice, done);
+  traffic_before_ = parts_.data_parallel.communicator().traffic();
+  counted_from_ = done;
+  trainer_.pause();
 }
 
 void RunProgress::describe_new_buckets() {

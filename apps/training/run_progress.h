@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <map>
-#include <optional>
 #include <string>
 
 #include "apps/report/console.h"
@@ -32,6 +31,9 @@ class RunProgress {
   /// Error for a loss that is not finite.
   void after_step(std::int64_t step);
 
+  /// A BucketTuner has chosen when `done` steps were done.
+  void buckets_chosen(const dist::BucketChoice& choice, std::int64_t done);
+
   /// After the last step: losses, tests, times, traffic, trace, and whether the ranks' weights are
   /// equal. Collective.
   RunResult finish();
@@ -40,7 +42,6 @@ class RunProgress {
   void record();
   void compare_weights();
   void follow_rebuild();
-  bool choose_buckets(std::int64_t done);
   void describe_new_buckets();
   void tell_contents();
   void verify(std::int64_t done);
@@ -55,7 +56,6 @@ class RunProgress {
   RunOutputs outputs_;
   dist::Traffic traffic_before_;                 // of the steps that are counted
   std::int64_t counted_from_;                    // the first of them
-  std::optional<dist::BucketTuner> tuner_;       // --bucket-mb auto
   std::map<std::string, std::string> contents_;  // of collectives, by label; for the trace
   RunResult result_;
   double samples_ = 0.0;

@@ -13,6 +13,7 @@
 #include "dist/elastic/catch_up.h"
 #include "dist/hooks/finite_check.h"
 #include "dist/hooks/reduce_check.h"
+#include "dist/planning/bucket_tuner.h"
 #include "dist/sharding/sharded_updates.h"
 
 namespace brigade::apps {
@@ -50,6 +51,10 @@ RunResult train(const RunInfo& info, const TrainerParts& parts, const data::Data
                 std::int64_t& steps_done) {
   Trainer trainer(parts);
   RunProgress progress(info, parts, trainer, test_data, outputs);
+  std::optional<dist::BucketTuner> tuner;
+  if (info.options.choose_buckets) {
+    tuner.emplace(parts.data_parallel);
+  }
   for (std::int64_t step = info.first_step; step < info.steps; ++step) {
     trainer.begin_step(step);
     parts.optimizer.zero_grad();
@@ -61,7 +66,11 @@ RunResult train(const RunInfo& info, const TrainerParts& parts, const data::Data
     steps_done = step + 1;
     trainer.end_step();
     progress.after_step(step);
-    if (checkpoints != nullptr && step + 1 < info.steps) {  // the results follow the last step
+    const bool last = steps_done == info.steps;  // the results follow
+    if (const auto choice = tuner && !last ? tuner->after_step() : std::nullopt) {
+      progress.buckets_chosen(*choice, steps_done);
+    }
+    if (checkpoints != nullptr && !last) {
       checkpoints->after_step();
     }
   }

@@ -6,18 +6,13 @@
 
 #include "core/error.h"
 #include "core/runtime/context.h"
+#include "dist/planning/median.h"
 
 namespace brigade::dist {
 namespace {
 
 constexpr std::size_t kUnobserved = 1;
 constexpr std::size_t kObserved = 3;
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 Event now_on_compute_stream(const Bucket& bucket) {
   return compute_stream(bucket.grads.device()).record(Timing::on);

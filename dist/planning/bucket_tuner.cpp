@@ -5,6 +5,7 @@
 
 #include "core/runtime/context.h"
 #include "dist/planning/link_times.h"
+#include "dist/planning/median.h"
 
 namespace brigade::dist {
 namespace {
@@ -13,12 +14,6 @@ constexpr int kSteps = 5;
 constexpr int kUnobserved = 2;  // steps: the first ones are slow, and before a rebuild
 constexpr double kTolerance = 0.01;
 constexpr double kWorthIt = 0.02;  // a gain that is more than noise, of the time until the end
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 /// Plans as the ranks exchange them: the parameters bucket by bucket, each bucket's number first.
 std::vector<std::size_t> flat(const BucketPlan& plan) {

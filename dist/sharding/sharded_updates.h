@@ -30,7 +30,8 @@ namespace brigade::dist {
 /// waits for each parameter only when it reads it. The last bucket goes first: forward needs it
 /// first.
 ///
-/// Weights have the same bits as with a sum in rank order (OrderedAllReduce). After backward only
+/// Weights have the same bits as with a sum in rank order (OrderedAllReduce), but for
+/// clip_grad_norm(): the ranks add up the norm's f64 squares in another order. After backward only
 /// this rank's share of a gradient is the average over the ranks; the rest has no meaning.
 class ShardedUpdates final : public CommHook, private autograd::GradListener {
  public:

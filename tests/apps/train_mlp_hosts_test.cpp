@@ -22,28 +22,29 @@ class TrainMlpHosts : public testing::Test {
     }
   }
 
-  /// A training of 60 samples per step; returns where its weights are.
-  std::filesystem::path train(const std::string& how, const std::string& flags,
+  /// A training of 60 samples per step, over `comm`; returns where its weights are.
+  std::filesystem::path train(const std::string& launcher, const std::string& comm,
                               const std::string& expected) const {
-    const std::string work =
-        " --hidden 64,48 --global-batch 60 --steps 10 --threads 1 --seed 3 --optimizer adam --lr "
-        "0.01 --save " +
-        flags.substr(flags.rfind(' ') + 1) + ".safetensors ";
-    const Outcome outcome =
-        test::run_program(how + BRIGADE_TRAIN_MLP + work, flags, 0, dir_.path());
+    const std::string file = comm + ".safetensors";
+    const Outcome outcome = test::run_program(
+        launcher + BRIGADE_TRAIN_MLP,
+        "--hidden 64,48 --global-batch 60 --steps 10 --threads 1 --seed 3 --optimizer adam --lr "
+        "0.01 --comm " +
+            comm + " --save " + file,
+        0, dir_.path());
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_THAT(outcome.out, HasSubstr(expected));
-    return dir_.path() / (flags.substr(flags.rfind(' ') + 1) + ".safetensors");
+    return dir_.path() / file;
   }
 
   TemporaryDirectory dir_;
 };
 
 TEST_F(TrainMlpHosts, SixEndLikeOneRank) {
-  const std::filesystem::path alone = train("", "--comm mpi", "parameters");
+  const std::filesystem::path alone = train("", "mpi", "1 on 1 host");
   const std::string six = test::netlab() + " run --hosts 6 --rate 300mbit -- ";
-  for (const char* flags : {"--comm ring", "--comm hierarchical"}) {
-    EXPECT_LT(relative_l2(train(six, flags, "6 on 6 hosts"), alone), 1e-6) << flags;
+  for (const char* comm : {"ring", "hierarchical"}) {
+    EXPECT_LT(relative_l2(train(six, comm, "6 on 6 hosts"), alone), 1e-6) << comm;
   }
 }
 
