@@ -82,15 +82,14 @@ std::string comparison_html(const RunInfo& info, const Comparison& result) {
   std::vector<RunTrace> traces;
   std::ranges::transform(result.modes, std::back_inserter(traces), &ModeResult::trace);
   traces.push_back(result.ideal.trace);
-  return html_part("page",
-                   {{"title", fmt::format("compare_modes: the synchronisation modes on {} ranks",
-                                          info.ranks.size)},
-                    {"summary", html_part("comparison", {{"start", start},
-                                                         {"table", table},
-                                                         {"notes", notes},
-                                                         {"chart", step_chart(rows)},
-                                                         {"emulated", label}})},
-                    {"panels", timeline_panels(traces)}});
+  const std::string summary = html_part("comparison", {{"start", start},
+                                                       {"table", table},
+                                                       {"notes", notes},
+                                                       {"chart", step_chart(rows)},
+                                                       {"emulated", label}});
+  return html_page(
+      fmt::format("compare_modes: the synchronisation modes on {} ranks", info.ranks.size),
+      html_part("page", {{"summary", summary}, {"panels", timeline_panels(traces)}}));
 }
 
 }  // namespace brigade::apps

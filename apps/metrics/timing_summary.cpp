@@ -52,6 +52,14 @@ std::optional<Straggler> find_straggler(const std::vector<std::vector<double>>& 
   return lags ? std::optional(result) : std::nullopt;
 }
 
+/// Half the distance of two quantiles that are two standard deviations apart if the logarithms are
+/// normal. What rarely disturbs a rank, and much, does not count.
+double spread_of(const std::vector<double>& values) {
+  constexpr double kBelow = 0.1587;  // Φ(-1)
+  const double low = quantile(values, kBelow);
+  return low > 0.0 ? std::log(quantile(values, 1.0 - kBelow) / low) / 2.0 : 0.0;
+}
+
 }  // namespace
 
 void TimingHistory::add(const StepSpans& spans, double samples) {
@@ -116,6 +124,7 @@ TimingSummary summarize(const TimingHistory& history, std::size_t warmup,
   const std::span<const TimedStep> steps = history.steps().subspan(skipped);
   TimingSummary summary;
   std::vector<std::vector<double>> compute;
+  std::vector<double> spreads;
   std::vector<double> slowest(steps.size());
   const auto ranks = dist::all_gather_sequences(comm, times_of(steps));
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -130,7 +139,9 @@ TimingSummary summarize(const TimingHistory& history, std::size_t warmup,
     std::ranges::transform(ranks[rank], std::back_inserter(compute.emplace_back()),
                            [](const StepTimes& times) { return times.step - times.wait; });
     summary.rank_compute.push_back(quantile(compute.back(), 0.5));
+    spreads.push_back(spread_of(compute.back()));
   }
+  summary.spread = quantile(std::move(spreads), 0.5);
   const auto root = static_cast<std::size_t>(summary.slowest_rank);
 
   summary.straggler = find_straggler(compute, summary.rank_compute);

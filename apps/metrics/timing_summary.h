@@ -53,6 +53,9 @@ struct TimingSummary {
   StepTimes median;
   std::vector<double> rank_compute;  ///< per rank: median of step - wait
   std::optional<Straggler> straggler;
+  /// How much a rank's computation varies: the standard deviation of ln(step - wait) of one rank,
+  /// the median rank, estimated from the 16 % and 84 % quantiles.
+  double spread = 0.0;
   bool communicates = false;
   double hidden_fraction = 0.0;  ///< of the same rank and steps; meaningful if `communicates`
   std::vector<CollectiveTimes>

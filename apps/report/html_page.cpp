@@ -30,6 +30,10 @@ std::string html_table(const TextGrid& grid) {
   return html + "</table></div>\n";
 }
 
+std::string html_page(const std::string& title, const std::string& body) {
+  return html_part("frame", {{"title", escaped(title)}, {"body", body}});
+}
+
 std::string html_part(std::string_view part, const std::map<std::string_view, std::string>& texts) {
   const std::string marker = fmt::format("<!--part {}-->\n", part);
   std::string_view rest = kPageHtml.substr(kPageHtml.find(marker) + marker.size());

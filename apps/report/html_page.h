@@ -16,8 +16,10 @@ std::string escaped(std::string_view text);
 /// `grid` as a table; its first row are the headings.
 std::string html_table(const TextGrid& grid);
 
-/// A part of page.html, {{name}} replaced by `texts`, which are HTML. The part "page" has the style
-/// sheet with the colours of the blocks (timeline_canvas.h).
+/// A whole page with the style sheet, which has the colours of the blocks (timeline_canvas.h).
+std::string html_page(const std::string& title, const std::string& body);
+
+/// A part of page.html, {{name}} replaced by `texts`, which are HTML.
 std::string html_part(std::string_view part, const std::map<std::string_view, std::string>& texts);
 
 }  // namespace brigade::apps

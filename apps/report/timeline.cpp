@@ -169,9 +169,9 @@ std::string timeline_panels(const std::vector<RunTrace>& traces) {
 
 std::string timeline_html(const std::string& title, const std::vector<RunTrace>& traces,
                           const std::string& metrics) {
-  return html_part("page", {{"title", escaped(title)},
-                            {"summary", html_part("timeline", {{"loss", loss_curve(metrics)}})},
-                            {"panels", timeline_panels(traces)}});
+  return html_page(
+      title, html_part("page", {{"summary", html_part("timeline", {{"loss", loss_curve(metrics)}})},
+                                {"panels", timeline_panels(traces)}}));
 }
 
 }  // namespace brigade::apps

@@ -18,6 +18,7 @@ namespace {
 
 constexpr const char* kMetrics = "metrics.jsonl";
 constexpr const char* kSummary = "summary.json";
+constexpr const char* kProfile = "profile.json";
 constexpr const char* kTrace = "trace.json.gz";
 constexpr const char* kTimeline = "timeline.html";
 
@@ -32,7 +33,8 @@ RunFiles::RunFiles(const Options& options, dist::Communicator& comm) {
   if (!first) {
     return;
   }
-  std::vector<std::filesystem::path> files{directory_ / kMetrics, directory_ / kSummary};
+  std::vector<std::filesystem::path> files{directory_ / kMetrics, directory_ / kSummary,
+                                           directory_ / kProfile};
   if (options.trace) {
     files.insert(files.end(), {directory_ / kTrace, directory_ / kTimeline});
   }
@@ -56,7 +58,7 @@ void RunFiles::begin(std::int64_t first_step) {
     return;
   }
   const std::string before = metrics_until(directory_ / kMetrics, first_step);
-  for (const char* name : {kMetrics, kSummary, kTrace, kTimeline}) {
+  for (const char* name : {kMetrics, kSummary, kProfile, kTrace, kTimeline}) {
     std::error_code ignored;  // it can be written, so it will be replaced; or there is none
     std::filesystem::remove(directory_ / name, ignored);
   }
@@ -82,6 +84,8 @@ void RunFiles::write_results(const Console& console, const RunInfo& info, const 
   files.write(directory_ / kMetrics, [&] { metrics_->check(); });
   files.write(directory_ / kSummary,
               [&] { write_file_atomically(directory_ / kSummary, summary); });
+  files.write(directory_ / kProfile,
+              [&] { write_file_atomically(directory_ / kProfile, profile_json(result.profile)); });
   if (!options.graph.empty()) {
     files.write(options.graph, [&] { write_file_atomically(options.graph, result.graph); });
     if (const auto picture = draw_graph(options.graph)) {

@@ -9,6 +9,7 @@
 #include "apps/metrics/memory_use.h"
 #include "apps/metrics/step_recorder.h"
 #include "apps/metrics/timing_summary.h"
+#include "apps/plan/profile.h"
 #include "apps/training/evaluate.h"
 #include "apps/training/model.h"
 #include "dist/ddp/replica_check.h"
@@ -74,6 +75,7 @@ struct RunResult {
   double bytes_sent_per_step = 0.0;       ///< by rank 0
   std::vector<OperationTime> operations;  ///< of rank 0, in the recorded steps
   std::size_t recorded_steps = 0;
+  Profile profile;
   RunTrace trace;     ///< with --trace, on rank 0
   std::string graph;  ///< with --graph
   std::uint64_t params_hash = 0;

@@ -7,6 +7,8 @@
 #include "apps/training/setup.h"
 #include "core/error.h"
 #include "core/runtime/context.h"
+#include "dist/ddp/bucket.h"
+#include "dist/planning/link_times.h"
 
 namespace brigade::apps {
 
@@ -38,7 +40,8 @@ RunProgress::RunProgress(const RunInfo& info, const TrainerParts& parts, Trainer
       outputs_(outputs),
       traffic_before_(parts.data_parallel.communicator().traffic()),
       counted_from_(info.first_step),
-      contents_(bucket_contents(parts.data_parallel)) {
+      contents_(bucket_contents(parts.data_parallel)),
+      ready_times_(parts.data_parallel.parameters()) {
   result_.buckets = info.buckets;
   tell_contents();
 }
@@ -61,6 +64,7 @@ void RunProgress::after_step(std::int64_t step) {
     traffic_before_ = parts_.data_parallel.communicator().traffic();
     counted_from_ = step + 1;
   }
+  watch_gradients(step + 1 - info_.first_step);
   samples_ += trainer_.history().steps().back().samples;
   const std::int64_t done = step + 1;
   verify(done);
@@ -85,8 +89,53 @@ RunResult RunProgress::finish() {
   result_.timing =
       summarize(trainer_.history(), static_cast<std::size_t>(info_.options.warmup), comm);
   record();
+  result_.profile = profile();
   compare_weights();
   return result_;
+}
+
+/// `done` steps of this run are done. The first ones are slow.
+void RunProgress::watch_gradients(std::int64_t done) {
+  constexpr std::size_t kEnough = 20;
+  const std::int64_t warm = std::min(info_.options.warmup, (info_.steps - info_.first_step) / 4);
+  if (done == warm) {
+    ready_times_.forget();
+  } else if (done > warm && ready_times_.backwards() >= kEnough) {
+    ready_times_.stop();
+  }
+}
+
+/// Measures the network. Collective.
+Profile RunProgress::profile() {
+  const auto accum = static_cast<double>(info_.geometry.accum);
+  const StepTimes& times = result_.timing.median;
+  Profile profile{.model = info_.shape.description(),
+                  .mode = info_.options.mode,
+                  .comm = info_.comm,
+                  .ranks = info_.ranks.size,
+                  .batch = info_.options.batch,
+                  .shares_core = info_.device == kCpu,
+                  .compute = {.forward = times.forward / accum,
+                              .backward = times.backward / accum,
+                              .optimizer = times.optimizer,
+                              .order = ready_times_.usual_order()},
+                  .spread = result_.timing.spread,
+                  .parameters = {},
+                  .all_reduce = {}};
+  ready_times_.stop();
+  const auto& parameters = parts_.data_parallel.parameters();
+  std::size_t bytes = 0;
+  for (const autograd::Variable& parameter : parameters) {
+    const auto extents = parameter.shape().extents();
+    profile.parameters.push_back({.name = parameter.name(),
+                                  .bytes = dist::slice_bytes(parameter.data()),
+                                  .shape = {extents.begin(), extents.end()}});
+    bytes += profile.parameters.back().bytes;
+  }
+  if (dist::Communicator& comm = parts_.data_parallel.communicator(); comm.size() > 1) {
+    profile.all_reduce = dist::measure_link(comm, info_.device, bytes).points();
+  }
+  return profile;
 }
 
 void RunProgress::compare_weights() {

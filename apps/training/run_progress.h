@@ -9,6 +9,7 @@
 #include "apps/training/run_info.h"
 #include "apps/training/trainer.h"
 #include "dist/planning/bucket_tuner.h"
+#include "dist/planning/ready_times.h"
 
 namespace brigade::apps {
 
@@ -40,6 +41,8 @@ class RunProgress {
 
  private:
   void record();
+  void watch_gradients(std::int64_t done);
+  Profile profile();
   void compare_weights();
   void follow_rebuild();
   void describe_new_buckets();
@@ -57,6 +60,7 @@ class RunProgress {
   dist::Traffic traffic_before_;                 // of the steps that are counted
   std::int64_t counted_from_;                    // the first of them
   std::map<std::string, std::string> contents_;  // of collectives, by label; for the trace
+  dist::ReadyTimes ready_times_;
   RunResult result_;
   double samples_ = 0.0;
   double test_seconds_ = 0.0;

@@ -5,7 +5,6 @@
 
 #include "core/runtime/context.h"
 #include "dist/planning/link_times.h"
-#include "dist/planning/median.h"
 
 namespace brigade::dist {
 namespace {
@@ -37,57 +36,22 @@ BucketPlan plan_from(const std::vector<std::size_t>& numbers) {
 
 }  // namespace
 
-BucketTuner::BucketTuner(GradAverager& averager) : averager_(averager) {
-  const std::vector<autograd::Variable>& parameters = averager.parameters();
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    handles_.push_back(parameters[i].attach_listener(*this, i));
-  }
-}
-
-void BucketTuner::on_backward_begin() {
-  const Device device = averager_.parameters().front().device();
-  seen_.push_back({.begin = compute_stream(device).record(Timing::on), .ready = {}});
-}
-
-void BucketTuner::on_grad_ready(std::size_t index) {
-  Stream& stream = compute_stream(averager_.parameters()[index].device());
-  seen_.back().ready.emplace_back(index, stream.record(Timing::on));
-}
-
 std::optional<BucketChoice> BucketTuner::after_step() {
-  if (handles_.empty()) {
+  if (!times_.watching()) {
     return std::nullopt;
   }
   if (++steps_ <= kUnobserved) {
-    seen_.clear();
+    times_.forget();
   }
   if (steps_ < kSteps) {
     return std::nullopt;
   }
-  const std::vector<char> enough{seen_.empty() ? '\0' : '\1'};
+  const std::vector<char> enough{times_.backwards() == 0 ? '\0' : '\1'};
   if (broadcast_from_rank0(averager_.communicator(), enough)[0] == 0) {
     return std::nullopt;
   }
-  handles_.clear();
+  times_.stop();
   return choose();
-}
-
-/// Medians. A parameter that backward does not reach comes last.
-std::vector<GradientReady> BucketTuner::usual_order() const {
-  std::vector<std::vector<double>> times(averager_.parameters().size());
-  double last = 0.0;
-  for (const Times& backward : seen_) {
-    for (const auto& [index, ready] : backward.ready) {
-      times[index].push_back(elapsed_ms(backward.begin, ready));
-      last = std::max(last, times[index].back());
-    }
-  }
-  std::vector<GradientReady> order;
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    order.push_back({i, times[i].empty() ? last : median(times[i])});
-  }
-  std::ranges::stable_sort(order, {}, &GradientReady::ms);
-  return order;
 }
 
 BucketChoice BucketTuner::choose() {
@@ -103,12 +67,14 @@ BucketChoice BucketTuner::choose() {
     before.push_back(bucket.members);
   }
   const LinkTimes link = measure_link(comm, device, bytes);
-  const AllReduceMs all_reduce_ms = [&link](std::size_t size) { return link.ms(size); };
+  const AllReduceMs all_reduce_ms = [&link](std::size_t size) {
+    return link.ms(static_cast<double>(size));
+  };
 
   BucketChoice choice;
   BucketPlan plan = before;
   if (comm.rank() == 0) {
-    const std::vector<GradientReady> order = usual_order();
+    const std::vector<GradientReady> order = times_.usual_order();
     choice.backward_ms = order.back().ms;
     choice.before_ms = last_arrival_ms(planned, order, before, all_reduce_ms);
     plan = best_buckets(planned, order, all_reduce_ms, kTolerance);

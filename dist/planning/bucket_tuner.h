@@ -1,14 +1,9 @@
 #pragma once
 
-#include <cstddef>
 #include <optional>
-#include <utility>
-#include <vector>
 
-#include "autograd/hooks.h"
-#include "core/runtime/stream.h"
 #include "dist/ddp/grad_averager.h"
-#include "dist/planning/best_buckets.h"
+#include "dist/planning/ready_times.h"
 
 namespace brigade::dist {
 
@@ -23,33 +18,22 @@ struct BucketChoice {
 /// Chooses the buckets by measurement (--bucket-mb auto): notes when each gradient is ready in a
 /// few backwards, measures the network, and takes the best plan for both (best_buckets.h). Rank 0
 /// decides for all. Afterwards it does nothing.
-class BucketTuner final : private autograd::GradListener {
+class BucketTuner {
  public:
   /// The averager must outlive it. It must launch plain all-reduces during backward: other modes
   /// and hooks need other times.
-  explicit BucketTuner(GradAverager& averager);
+  explicit BucketTuner(GradAverager& averager)
+      : averager_(averager), times_(averager.parameters()) {}
 
   /// To be called after each step; collective. In the fifth, or later if rank 0 had no samples:
   /// moves the parameters into the buckets that were chosen, and says so.
   std::optional<BucketChoice> after_step();
 
  private:
-  /// One backward.
-  struct Times {
-    Event begin;
-    std::vector<std::pair<std::size_t, Event>> ready;  // parameters, as they came
-  };
-
-  void on_backward_begin() override;
-  void on_grad_ready(std::size_t index) override;
-  void on_backward_abort() noexcept override { seen_.clear(); }
-
-  std::vector<GradientReady> usual_order() const;
   BucketChoice choose();
 
   GradAverager& averager_;
-  std::vector<autograd::HookHandle> handles_;  // none: it has chosen
-  std::vector<Times> seen_;
+  ReadyTimes times_;
   int steps_ = 0;
 };
 

@@ -2,57 +2,78 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <iterator>
-#include <limits>
 
 #include "core/runtime/context.h"
+#include "dist/planning/median.h"
 
 namespace brigade::dist {
 namespace {
 
-/// The shortest of some all-reduces of `tensor`.
-double shortest_ms(Communicator& comm, const Tensor& tensor) {
-  constexpr int kTimes = 3;
+using Ms = std::chrono::duration<double, std::milli>;
+using std::chrono::steady_clock;
+
+/// One after the other without a pause, for at least kLongEnoughMs before any counts: a link that
+/// was idle may take its first bytes faster than the others. Then the median of as many.
+LinkPoint measure(Communicator& comm, const Tensor& tensor) {
+  constexpr double kLongEnoughMs = 10.0;
+  constexpr double kMost = 100;
   Stream& stream = compute_stream(tensor.device());
-  double shortest = std::numeric_limits<double>::max();
-  for (int i = -1; i < kTimes; ++i) {  // the first one warms up
-    stream.synchronize();
-    comm.barrier();
-    const auto begin = std::chrono::steady_clock::now();
+  const auto all_reduce = [&] {
     comm.blocking_all_reduce(tensor, "measured");
     stream.synchronize();
-    const std::chrono::duration<double, std::milli> spent =
-        std::chrono::steady_clock::now() - begin;
-    shortest = i < 0 ? shortest : std::min(shortest, spent.count());
+  };
+  comm.barrier();
+  all_reduce();  // connects, allocates
+  const auto before = steady_clock::now();
+  all_reduce();
+  const Ms first = steady_clock::now() - before;
+  // Rank 0 knows for all of them how many it takes.
+  const int times = broadcast_from_rank0(
+      comm, std::vector{static_cast<int>(
+                std::clamp(kLongEnoughMs / std::max(first.count(), 1e-6), 3.0, kMost))})[0];
+  std::vector<double> spent;
+  std::clock_t cpu_begin = 0;
+  for (int i = -times; i < times; ++i) {
+    cpu_begin = i == 0 ? std::clock() : cpu_begin;
+    const auto begin = steady_clock::now();
+    all_reduce();
+    if (i >= 0) {
+      spent.push_back(Ms(steady_clock::now() - begin).count());
+    }
   }
-  return broadcast_from_rank0(comm, std::vector{shortest})[0];
+  const double cpu_ms = 1e3 * static_cast<double>(std::clock() - cpu_begin) / CLOCKS_PER_SEC;
+  const LinkPoint point{.bytes = static_cast<double>(tensor.nbytes()),
+                        .ms = median(std::move(spent)),
+                        .cpu_ms = cpu_ms / times};
+  return broadcast_from_rank0(comm, std::vector{point})[0];
 }
 
 }  // namespace
 
-double LinkTimes::ms(std::size_t bytes) const {
-  const auto size = static_cast<double>(bytes);
-  const auto above = std::ranges::lower_bound(points_, size, {}, &std::pair<double, double>::first);
+double LinkTimes::at(double bytes, double LinkPoint::*value) const {
+  const auto above = std::ranges::lower_bound(points_, bytes, {}, &LinkPoint::bytes);
   if (above == points_.begin() || points_.size() == 1) {
-    return points_.front().second;
+    return points_.front().*value;
   }
   const auto high = above == points_.end() ? std::prev(above) : above;
   const auto low = std::prev(high);
-  const double slope = (high->second - low->second) / (high->first - low->first);
-  return low->second + slope * (size - low->first);
+  const double slope = ((*high).*value - (*low).*value) / (high->bytes - low->bytes);
+  return (*low).*value + slope * (bytes - low->bytes);
 }
 
 LinkTimes measure_link(Communicator& comm, Device device, std::size_t most_bytes) {
   constexpr std::size_t kSmallest = std::size_t{16} << 10U;
   constexpr std::size_t kFactor = 4;
   constexpr double kLongEnoughMs = 50.0;
-  std::vector<std::pair<double, double>> points;
+  std::vector<LinkPoint> points;
   for (std::size_t bytes = kSmallest;; bytes = std::min(bytes * kFactor, most_bytes)) {
     const auto numel = static_cast<std::int64_t>(bytes / sizeof(float));
     const Tensor tensor = comm.make_buffer({numel}, DType::f32, device);
     tensor.zero();
-    points.emplace_back(static_cast<double>(bytes), shortest_ms(comm, tensor));
-    if (bytes >= most_bytes || points.back().second > kLongEnoughMs) {
+    points.push_back(measure(comm, tensor));
+    if (bytes >= most_bytes || points.back().ms > kLongEnoughMs) {
       break;
     }
   }

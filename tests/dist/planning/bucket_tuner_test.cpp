@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "dist/comm/emulated_link_communicator.h"
 #include "dist/planning/link_times.h"
 #include "optim/sgd.h"
@@ -12,15 +15,20 @@
 namespace brigade::dist {
 namespace {
 
+/// A busy machine makes a measurement longer, so that the shortest of a few counts.
 TEST(MeasuredLink, IsTheEmulatedOne) {
   test::thread_world(2, [](Communicator& world) {
-    const LinkModel model{.alpha_us = 2'000, .gigabytes_per_s = 0.1};
+    const LinkModel model{.alpha_us = 10'000, .gigabytes_per_s = 0.1};
     EmulatedLinkCommunicator comm(world.split(0, world.rank()), model);
-    const LinkTimes link = measure_link(comm, kCpu, std::size_t{1} << 20U);
-    for (const std::size_t bytes : {std::size_t{1} << 14U, std::size_t{1} << 20U}) {
-      const double expected = model.ring_ms(2, static_cast<double>(bytes));
-      EXPECT_GT(link.ms(bytes), 0.99 * expected);
-      EXPECT_LT(link.ms(bytes), 1.5 * expected) << "on a busy machine";
+    for (const double bytes : {0x1p14, 0x1p20}) {
+      const double expected = model.ring_ms(2, bytes);
+      double shortest = std::numeric_limits<double>::max();
+      for (int i = 0; i < 10 && shortest > 1.2 * expected; ++i) {
+        shortest =
+            std::min(shortest, measure_link(comm, kCpu, static_cast<std::size_t>(bytes)).ms(bytes));
+      }
+      EXPECT_GT(shortest, 0.99 * expected);
+      EXPECT_LT(shortest, 1.5 * expected);
     }
   });
 }

@@ -1,0 +1,224 @@
+#include "apps/plan/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "apps/flags/hook_flag.h"
+#include "core/error.h"
+#include "dist/ddp/bucket_plan.h"
+#include "dist/planning/all_reduce_cost.h"
+
+namespace brigade::apps {
+
+namespace {
+
+constexpr double kMiBytes = 0x1p20;
+
+/// Of "topk:ratio=0.01" it is 0.01, without a number 0.
+double argument_of(const std::string& hook) {
+  const std::size_t at = hook.find('=');
+  return at == std::string::npos ? 0.0 : std::stod(hook.substr(at + 1));
+}
+
+/// The bytes of the plain all-reduce that sends as many (NUMBERS.md, "Bytes on the wire").
+double wire_bytes(const ProfiledParameter& parameter, const std::string& hook, int ranks) {
+  const auto bytes = static_cast<double>(parameter.bytes);
+  if (hook == "fp16" || hook == "bf16") {
+    return bytes / 2.0;
+  }
+  if (hook.starts_with("topk")) {
+    return bytes * argument_of(hook) * ranks;
+  }
+  if (hook.starts_with("powersgd") && parameter.shape.size() == 2) {
+    const auto edges = static_cast<double>(parameter.shape[0] + parameter.shape[1]);
+    return std::min(bytes, sizeof(float) * edges * argument_of(hook));
+  }
+  return bytes;
+}
+
+class Planner {
+ public:
+  Planner(const Profile& profile, const PlanQuestion& question)
+      : profile_(profile), question_(question) {
+    for (const ProfiledParameter& parameter : profile.parameters) {
+      parameters_.push_back({.name = parameter.name, .bytes = parameter.bytes});
+    }
+    const Profile& network = question.network ? *question.network : profile;
+    if (question.link) {
+      cluster_.between_hosts = dist::message_cost(*question.link);
+    } else if (!network.all_reduce.empty()) {
+      cluster_.between_hosts =
+          dist::message_cost(dist::LinkTimes(network.all_reduce), network.ranks);
+    } else {
+      throw UsageError(
+          "--link: expected US,GB/S or the profile of a run on several ranks: one rank measures no "
+          "network");
+    }
+    cluster_.inside_host =
+        question.local_link ? dist::message_cost(*question.local_link) : cluster_.between_hosts;
+    cluster_.ranks_per_host = question.ranks_per_host;
+  }
+
+  PlanRow row(int ranks) const {
+    const double batch = question_.global_batch == 0
+                             ? static_cast<double>(profile_.batch)
+                             : static_cast<double>(question_.global_batch) /
+                                   (ranks * static_cast<double>(question_.accum));
+    const double larger = batch / static_cast<double>(profile_.batch);
+    const double spread = question_.spread.value_or(profile_.spread);
+    const double slower = std::exp(spread * expected_largest(ranks));
+    const dist::ComputeTimes usual = scaled(larger);
+    const dist::ComputeTimes slowest = scaled(larger * slower);
+    const std::vector<dist::PlannedBucket> buckets = planned_buckets(slowest, ranks);
+    const dist::PlannedStep step = dist::planned_step(slowest, buckets, schedule());
+    const auto computes = [this](const dist::ComputeTimes& times) {
+      return static_cast<double>(question_.accum) * (times.forward + times.backward) +
+             times.optimizer;
+    };
+    return {.ranks = ranks,
+            .step = step.step,
+            .compute = computes(usual),
+            .slowest = computes(slowest) - computes(usual),
+            .exposed = step.step - computes(slowest),
+            .samples_per_second =
+                1e3 * batch * ranks * static_cast<double>(question_.accum) / step.step,
+            .buckets = buckets.size()};
+  }
+
+ private:
+  dist::ComputeTimes scaled(double factor) const {
+    dist::ComputeTimes times = profile_.compute;
+    times.forward *= factor;
+    times.backward *= factor;
+    for (dist::GradientReady& gradient : times.order) {
+      gradient.ms *= factor;
+    }
+    return times;
+  }
+
+  dist::Schedule schedule() const {
+    return {.overlap = question_.mode != "naive" && question_.mode != "flat",
+            .one_by_one = question_.mode == "naive",
+            .cross_step = question_.cross_step,
+            .accum = static_cast<std::size_t>(question_.accum),
+            .defer_sync = question_.mode == "no_sync",
+            .shares_core = profile_.shares_core};
+  }
+
+  double wire_bytes_of(const std::vector<std::size_t>& members, int ranks) const {
+    return std::transform_reduce(
+        members.begin(), members.end(), 0.0, std::plus(), [&](std::size_t i) {
+          return wire_bytes(profile_.parameters[i], question_.comm_hook, ranks);
+        });
+  }
+
+  dist::CollectiveCost cost(double bytes, int ranks) const {
+    return dist::all_reduce_cost(cluster_, question_.algorithm, ranks, bytes);
+  }
+
+  dist::BucketPlan bucket_plan(const dist::ComputeTimes& times, int ranks) const {
+    if (question_.choose_buckets) {
+      const double ratio = wire_bytes_of(all_members(), ranks) / total_bytes();
+      return dist::best_buckets(
+          parameters_, times.order,
+          [&](std::size_t bytes) { return cost(ratio * static_cast<double>(bytes), ranks).ms; },
+          /*tolerance=*/0.01);
+    }
+    std::vector<std::size_t> order;
+    for (const dist::GradientReady& gradient : times.order) {
+      order.push_back(gradient.parameter);
+    }
+    const bool alone = question_.mode == "naive" || question_.mode == "per_param";
+    const double cap = alone ? 0.0 : question_.bucket_mb * kMiBytes;
+    return dist::assign_buckets(parameters_, order, static_cast<std::size_t>(cap));
+  }
+
+  std::vector<dist::PlannedBucket> planned_buckets(const dist::ComputeTimes& times,
+                                                   int ranks) const {
+    std::vector<dist::PlannedBucket> buckets;
+    for (const std::vector<std::size_t>& members : bucket_plan(times, ranks)) {
+      const double bytes = wire_bytes_of(members, ranks);
+      const bool cut = question_.cross_step && question_.comm_hook == "none";
+      const auto chunks =
+          static_cast<std::size_t>(cut ? std::max(1.0, std::ceil(bytes / kMiBytes)) : 1.0);
+      buckets.push_back(
+          {members, std::vector(chunks, cost(bytes / static_cast<double>(chunks), ranks))});
+    }
+    return buckets;
+  }
+
+  std::vector<std::size_t> all_members() const {
+    std::vector<std::size_t> all(parameters_.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    return all;
+  }
+  double total_bytes() const {
+    return std::transform_reduce(parameters_.begin(), parameters_.end(), 0.0, std::plus(),
+                                 [](const auto& one) { return static_cast<double>(one.bytes); });
+  }
+
+  const Profile& profile_;
+  const PlanQuestion& question_;
+  std::vector<dist::PlanParameter> parameters_;
+  dist::Cluster cluster_;
+};
+
+}  // namespace
+
+std::vector<PlanRow> plan(const Profile& profile, const PlanQuestion& question) {
+  make_comm_hook("--comm-hook", question.comm_hook);
+  const Planner planner(profile, question);
+  std::vector<PlanRow> rows;
+  for (const int ranks : question.ranks) {
+    if (question.global_batch == 0 || question.global_batch >= ranks * question.accum) {
+      rows.push_back(planner.row(ranks));
+    }
+  }
+  if (rows.empty()) {
+    throw UsageError(message_of("--global-batch: expected at least one sample per rank, got ",
+                                question.global_batch, " for ", question.ranks.front(), " ranks"));
+  }
+  return rows;
+}
+
+std::vector<std::string> verdicts(const std::vector<PlanRow>& rows) {
+  constexpr double kHalf = 0.5;
+  std::vector<std::string> lines;
+  const auto lost =
+      std::ranges::find_if(rows, [](const PlanRow& row) { return row.efficiency() < kHalf; });
+  if (lost == rows.end()) {
+    const auto worst = std::ranges::min(rows, {}, &PlanRow::efficiency);
+    lines.push_back(fmt::format("at least {:.0f} % of every rank's time computes (on {} ranks)",
+                                1e2 * worst.efficiency(), worst.ranks));
+  } else {
+    const bool network = lost->exposed > lost->slowest;
+    lines.push_back(fmt::format(
+        "from {} ranks on, less than half of the ranks' time computes: they wait for {}; {}",
+        lost->ranks, network ? "the network" : "the slowest rank",
+        network ? "a larger --batch, --accum with no_sync, or a --comm-hook would help"
+                : "look for what disturbs them"));
+  }
+  const auto fastest = std::ranges::max_element(rows, {}, &PlanRow::samples_per_second);
+  if (fastest + 1 != rows.end()) {
+    lines.push_back(
+        fmt::format("more than {} ranks process no more samples per second", fastest->ranks));
+  }
+  return lines;
+}
+
+double expected_largest(int count) {
+  constexpr double kSqrt2 = 1.4142135623730951;
+  const double share = (count - 0.375) / (count + 0.25);
+  double low = 0.0;
+  double high = 10.0;
+  for (int i = 0; i < 60; ++i) {  // Φ grows, so halving finds where it is `share`
+    const double middle = (low + high) / 2.0;
+    (0.5 * std::erfc(-middle / kSqrt2) < share ? low : high) = middle;
+  }
+  return low;
+}
+
+}  // namespace brigade::apps

@@ -1,0 +1,134 @@
+#include "apps/plan/plan_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "apps/metrics/figure.h"
+#include "apps/report/html_page.h"
+#include "apps/report/timeline_canvas.h"
+
+namespace brigade::apps {
+
+namespace {
+
+std::string text_of(const dist::LinkModel& link) {
+  return fmt::format("{} us, {} GB/s", link.alpha_us, link.gigabytes_per_s);
+}
+
+/// What the prediction is of, what it rests on, and what it must be taken with.
+std::vector<std::string> premises(const Profile& profile, const PlanQuestion& question) {
+  std::vector<std::string> lines{fmt::format(
+      "{}, {} samples {}", profile.model,
+      question.global_batch > 0 ? question.global_batch : profile.batch,
+      question.global_batch > 0 ? "per step on all ranks together" : "per rank and micro-batch")};
+  const std::string buckets = question.choose_buckets ? "the best buckets for each number of ranks"
+                              : question.mode == "naive" || question.mode == "per_param"
+                                  ? "one all-reduce per parameter"
+                                  : fmt::format("buckets of {} MiB", question.bucket_mb);
+  lines.push_back(fmt::format("mode {}{}, {}, accum {}, hook {}, {}", question.mode,
+                              question.cross_step ? " with --cross-step" : "", buckets,
+                              question.accum, question.comm_hook, question.algorithm));
+  const Profile& measured = question.network ? *question.network : profile;
+  std::string network =
+      question.link ? text_of(*question.link)
+                    : fmt::format("as measured on {} ranks ({})", measured.ranks, measured.comm);
+  if (question.ranks_per_host > 1) {
+    network += fmt::format("; hosts of {} ranks, inside {}", question.ranks_per_host,
+                           question.local_link ? text_of(*question.local_link) : "the same");
+  }
+  lines.push_back("network: " + network);
+  if (profile.ranks > 1 && profile.shares_core && profile.mode != "naive" &&
+      profile.mode != "flat") {
+    lines.push_back(
+        fmt::format("note: in the profile's run, mode {}, communication slowed "
+                    "computation down: a run with --mode naive tells them apart",
+                    profile.mode));
+  }
+  return lines;
+}
+
+TextGrid grid_of(const std::vector<PlanRow>& rows) {
+  TextGrid grid{{"ranks", "step ms", "compute", "slowest rank", "exposed", "buckets", "efficiency",
+                 "samples/s"}};
+  for (const PlanRow& row : rows) {
+    grid.push_back({std::to_string(row.ranks), fmt::format("{:.2f}", row.step),
+                    fmt::format("{:.2f}", row.compute), fmt::format("+{:.2f}", row.slowest),
+                    fmt::format("+{:.2f}", row.exposed), std::to_string(row.buckets),
+                    fmt::format("{:.1f} %", 1e2 * row.efficiency()),
+                    fmt::format("{:.0f}", row.samples_per_second)});
+  }
+  return grid;
+}
+
+/// Efficiency from 0 to 100 % over the logarithm of the ranks.
+std::string curve(const std::vector<PlanRow>& rows) {
+  constexpr double kTop = 12.0, kHeight = 240.0;
+  constexpr int kParts = 4;
+  const double first = std::log2(rows.front().ranks);
+  const double last = std::max(std::log2(rows.back().ranks), first + 1.0);
+  TimelineCanvas canvas(first, last - first);  // of powers of 2 instead of ms
+  const auto y = [](double share) { return kTop + kHeight * (1.0 - share); };
+  for (int i = 0; i <= kParts; ++i) {
+    const double share = static_cast<double>(i) / kParts;
+    canvas.horizontal("grid", {first, last}, y(share));
+    canvas.text("small muted end", TimelineCanvas::kPlotLeft - 6.0, y(share) + 3.0,
+                fmt::format("{:.0f} %", 1e2 * share));
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const double x = canvas.x(std::log2(rows[i].ranks));
+    canvas.text("small muted middle", x, kTop + kHeight + 14.0, std::to_string(rows[i].ranks));
+    if (i > 0) {
+      canvas.line("curve", canvas.x(std::log2(rows[i - 1].ranks)), y(rows[i - 1].efficiency()), x,
+                  y(rows[i].efficiency()));
+    }
+  }
+  return canvas.finish(kTop + kHeight + 20.0, "efficiency over the number of ranks");
+}
+
+}  // namespace
+
+std::string plan_text(const Profile& profile, const PlanQuestion& question,
+                      const std::vector<PlanRow>& rows) {
+  return fmt::format("{}\n\n{}\n\n{}\n", fmt::join(premises(profile, question), "\n"),
+                     fmt::join(text_table(grid_of(rows)), "\n"), fmt::join(verdicts(rows), "\n"));
+}
+
+std::string plan_json(const Profile& profile, const PlanQuestion& question,
+                      const std::vector<PlanRow>& rows) {
+  nlohmann::ordered_json json{{"premises", premises(profile, question)},
+                              {"rows", nlohmann::ordered_json::array()},
+                              {"verdicts", verdicts(rows)}};
+  for (const PlanRow& row : rows) {
+    json["rows"].push_back({{"ranks", row.ranks},
+                            {"step_ms", row.step},
+                            {"compute_ms", row.compute},
+                            {"slowest_ms", row.slowest},
+                            {"exposed_ms", row.exposed},
+                            {"buckets", row.buckets},
+                            {"efficiency", row.efficiency()},
+                            {"samples_per_second", row.samples_per_second}});
+  }
+  return json.dump(2) + "\n";
+}
+
+std::string plan_html(const Profile& profile, const PlanQuestion& question,
+                      const std::vector<PlanRow>& rows) {
+  std::string start;
+  for (const std::string& line : premises(profile, question)) {
+    start += "<p class=\"muted\">" + escaped(line) + "</p>\n";
+  }
+  std::string notes;
+  for (const std::string& line : verdicts(rows)) {
+    notes += "<li>" + escaped(line) + "</li>\n";
+  }
+  return html_page("ddp_plan: " + profile.model,
+                   html_part("plan", {{"start", start},
+                                      {"notes", notes},
+                                      {"curve", curve(rows)},
+                                      {"table", html_table(grid_of(rows))}}));
+}
+
+}  // namespace brigade::apps

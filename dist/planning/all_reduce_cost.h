@@ -1,0 +1,38 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "dist/comm/emulated_link_communicator.h"
+#include "dist/planning/link_times.h"
+#include "dist/planning/planned_step.h"
+
+namespace brigade::dist {
+
+/// How long it takes to pass a message of so many bytes on to a neighbour.
+using MessageCost = std::function<CollectiveCost(double bytes)>;
+
+/// α + bytes β; the processor has nothing to do with it.
+MessageCost message_cost(const LinkModel& link);
+
+/// From all-reduces measured on `ranks` of them: T(S) of a ring is 2 (N-1) messages of S/N bytes.
+/// If they were no ring: the messages of the ring that takes the same time.
+MessageCost message_cost(LinkTimes all_reduces, int ranks);
+
+/// A cluster of equal hosts.
+struct Cluster {
+  MessageCost between_hosts;
+  MessageCost inside_host;
+  int ranks_per_host = 1;
+};
+
+/// The algorithms whose cost all_reduce_cost knows.
+const std::vector<std::string>& costed_algorithms();
+
+/// An all-reduce of `bytes` on `ranks`, by `algorithm`: the formulas of dist/algorithms, with a
+/// message's cost in place of α + mβ. Ranks of a host share its link to the others.
+CollectiveCost all_reduce_cost(const Cluster& cluster, const std::string& algorithm, int ranks,
+                               double bytes);
+
+}  // namespace brigade::dist

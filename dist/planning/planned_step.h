@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "dist/planning/best_buckets.h"
+
+namespace brigade::dist {
+
+/// What a rank computes in a step, in ms, when nothing communicates.
+struct ComputeTimes {
+  double forward = 0.0;  ///< of one micro-batch
+  double backward = 0.0;
+  double optimizer = 0.0;
+  /// Of one backward. Parameters are numbered in the order in which forward reads them.
+  std::vector<GradientReady> order;
+};
+
+/// How long a collective takes, and for how long it keeps a core of this rank busy.
+struct CollectiveCost {
+  double ms = 0.0;
+  double cpu_ms = 0.0;
+};
+
+/// The parameters that travel together, in one collective or in several chunks.
+struct PlannedBucket {
+  std::vector<std::size_t> members;
+  std::vector<CollectiveCost> chunks;
+};
+
+/// When gradients travel; what a mode of training (grad_sync.h) does to the time line of a step.
+struct Schedule {
+  bool overlap = true;       ///< during backward; else after it, and backward's end is waited for
+  bool one_by_one = false;   ///< without overlap: each collective is waited for before the next
+  bool cross_step = false;   ///< with overlap: the rest under the next forward, in order of need
+  std::size_t accum = 1;     ///< micro-batches of a step
+  bool defer_sync = false;   ///< only the last of them synchronises
+  bool shares_core = false;  ///< collectives take their cpu_ms from the core that computes
+};
+
+/// One step, in ms.
+struct PlannedStep {
+  double step = 0.0;
+  double wait = 0.0;  ///< the rank has nothing to do but wait for the network
+  double comm = 0.0;  ///< the network is busy
+};
+
+/// Plays a few steps, event by event, on two resources: the rank, which computes, and the network,
+/// which carries one collective at a time in the order of launch. Returns the last of them: with
+/// cross_step the first ones have another beginning. Everything is as long as it always is;
+/// differences between ranks must already be in `compute`.
+PlannedStep planned_step(const ComputeTimes& compute, std::span<const PlannedBucket> buckets,
+                         const Schedule& schedule);
+
+}  // namespace brigade::dist

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""check_plan.py [--hosts 2,4,8] [--rates 200mbit,500mbit,1gbit] [--models NAME,...] [--json FILE]: how wrong is ddp_plan?
+
+Pretend hosts on this machine (netlab.sh, needs root), one rank each. The planner knows of each model a run with --mode naive on as
+many hosts at the first rate, because hosts that share two cores compute more slowly the more they are; and of each rate one run on
+two hosts. From these it predicts every mode at every rate, and each is measured. A row per prediction, then the
+median of |predicted - measured| / measured, and the value below which nine of ten lie. The bars: 3 % and 8 %. Needs the build of
+cmake --preset cpu-release. Exit code 3 when a bar is missed, 2 for wrong flags."""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BIN = os.path.join(ROOT, "build", "cpu-release", "bin")
+MODELS = {
+    "mlp 4x512": ["train_mlp", "--depth", "4", "--width", "512", "--batch", "64"],
+    "mlp 12x256": ["train_mlp", "--depth", "12", "--width", "256", "--batch", "128"],
+    "gpt 4x128": ["train_gpt", "--layers", "4", "--heads", "4", "--width", "128", "--context", "64", "--batch", "4", "--sample", "0"],
+}
+# Name -> flags of both programs.
+MODES = {
+    "naive": ["--mode", "naive"],
+    "flat": ["--mode", "flat", "--bucket-mb", "1"],
+    "per_param": ["--mode", "per_param"],
+    "overlap": ["--mode", "overlap", "--bucket-mb", "1"],
+    "overlap, one bucket": ["--mode", "overlap", "--bucket-mb", "25"],
+    "overlap, bf16": ["--mode", "overlap", "--bucket-mb", "1", "--comm-hook", "bf16"],
+    "cross-step": ["--mode", "overlap", "--bucket-mb", "1", "--cross-step"],
+    "no_sync": ["--mode", "no_sync", "--bucket-mb", "1", "--accum", "4"],
+    "accum": ["--mode", "overlap", "--bucket-mb", "1", "--accum", "4"],
+}
+BARS = {"median": 0.03, "p90": 0.08}
+STEPS = "25"
+
+
+def quantile(values, share):
+    ordered = sorted(values)
+    return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
+
+
+def call(command):
+    environment = {**os.environ, "NETLAB": "plan"}
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
+    if ran.returncode != 0:
+        sys.exit(f"check_plan: {' '.join(command)}: exit code {ran.returncode}\n{ran.stdout}{ran.stderr}")
+    return ran.stdout
+
+
+def lab(*arguments):
+    return call([os.path.join(ROOT, "scripts", "netlab.sh"), *arguments])
+
+
+def train(model, mode, directory):
+    """The step in ms; profile.json is in `directory`."""
+    program, *flags = MODELS[model]
+    output = lab("run", "--", os.path.join(BIN, program), *flags, *MODES[mode], "--steps", STEPS, "--warmup", "5", "--threads", "1",
+                 "--eval-every", "0", "--out", directory, "--json")
+    return json.loads(output)["step_ms"]
+
+
+def predict(profile, network, ranks, mode):
+    answer = call([os.path.join(BIN, "ddp_plan"), profile, "--link", network, "--ranks", str(ranks), *MODES[mode], "--json"])
+    return json.loads(answer)["rows"][0]["step_ms"]
+
+
+def networks(rates, directory):
+    """Rate -> the profile of a run on two hosts."""
+    profiles = {}
+    lab("up", "--hosts", "2", "--rate", rates[0])
+    try:
+        for rate in rates:
+            lab("rate", rate)
+            where = os.path.join(directory, f"network-{rate}")
+            train("mlp 4x512", "naive", where)
+            profiles[rate] = os.path.join(where, "profile.json")
+    finally:
+        lab("down")
+    return profiles
+
+
+def check_hosts(hosts, rates, models, profiles, directory):
+    rows = []
+    lab("up", "--hosts", str(hosts), "--rate", rates[0])
+    try:
+        for model in models:
+            lab("rate", rates[0])
+            where = os.path.join(directory, f"{model}-{hosts}".replace(" ", "-"))
+            train(model, "naive", where)
+            for rate in rates:
+                lab("rate", rate)
+                for mode in MODES:
+                    predicted = predict(os.path.join(where, "profile.json"), profiles[rate], hosts, mode)
+                    measured = train(model, mode, os.path.join(directory, "run"))
+                    error = predicted / measured - 1
+                    rows.append({"model": model, "hosts": hosts, "rate": rate, "mode": mode, "predicted_ms": predicted,
+                                 "measured_ms": measured, "error": error})
+                    print(f"{model:<12}{hosts:>6}{rate:>9}  {mode:<20}{predicted:>10.2f}{measured:>10.2f}{100 * error:>+8.1f} %", flush=True)
+    finally:
+        lab("down")
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--hosts", default="2,4,8")
+    parser.add_argument("--rates", default="200mbit,500mbit,1gbit")
+    parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--json")
+    arguments = parser.parse_args()
+    models = arguments.models.split(",")
+    rates = arguments.rates.split(",")
+    if not set(models) <= set(MODELS) or not all(each.isdigit() for each in arguments.hosts.split(",")):
+        print(f"check_plan: expected --models of {', '.join(MODELS)} and --hosts of numbers", file=sys.stderr)
+        sys.exit(2)
+    rows = []
+    with tempfile.TemporaryDirectory() as directory:
+        profiles = networks(rates, directory)
+        print(f"{'model':<12}{'hosts':>6}{'rate':>9}  {'mode':<20}{'predicted':>10}{'measured':>10}{'error':>10}")
+        for hosts in arguments.hosts.split(","):
+            rows += check_hosts(int(hosts), rates, models, profiles, directory)
+    if arguments.json:
+        with open(arguments.json, "w", encoding="utf-8") as file:
+            json.dump(rows, file, indent=1)
+    errors = [abs(row["error"]) for row in rows]
+    median, p90 = quantile(errors, 0.5), quantile(errors, 0.9)
+    print(f"error of {len(errors)} predictions: median {100 * median:.1f} %, p90 {100 * p90:.1f} %, worst {100 * max(errors):.1f} %; "
+          f"bars {100 * BARS['median']:.0f} % and {100 * BARS['p90']:.0f} %")
+    sys.exit(3 if median > BARS["median"] or p90 > BARS["p90"] else 0)
+
+
+if __name__ == "__main__":
+    main()

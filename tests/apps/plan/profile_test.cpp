@@ -1,0 +1,64 @@
+#include "apps/plan/profile.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/support/expect_error.h"
+#include "tests/support/temporary_directory.h"
+
+namespace brigade::apps {
+namespace {
+
+Profile example() {
+  return {
+      .model = "4-3",
+      .mode = "naive",
+      .comm = "a wire",
+      .ranks = 2,
+      .batch = 8,
+      .shares_core = true,
+      .compute = {.forward = 1.5, .backward = 2.5, .optimizer = 0.5, .order = {{1, 0.5}, {0, 2.0}}},
+      .spread = 0.125,
+      .parameters = {{.name = "0.weight", .bytes = 64, .shape = {3, 4}},
+                     {.name = "0.bias", .bytes = 64, .shape = {3}}},
+      .all_reduce = {{64.0, 0.25, 0.125}, {128.0, 0.5, 0.25}}};
+}
+
+Profile read(const std::string& text) {
+  const TemporaryDirectory directory;
+  const auto file = directory.path() / "profile.json";
+  std::ofstream(file) << text;
+  return read_profile(file);
+}
+
+TEST(Profile, ComesBackFromItsFile) {
+  const std::string text = profile_json(example());
+  const Profile profile = read(text);
+  EXPECT_EQ(profile_json(profile), text);
+  EXPECT_EQ(profile.compute.order.front().parameter, 1U);
+  EXPECT_EQ(profile.parameters[0].shape, (std::vector<std::int64_t>{3, 4}));
+  EXPECT_EQ(profile.all_reduce[1].cpu_ms, 0.25);
+}
+
+std::string with(const std::string& from, const std::string& to) {
+  std::string text = profile_json(example());
+  return text.replace(text.find(from), from.size(), to);
+}
+
+TEST(Profile, OfAnotherKindIsRefused) {
+  EXPECT_ERROR_WITH(read("{}"), "profile.json: no profile.json of a run: ");
+  EXPECT_ERROR_WITH(read("[1"), "no profile.json of a run: ");
+  EXPECT_ERROR_WITH(read(with("profile-1", "profile-2")),
+                    "expected format brigade-profile-1, got \"brigade-profile-2\"");
+  EXPECT_ERROR_WITH(read(with("\"forward_ms\": 1.5", "\"forward_ms\": -1.5")),
+                    "expected forward_ms of at least 0, got -1.5");
+  EXPECT_ERROR_WITH(read(with("\"bytes\": 128.0", "\"bytes\": 64.0")),
+                    "expected ranks, a batch, parameters, times and all-reduces of growing size");
+  EXPECT_ERROR_WITH(read(with("\"ranks\": 2", "\"ranks\": 0")), "expected ranks, ");
+  EXPECT_ERROR_WITH(read_profile("/nowhere/profile.json"),
+                    "cannot read /nowhere/profile.json: No such file");
+}
+
+}  // namespace
+}  // namespace brigade::apps
