@@ -1,10 +1,12 @@
-// ddp_plan: what a training of which a profile is known would take on other numbers of ranks.
+// ddp_plan: predicts the step of a training on other numbers of ranks, from a run's profile.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
+#include <algorithm>
 
 #include "apps/flags/command_line.h"
 #include "apps/flags/flag_values.h"
+#include "apps/flags/options.h"
+#include "apps/flags/rules.h"
 #include "apps/plan/plan.h"
 #include "apps/plan/plan_report.h"
 #include "apps/training/program.h"
@@ -35,35 +37,39 @@ struct Texts {
 
 void declare(CLI::App& app, Texts& texts, PlanQuestion& question) {
   constexpr std::int64_t kMost = 1'000'000'000;
+  constexpr std::int64_t kMostAccum = 1'000;
   const CLI::Range positive(std::int64_t{1}, kMost);
   app.add_option("profile", texts.profile, "profile.json of a run")->required();
   app.add_option("--ranks", texts.ranks, "how many; comma-separated");
   app.add_option("--mode", question.mode, "how gradients are averaged")
       ->check(CLI::IsMember({"naive", "flat", "per_param", "overlap", "no_sync"}));
   app.add_option("--bucket-mb", texts.bucket_mb, "capacity of a bucket in MiB, or auto");
-  app.add_option("--accum", question.accum, "micro-batches of a step")->check(positive);
+  app.add_option("--accum", question.accum, "micro-batches of a step")
+      ->check(CLI::Range(std::int64_t{1}, kMostAccum));
   app.add_flag("--cross-step", question.cross_step, "buckets travel on under the next forward");
   app.add_option("--comm-hook", question.comm_hook, "compression, as of train_mlp");
   app.add_option("--algorithm", question.algorithm, "of the all-reduce")
       ->check(CLI::IsMember(dist::costed_algorithms()));
   app.add_option(
       "--link", texts.link,
-      "US,GB/S of the network, or the profile of a run on it; else as this run measured");
+      "US,GB/S of the network, or the profile (.json) of a run on it; else as this run measured");
   app.add_option("--ranks-per-host", question.ranks_per_host, "they share their host's link")
       ->check(positive);
   app.add_option("--local-link", texts.local_link, "US,GB/S: inside a host; without it as --link");
   app.add_option("--global-batch", question.global_batch,
                  "samples of a step, however many ranks (strong scaling)")
+      ->default_str("")
       ->check(positive);
   app.add_option(
          "--spread", texts.spread,
          "how much computation varies: standard deviation of ln(time); without it as measured")
+      ->default_str("")
       ->check(CLI::Range(0.0, 10.0));
   app.add_option("--html", texts.html, "FILE: the table and a curve as a page");
   app.add_flag("--json", texts.json, "print JSON only");
 }
 
-void complete(const Texts& texts, PlanQuestion& question) {
+void complete(const CLI::App& app, const Texts& texts, PlanQuestion& question) {
   constexpr int kMostRanks = 1 << 24;
   constexpr double kMostMb = 1e6;
   for (const std::string& ranks : split_at_commas(texts.ranks)) {
@@ -71,7 +77,9 @@ void complete(const Texts& texts, PlanQuestion& question) {
         static_cast<int>(parse_number<std::int64_t>("--ranks", ranks, 1, kMostRanks)));
   }
   question.choose_buckets = texts.bucket_mb == "auto";
-  if (!question.choose_buckets) {
+  if (question.cross_step && app.count("--bucket-mb") == 0) {
+    question.bucket_mb = 1.0;  // as in training
+  } else if (!question.choose_buckets) {
     question.bucket_mb = parse_number("--bucket-mb", texts.bucket_mb, 0.0, kMostMb);
   }
   if (texts.link.ends_with(".json")) {
@@ -85,10 +93,16 @@ void complete(const Texts& texts, PlanQuestion& question) {
   if (texts.spread >= 0.0) {
     question.spread = texts.spread;
   }
-  if (question.cross_step && question.mode != "overlap" && question.mode != "no_sync") {
-    throw UsageError("--cross-step: expected --mode overlap or no_sync, got --mode " +
-                     question.mode);
-  }
+  std::ranges::sort(question.ranks);
+  question.ranks.erase(std::unique(question.ranks.begin(), question.ranks.end()),
+                       question.ranks.end());
+  Options training;  // what no training can do has no prediction
+  training.mode = question.mode;
+  training.accum = question.accum;
+  training.cross_step = question.cross_step;
+  training.choose_buckets = question.choose_buckets;
+  training.comm_hook = question.comm_hook;
+  check_combinations(training);
 }
 
 int run(int argc, const char* const* argv) {
@@ -102,7 +116,7 @@ int run(int argc, const char* const* argv) {
   declare(app, texts, question);
   std::string answer;
   if (const auto exit = parse_command_line(app, argc, argv, [&] {
-        complete(texts, question);
+        complete(app, texts, question);
         const Profile profile = read_profile(texts.profile);
         const std::vector<PlanRow> rows = plan(profile, question);
         answer =

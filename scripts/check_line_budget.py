@@ -43,6 +43,8 @@ FEATURES = {
     "stalls end in time: ranks leave with the speaker or when given up, and the pause of gdb is no silence": {"dist": 30},
     "doctor: where the ranks of a job run, how fast their links are, and traps with what to do": {"dist": 17, "apps": 361},
     "ddp_plan: what a training would take on other numbers of ranks": {"dist": 362, "apps": 676},
+    "ddp_plan: damaged profiles, shaped links, and questions that no training could ask": {"dist": 50, "apps": 55},
+    "stragglers: how often a rank is the slowest, and whether it computes or reads data": {"apps": 50},
     "watch: a job that stands still says who is waited for": {"core": 27, "dist": 819, "apps": 48, "gradient route": 10},
 }
 GRADIENT_ROUTE = ["autograd", "dist/ddp", "dist/comm"]  # each without its subfolders

@@ -103,10 +103,12 @@ std::vector<std::string> reading(const RunInfo& info, const Comparison& result) 
   const ModeResult* overlap = result.find("overlap");
   const ModeResult* no_sync = result.find("no_sync");
   if (const std::optional<Straggler> slow = result.ideal.timing.straggler) {
+    const bool computes = slow->reason == Straggler::Reason::compute;
     lines.push_back(fmt::format(
-        "Rank {} computes {:.2f} ms per step, the others {:.2f}: most of their communication is "
-        "waiting for it. Look at the load and the clock of its host first.",
-        slow->rank, slow->compute, slow->others));
+        "Rank {} {} {:.2f} ms per step, the others {:.2f}: {}. Look at its host first.", slow->rank,
+        computes ? "computes" : "reads its data for", slow->ms, slow->others,
+        computes ? "most of their communication is waiting for it"
+                 : "they wait for it before each step"));
   } else if (overlap != nullptr) {
     lines.push_back(about_exposure(info, result, *overlap));
   }

@@ -84,6 +84,7 @@ StepTimes times_of(const StepSpans& spans) {
   times.comm = total_length(comm);
   times.hidden = total_length(intersect(compute, comm));
   times.exposed = times.comm - times.hidden;
+  times.load = spans.load;
   return times;
 }
 

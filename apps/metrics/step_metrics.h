@@ -23,6 +23,7 @@ namespace brigade::apps {
 ///   compute   the step without wait; in recorded steps of a GPU the union of its operations
 ///   hidden    |compute ∩ comm|: communication that cost no time
 ///   exposed   comm − hidden
+///   load      before the step: the host waited for its batch; 0 where that is part of the step
 struct StepTimes {
   double step = 0.0;
   double wait = 0.0;
@@ -32,6 +33,7 @@ struct StepTimes {
   double comm = 0.0;
   double hidden = 0.0;
   double exposed = 0.0;
+  double load = 0.0;
 };
 
 /// One collective, in ms after the start of the step: its data was final, it began, it ended.
@@ -57,6 +59,7 @@ inline constexpr const char* kGoesOn = " (goes on)";
 /// The raw times of a step, all in ms after its start.
 struct StepSpans {
   double start = 0.0;               ///< of the step itself, in ms after StepClock::epoch()
+  double load = 0.0;                ///< see StepTimes
   std::vector<Interval> forwards;   ///< one per micro-batch
   std::vector<Interval> backwards;  ///< one per micro-batch
   Interval optimizer;

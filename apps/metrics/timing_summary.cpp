@@ -33,23 +33,48 @@ std::vector<CollectiveTimes> median_collectives(std::span<const TimedStep> steps
   return result;
 }
 
-/// `compute`: per rank and step; `medians`: its medians over the steps.
-std::optional<Straggler> find_straggler(const std::vector<std::vector<double>>& compute,
-                                        const std::vector<double>& medians) {
+/// One figure of each rank and step.
+using RankTimes = std::vector<std::vector<double>>;
+
+std::vector<double> medians_of(const RankTimes& times) {
+  std::vector<double> medians;
+  std::ranges::transform(times, std::back_inserter(medians),
+                         [](const std::vector<double>& rank) { return quantile(rank, 0.5); });
+  return medians;
+}
+
+std::optional<Straggler> find_straggler(const RankTimes& times, Straggler::Reason reason) {
   constexpr std::size_t kFewestSteps = 4;  // of fewer, a quarter is a matter of chance
-  if (medians.size() < 2 || compute.front().size() < kFewestSteps) {
+  if (times.size() < 2 || times.front().size() < kFewestSteps) {
     return {};
   }
+  const std::vector<double> medians = medians_of(times);
   const auto longest = std::max_element(medians.begin(), medians.end());
   std::vector<double> others(medians.begin(), longest);
   others.insert(others.end(), longest + 1, medians.end());
-  const Straggler result{.rank = static_cast<int>(longest - medians.begin()),
-                         .compute = *longest,
-                         .others = quantile(std::move(others), 0.5)};
+  Straggler result{.rank = static_cast<int>(longest - medians.begin()),
+                   .reason = reason,
+                   .ms = *longest,
+                   .others = quantile(std::move(others), 0.5)};
   const double limit = std::max(1.25 * result.others, result.others + 1.0);
+  const std::vector<double>& mine = times[static_cast<std::size_t>(result.rank)];
   // The lower quartile: a rank that was merely disturbed for a while is not a straggler.
-  const bool lags = quantile(compute[static_cast<std::size_t>(result.rank)], 0.25) > limit;
-  return lags ? std::optional(result) : std::nullopt;
+  if (quantile(mine, 0.25) <= limit) {
+    return {};
+  }
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    const bool last = std::ranges::all_of(
+        times, [&](const std::vector<double>& rank) { return rank[i] <= mine[i]; });
+    result.share += last ? 1.0 / static_cast<double>(mine.size()) : 0.0;
+  }
+  return result;
+}
+
+/// The worse of the two.
+std::optional<Straggler> find_straggler(const RankTimes& compute, const RankTimes& load) {
+  const auto slow = find_straggler(compute, Straggler::Reason::compute);
+  const auto late = find_straggler(load, Straggler::Reason::data);
+  return slow && (!late || slow->ms - slow->others >= late->ms - late->others) ? slow : late;
 }
 
 /// Half the distance of two quantiles that are two standard deviations apart if the logarithms are
@@ -99,9 +124,9 @@ StepTimes median_times(std::span<const StepTimes> steps) {
     return median_of(steps, [part](const StepTimes& times) { return times.*part; });
   };
   StepTimes result;
-  for (const auto part :
-       {&StepTimes::step, &StepTimes::wait, &StepTimes::forward, &StepTimes::backward,
-        &StepTimes::optimizer, &StepTimes::comm, &StepTimes::hidden, &StepTimes::exposed}) {
+  for (const auto part : {&StepTimes::step, &StepTimes::wait, &StepTimes::forward,
+                          &StepTimes::backward, &StepTimes::optimizer, &StepTimes::comm,
+                          &StepTimes::hidden, &StepTimes::exposed, &StepTimes::load}) {
     result.*part = median(part);
   }
   return result;
@@ -123,7 +148,8 @@ TimingSummary summarize(const TimingHistory& history, std::size_t warmup,
   const std::size_t skipped = warm - std::min(warm, history.forgotten());
   const std::span<const TimedStep> steps = history.steps().subspan(skipped);
   TimingSummary summary;
-  std::vector<std::vector<double>> compute;
+  RankTimes compute;
+  RankTimes load;
   std::vector<double> spreads;
   std::vector<double> slowest(steps.size());
   const auto ranks = dist::all_gather_sequences(comm, times_of(steps));
@@ -138,13 +164,15 @@ TimingSummary summarize(const TimingHistory& history, std::size_t warmup,
     }
     std::ranges::transform(ranks[rank], std::back_inserter(compute.emplace_back()),
                            [](const StepTimes& times) { return times.step - times.wait; });
-    summary.rank_compute.push_back(quantile(compute.back(), 0.5));
+    std::ranges::transform(ranks[rank], std::back_inserter(load.emplace_back()), &StepTimes::load);
     spreads.push_back(spread_of(compute.back()));
   }
   summary.spread = quantile(std::move(spreads), 0.5);
   const auto root = static_cast<std::size_t>(summary.slowest_rank);
 
-  summary.straggler = find_straggler(compute, summary.rank_compute);
+  summary.rank_compute = medians_of(compute);
+  summary.rank_load = medians_of(load);
+  summary.straggler = find_straggler(compute, load);
   summary.measured_steps = steps.size();
   summary.step = quantile(slowest, 0.5);
   summary.samples_per_second = samples_per_second(steps, summary.step);

@@ -34,12 +34,16 @@ class TimingHistory {
   std::size_t forgotten_ = 0;
 };
 
-/// The rank for which the others wait: it computes longer than they do, by a quarter and by a
-/// millisecond, in three of four steps. Ranks that are alike differ less.
+/// The rank for which the others wait: it computes longer than they do, or its data comes later, by
+/// a quarter and by a millisecond, in three of four steps. Ranks that are alike differ less.
 struct Straggler {
+  enum class Reason : bool { compute, data };
+
   int rank = 0;
-  double compute = 0.0;  ///< median ms per step
-  double others = 0.0;   ///< median of the other ranks' medians
+  Reason reason = Reason::compute;
+  double ms = 0.0;      ///< its median per step
+  double others = 0.0;  ///< median of the other ranks' medians
+  double share = 0.0;   ///< of the steps, in which no rank took longer
 };
 
 /// What a run's steps took. A step takes as long as its slowest rank: `step` is the median over the
@@ -52,6 +56,7 @@ struct TimingSummary {
   double samples_per_second = 0.0;  ///< mean samples of these steps / `step`
   StepTimes median;
   std::vector<double> rank_compute;  ///< per rank: median of step - wait
+  std::vector<double> rank_load;     ///< per rank: median of load
   std::optional<Straggler> straggler;
   /// How much a rank's computation varies: the standard deviation of ln(step - wait) of one rank,
   /// the median rank, estimated from the 16 % and 84 % quantiles.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "apps/flags/hook_flag.h"
 #include "core/error.h"
@@ -17,13 +16,14 @@ namespace {
 
 constexpr double kMiBytes = 0x1p20;
 
-/// Of "topk:ratio=0.01" it is 0.01, without a number 0.
+/// The number after '=' in a hook's text; 0 if there is none.
 double argument_of(const std::string& hook) {
   const std::size_t at = hook.find('=');
   return at == std::string::npos ? 0.0 : std::stod(hook.substr(at + 1));
 }
 
-/// The bytes of the plain all-reduce that sends as many (NUMBERS.md, "Bytes on the wire").
+/// The bytes of the plain all-reduce that sends as many (NUMBERS.md, "Bytes on the wire"). Hooks
+/// exchange directly with all ranks, which costs what a ring does.
 double wire_bytes(const ProfiledParameter& parameter, const std::string& hook, int ranks) {
   const auto bytes = static_cast<double>(parameter.bytes);
   if (hook == "fp16" || hook == "bf16") {
@@ -46,12 +46,11 @@ class Planner {
     for (const ProfiledParameter& parameter : profile.parameters) {
       parameters_.push_back({.name = parameter.name, .bytes = parameter.bytes});
     }
-    const Profile& network = question.network ? *question.network : profile;
     if (question.link) {
       cluster_.between_hosts = dist::message_cost(*question.link);
-    } else if (!network.all_reduce.empty()) {
+    } else if (!network().all_reduce.empty()) {
       cluster_.between_hosts =
-          dist::message_cost(dist::LinkTimes(network.all_reduce), network.ranks);
+          dist::message_cost(dist::LinkTimes(network().all_reduce), network().ranks);
     } else {
       throw UsageError(
           "--link: expected US,GB/S or the profile of a run on several ranks: one rank measures no "
@@ -63,32 +62,34 @@ class Planner {
   }
 
   PlanRow row(int ranks) const {
-    const double batch = question_.global_batch == 0
-                             ? static_cast<double>(profile_.batch)
-                             : static_cast<double>(question_.global_batch) /
-                                   (ranks * static_cast<double>(question_.accum));
-    const double larger = batch / static_cast<double>(profile_.batch);
+    const auto accum = static_cast<double>(question_.accum);
+    const double samples = question_.global_batch == 0
+                               ? static_cast<double>(profile_.batch) * accum * ranks
+                               : static_cast<double>(question_.global_batch);
+    // Of the rank that has most of them.
+    const double larger =
+        std::ceil(samples / (accum * ranks)) / static_cast<double>(profile_.batch);
     const double spread = question_.spread.value_or(profile_.spread);
     const double slower = std::exp(spread * expected_largest(ranks));
     const dist::ComputeTimes usual = scaled(larger);
     const dist::ComputeTimes slowest = scaled(larger * slower);
     const std::vector<dist::PlannedBucket> buckets = planned_buckets(slowest, ranks);
     const dist::PlannedStep step = dist::planned_step(slowest, buckets, schedule());
-    const auto computes = [this](const dist::ComputeTimes& times) {
-      return static_cast<double>(question_.accum) * (times.forward + times.backward) +
-             times.optimizer;
+    const auto computes = [accum](const dist::ComputeTimes& times) {
+      return accum * (times.forward + times.backward) + times.optimizer;
     };
     return {.ranks = ranks,
             .step = step.step,
             .compute = computes(usual),
             .slowest = computes(slowest) - computes(usual),
-            .exposed = step.step - computes(slowest),
-            .samples_per_second =
-                1e3 * batch * ranks * static_cast<double>(question_.accum) / step.step,
+            .exposed = std::max(step.step - computes(slowest), 0.0),
+            .samples_per_second = 1e3 * samples / step.step,
             .buckets = buckets.size()};
   }
 
  private:
+  const Profile& network() const { return question_.network ? *question_.network : profile_; }
+
   dist::ComputeTimes scaled(double factor) const {
     dist::ComputeTimes times = profile_.compute;
     times.forward *= factor;
@@ -105,26 +106,21 @@ class Planner {
             .cross_step = question_.cross_step,
             .accum = static_cast<std::size_t>(question_.accum),
             .defer_sync = question_.mode == "no_sync",
-            .shares_core = profile_.shares_core};
-  }
-
-  double wire_bytes_of(const std::vector<std::size_t>& members, int ranks) const {
-    return std::transform_reduce(
-        members.begin(), members.end(), 0.0, std::plus(), [&](std::size_t i) {
-          return wire_bytes(profile_.parameters[i], question_.comm_hook, ranks);
-        });
+            .shares_core = profile_.shares_core,
+            .head_start = question_.link ? 0.0 : network().head_start};
   }
 
   dist::CollectiveCost cost(double bytes, int ranks) const {
-    return dist::all_reduce_cost(cluster_, question_.algorithm, ranks, bytes);
+    dist::CollectiveCost cost = dist::all_reduce_cost(cluster_, question_.algorithm, ranks, bytes);
+    cost.latency_ms = dist::all_reduce_cost(cluster_, question_.algorithm, ranks, 0.0).ms;
+    return cost;
   }
 
   dist::BucketPlan bucket_plan(const dist::ComputeTimes& times, int ranks) const {
     if (question_.choose_buckets) {
-      const double ratio = wire_bytes_of(all_members(), ranks) / total_bytes();
       return dist::best_buckets(
           parameters_, times.order,
-          [&](std::size_t bytes) { return cost(ratio * static_cast<double>(bytes), ranks).ms; },
+          [&](std::size_t bytes) { return cost(static_cast<double>(bytes), ranks).ms; },
           /*tolerance=*/0.01);
     }
     std::vector<std::size_t> order;
@@ -140,24 +136,18 @@ class Planner {
                                                    int ranks) const {
     std::vector<dist::PlannedBucket> buckets;
     for (const std::vector<std::size_t>& members : bucket_plan(times, ranks)) {
-      const double bytes = wire_bytes_of(members, ranks);
+      double bytes = 0.0;
+      for (const std::size_t member : members) {
+        bytes += wire_bytes(profile_.parameters[member], question_.comm_hook, ranks);
+      }
       const bool cut = question_.cross_step && question_.comm_hook == "none";
-      const auto chunks =
-          static_cast<std::size_t>(cut ? std::max(1.0, std::ceil(bytes / kMiBytes)) : 1.0);
+      const double chunks = question_.comm_hook.starts_with("powersgd") ? 2.0  // P, then Q
+                            : cut ? std::max(1.0, std::ceil(bytes / kMiBytes))
+                                  : 1.0;
       buckets.push_back(
-          {members, std::vector(chunks, cost(bytes / static_cast<double>(chunks), ranks))});
+          {members, std::vector(static_cast<std::size_t>(chunks), cost(bytes / chunks, ranks))});
     }
     return buckets;
-  }
-
-  std::vector<std::size_t> all_members() const {
-    std::vector<std::size_t> all(parameters_.size());
-    std::iota(all.begin(), all.end(), std::size_t{0});
-    return all;
-  }
-  double total_bytes() const {
-    return std::transform_reduce(parameters_.begin(), parameters_.end(), 0.0, std::plus(),
-                                 [](const auto& one) { return static_cast<double>(one.bytes); });
   }
 
   const Profile& profile_;
@@ -166,10 +156,27 @@ class Planner {
   dist::Cluster cluster_;
 };
 
+void check(const PlanQuestion& question) {
+  make_comm_hook("--comm-hook", question.comm_hook);
+  if (question.comm_hook != "none" && question.algorithm != "ring") {
+    throw UsageError(
+        message_of("--comm-hook: expected --algorithm ring, got ", question.algorithm,
+                   ": hooks have algorithms of their own, which cost what a ring does"));
+  }
+  const bool knows_hosts = question.algorithm == "ring" || question.algorithm == "hierarchical";
+  if (question.ranks_per_host > 1 && !knows_hosts) {
+    throw UsageError(message_of("--ranks-per-host: expected --algorithm ring or hierarchical, got ",
+                                question.algorithm));
+  }
+  if (question.local_link && question.ranks_per_host == 1) {
+    throw UsageError("--local-link: expected --ranks-per-host of more than 1");
+  }
+}
+
 }  // namespace
 
 std::vector<PlanRow> plan(const Profile& profile, const PlanQuestion& question) {
-  make_comm_hook("--comm-hook", question.comm_hook);
+  check(question);
   const Planner planner(profile, question);
   std::vector<PlanRow> rows;
   for (const int ranks : question.ranks) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "apps/bench/alpha_beta.h"
 #include "apps/metrics/figure.h"
 #include "apps/report/html_page.h"
 #include "apps/report/timeline_canvas.h"
@@ -18,7 +19,20 @@ std::string text_of(const dist::LinkModel& link) {
   return fmt::format("{} us, {} GB/s", link.alpha_us, link.gigabytes_per_s);
 }
 
-/// What the prediction is of, what it rests on, and what it must be taken with.
+/// With the ring that would take as long.
+std::string measured_network(const Profile& profile) {
+  std::vector<MeasuredTime> times;
+  for (const dist::LinkPoint& point : profile.all_reduce) {
+    times.push_back({point.bytes, 1e3 * point.ms});
+  }
+  const std::optional<AlphaBeta> fit = fit_alpha_beta(times, profile.ranks);
+  return fmt::format(
+      "as measured on {} ranks ({}){}", profile.ranks, profile.comm,
+      fit ? fmt::format(", about {:.1f} us, {:.3g} GB/s", fit->alpha_us, fit->gigabytes_per_s())
+          : "");
+}
+
+/// Model, settings, network and caveats of the prediction.
 std::vector<std::string> premises(const Profile& profile, const PlanQuestion& question) {
   std::vector<std::string> lines{fmt::format(
       "{}, {} samples {}", profile.model,
@@ -32,14 +46,15 @@ std::vector<std::string> premises(const Profile& profile, const PlanQuestion& qu
                               question.cross_step ? " with --cross-step" : "", buckets,
                               question.accum, question.comm_hook, question.algorithm));
   const Profile& measured = question.network ? *question.network : profile;
-  std::string network =
-      question.link ? text_of(*question.link)
-                    : fmt::format("as measured on {} ranks ({})", measured.ranks, measured.comm);
+  std::string network = question.link ? text_of(*question.link) : measured_network(measured);
   if (question.ranks_per_host > 1) {
     network += fmt::format("; hosts of {} ranks, inside {}", question.ranks_per_host,
                            question.local_link ? text_of(*question.local_link) : "the same");
   }
   lines.push_back("network: " + network);
+  if (!question.link && measured.comm.starts_with("shared memory")) {
+    lines.emplace_back("note: that is the memory of one host; --link tells of one between hosts");
+  }
   if (profile.ranks > 1 && profile.shares_core && profile.mode != "naive" &&
       profile.mode != "flat") {
     lines.push_back(

@@ -17,51 +17,53 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "brigade-profile-1";
 
-/// A finite number that is not negative.
-double duration(const Json& json, const char* key) {
+constexpr double kMost = 1e12;  // of anything in a profile
+
+double number(const Json& json, const char* key, double least, double most = kMost) {
   const double value = json.at(key).get<double>();
-  if (!(value >= 0.0)) {
-    throw UsageError(message_of("expected ", key, " of at least 0, got ", json.at(key).dump()));
+  if (!(value >= least && value <= most)) {
+    throw UsageError(
+        message_of("expected ", key, " from ", least, " to ", most, ", got ", json.at(key).dump()));
   }
   return value;
 }
 
 Profile profile_from(const Json& json) {
+  constexpr double kMostRanks = 1e6;
+  constexpr double kMostSpread = 10.0;
   if (json.at("format") != kFormat) {
     throw UsageError(message_of("expected format ", kFormat, ", got ", json.at("format").dump()));
   }
   Profile profile{.model = json.at("model"),
                   .mode = json.at("mode"),
                   .comm = json.at("comm"),
-                  .ranks = json.at("ranks"),
-                  .batch = json.at("batch"),
+                  .ranks = static_cast<int>(number(json, "ranks", 1, kMostRanks)),
+                  .batch = static_cast<std::int64_t>(number(json, "batch", 1)),
                   .shares_core = json.at("shares_core"),
-                  .compute = {.forward = duration(json, "forward_ms"),
-                              .backward = duration(json, "backward_ms"),
-                              .optimizer = duration(json, "optimizer_ms"),
+                  .compute = {.forward = number(json, "forward_ms", 0),
+                              .backward = number(json, "backward_ms", 0),
+                              .optimizer = number(json, "optimizer_ms", 0),
                               .order = {}},
-                  .spread = duration(json, "spread"),
+                  .spread = number(json, "spread", 0, kMostSpread),
                   .parameters = {},
-                  .all_reduce = {}};
+                  .all_reduce = {},
+                  .head_start = number(json, "head_start_ms", 0)};
   for (const Json& parameter : json.at("parameters")) {
-    profile.compute.order.push_back({profile.parameters.size(), duration(parameter, "ready_ms")});
+    profile.compute.order.push_back(
+        {profile.parameters.size(), number(parameter, "ready_ms", 0, profile.compute.backward)});
     profile.parameters.push_back({.name = parameter.at("name"),
-                                  .bytes = parameter.at("bytes"),
+                                  .bytes = static_cast<std::size_t>(number(parameter, "bytes", 1)),
                                   .shape = parameter.at("shape")});
   }
   std::ranges::stable_sort(profile.compute.order, {}, &dist::GradientReady::ms);
+  double larger = 1.0;
   for (const Json& point : json.at("all_reduce")) {
     profile.all_reduce.push_back(
-        {duration(point, "bytes"), duration(point, "ms"), duration(point, "cpu_ms")});
+        {number(point, "bytes", larger), number(point, "ms", 0), number(point, "cpu_ms", 0)});
+    larger = profile.all_reduce.back().bytes + 1.0;
   }
-  const auto larger = [](const dist::LinkPoint& a, const dist::LinkPoint& b) {
-    return a.bytes >= b.bytes;
-  };
-  if (profile.ranks < 1 || profile.batch < 1 || profile.parameters.empty() ||
-      profile.compute.forward + profile.compute.backward <= 0.0 ||
-      (profile.ranks > 1 && profile.all_reduce.empty()) ||
-      std::ranges::adjacent_find(profile.all_reduce, larger) != profile.all_reduce.end()) {
-    throw UsageError("expected ranks, a batch, parameters, times and all-reduces of growing size");
+  if (profile.parameters.empty() || (profile.ranks > 1) == profile.all_reduce.empty()) {
+    throw UsageError("expected parameters, and all-reduces if there are several ranks");
   }
   return profile;
 }
@@ -81,6 +83,7 @@ std::string profile_json(const Profile& profile) {
             {"optimizer_ms", profile.compute.optimizer},
             {"spread", profile.spread},
             {"parameters", Json::array()},
+            {"head_start_ms", profile.head_start},
             {"all_reduce", Json::array()}};
   std::vector<double> ready(profile.parameters.size());
   for (const dist::GradientReady& gradient : profile.compute.order) {

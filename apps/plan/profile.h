@@ -17,19 +17,20 @@ struct ProfiledParameter {
   std::vector<std::int64_t> shape;
 };
 
-/// What ddp_plan knows of a run: profile.json, beside summary.json.
+/// Measurements of one run, as profile.json stores them, beside summary.json.
 struct Profile {
   std::string model;  ///< for people
   std::string mode;   ///< of the run: where it overlaps, communication has slowed computation down
   std::string comm;   ///< for people: what carried the all-reduces
   int ranks = 1;
   std::int64_t batch = 0;    ///< samples per rank and micro-batch
-  bool shares_core = false;  ///< collectives take their cpu_ms from the core that computes
+  bool shares_core = false;  ///< collectives take their cpu_ms from the core that computes (CPU)
   dist::ComputeTimes compute;
   /// Standard deviation of the logarithm of a rank's time of computation, from step to step.
   double spread = 0.0;
   std::vector<ProfiledParameter> parameters;
   std::vector<dist::LinkPoint> all_reduce;  ///< measured on `ranks`; none on one rank
+  double head_start = 0.0;                  ///< likewise, ms (LinkTimes)
 };
 
 std::string profile_json(const Profile& profile);

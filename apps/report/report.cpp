@@ -104,11 +104,14 @@ void print_operations(const Console& console, const RunInfo& info, const RunResu
 /// To stderr, as every warning: it is the one line of a run that ended well which asks for action.
 void warn_of_straggler(const Console& console, const TimingSummary& timing) {
   if (const std::optional<Straggler> slow = timing.straggler) {
+    const bool computes = slow->reason == Straggler::Reason::compute;
     console.warn(fmt::format(
-        "[rank 0] warning: rank {} is the slowest: it computes {:.2f} ms per step, the other ranks "
-        "{:.2f}, and they wait {:.2f} ms for it; look at the load and the clock of its host, or "
-        "give it less work",
-        slow->rank, slow->compute, slow->others, slow->compute - slow->others));
+        "[rank 0] warning: rank {} is the slowest in {:.0f} % of the steps: it {} {:.2f} ms per "
+        "step, the other ranks {:.2f}, and they wait {:.2f} ms for it; {}",
+        slow->rank, 1e2 * slow->share, computes ? "computes" : "waits for its data", slow->ms,
+        slow->others, slow->ms - slow->others,
+        computes ? "look at the load and the clock of its host, or give it less work"
+                 : "look at the disk of its host, or keep the data nearer to it"));
   }
 }
 

@@ -75,6 +75,15 @@ Json operations_json(const std::vector<OperationTime>& operations) {
   return list;
 }
 
+Json straggler_json(const std::optional<Straggler>& slow) {
+  return !slow ? Json(nullptr)
+               : Json{{"rank", slow->rank},
+                      {"reason", slow->reason == Straggler::Reason::compute ? "compute" : "data"},
+                      {"ms", slow->ms},
+                      {"others_ms", slow->others},
+                      {"share", slow->share}};
+}
+
 Figures outcome_figures(const RunInfo& info, const RunResult& result) {
   const std::string place =
       fmt::format("{} step{} in {:.1f} s", info.steps, info.steps == 1 ? "" : "s", result.seconds);
@@ -107,6 +116,8 @@ Figures times_figures(const RunInfo& info, const RunResult& result) {
   return {{"measured_steps", t.measured_steps},
           {"slowest_rank", t.slowest_rank},
           {"rank_compute_ms", t.rank_compute},
+          {"rank_load_ms", t.rank_load},
+          {"straggler", straggler_json(t.straggler)},
           {"step_ms", t.step, step, "median {:.2f} ms"},
           {"step_ms_p10", t.step_p10},
           {"step_ms_p90", t.step_p90},

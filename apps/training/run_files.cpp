@@ -84,8 +84,11 @@ void RunFiles::write_results(const Console& console, const RunInfo& info, const 
   files.write(directory_ / kMetrics, [&] { metrics_->check(); });
   files.write(directory_ / kSummary,
               [&] { write_file_atomically(directory_ / kSummary, summary); });
-  files.write(directory_ / kProfile,
-              [&] { write_file_atomically(directory_ / kProfile, profile_json(result.profile)); });
+  if (result.profile) {
+    files.write(directory_ / kProfile, [&] {
+      write_file_atomically(directory_ / kProfile, profile_json(*result.profile));
+    });
+  }
   if (!options.graph.empty()) {
     files.write(options.graph, [&] { write_file_atomically(options.graph, result.graph); });
     if (const auto picture = draw_graph(options.graph)) {

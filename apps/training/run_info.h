@@ -75,9 +75,9 @@ struct RunResult {
   double bytes_sent_per_step = 0.0;       ///< by rank 0
   std::vector<OperationTime> operations;  ///< of rank 0, in the recorded steps
   std::size_t recorded_steps = 0;
-  Profile profile;
-  RunTrace trace;     ///< with --trace, on rank 0
-  std::string graph;  ///< with --graph
+  std::optional<Profile> profile;  ///< if rank 0 had samples in steps that count
+  RunTrace trace;                  ///< with --trace, on rank 0
+  std::string graph;               ///< with --graph
   std::uint64_t params_hash = 0;
   double samples_per_second_overall = 0.0;  ///< loading, barriers and reports included, tests not
   bool params_equal = false;

@@ -8,7 +8,6 @@
 #include "core/error.h"
 #include "core/runtime/context.h"
 #include "dist/ddp/bucket.h"
-#include "dist/planning/link_times.h"
 
 namespace brigade::apps {
 
@@ -89,7 +88,10 @@ RunResult RunProgress::finish() {
   result_.timing =
       summarize(trainer_.history(), static_cast<std::size_t>(info_.options.warmup), comm);
   record();
-  result_.profile = profile();
+  if (ready_times_.backwards() > 0) {
+    result_.profile = profile();
+  }
+  ready_times_.stop();
   compare_weights();
   return result_;
 }
@@ -98,15 +100,15 @@ RunResult RunProgress::finish() {
 void RunProgress::watch_gradients(std::int64_t done) {
   constexpr std::size_t kEnough = 20;
   const std::int64_t warm = std::min(info_.options.warmup, (info_.steps - info_.first_step) / 4);
-  if (done == warm) {
+  if (done <= warm) {
     ready_times_.forget();
-  } else if (done > warm && ready_times_.backwards() >= kEnough) {
+  } else if (ready_times_.backwards() >= kEnough) {
     ready_times_.stop();
   }
 }
 
-/// Measures the network. Collective.
-Profile RunProgress::profile() {
+/// Times of the slowest rank. Rank 0 knows when gradients are ready, as a share of its backward.
+Profile RunProgress::profile() const {
   const auto accum = static_cast<double>(info_.geometry.accum);
   const StepTimes& times = result_.timing.median;
   Profile profile{.model = info_.shape.description(),
@@ -122,18 +124,15 @@ Profile RunProgress::profile() {
                   .spread = result_.timing.spread,
                   .parameters = {},
                   .all_reduce = {}};
-  ready_times_.stop();
-  const auto& parameters = parts_.data_parallel.parameters();
-  std::size_t bytes = 0;
-  for (const autograd::Variable& parameter : parameters) {
+  const double mine = median_times(times_of(trainer_.history().steps())).backward;
+  for (dist::GradientReady& gradient : profile.compute.order) {
+    gradient.ms = std::min(gradient.ms * times.backward / mine, profile.compute.backward);
+  }
+  for (const autograd::Variable& parameter : parts_.data_parallel.parameters()) {
     const auto extents = parameter.shape().extents();
     profile.parameters.push_back({.name = parameter.name(),
                                   .bytes = dist::slice_bytes(parameter.data()),
                                   .shape = {extents.begin(), extents.end()}});
-    bytes += profile.parameters.back().bytes;
-  }
-  if (dist::Communicator& comm = parts_.data_parallel.communicator(); comm.size() > 1) {
-    profile.all_reduce = dist::measure_link(comm, info_.device, bytes).points();
   }
   return profile;
 }

@@ -42,7 +42,7 @@ class RunProgress {
  private:
   void record();
   void watch_gradients(std::int64_t done);
-  Profile profile();
+  Profile profile() const;
   void compare_weights();
   void follow_rebuild();
   void describe_new_buckets();

@@ -1,6 +1,7 @@
 #include "apps/training/trainer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <utility>
 
@@ -81,7 +82,11 @@ void Trainer::begin_step(std::int64_t step) {
   recorder_.before_step(step);
   {
     const TraceScope trace("load batch", Lane::data);
+    const auto begin = std::chrono::steady_clock::now();
     batches_ = &loader_.load(step);
+    const std::chrono::duration<double, std::milli> spent =
+        std::chrono::steady_clock::now() - begin;
+    load_ms_ = crosses_steps() ? 0.0 : spent.count();
   }
   const std::int64_t in_epoch = step % parts_.sampler.steps_per_epoch();
   samples_ = static_cast<double>(parts_.sampler.global_samples(in_epoch));
@@ -102,6 +107,7 @@ void Trainer::begin_step(std::int64_t step) {
 void Trainer::end_step(Timed timed) {
   StepSpans spans =
       clock_.finish(in_flight_ ? in_flight_->take_records() : std::vector<dist::UpdateRecord>());
+  spans.load = load_ms_;
   if (timed == Timed::yes) {
     history_.add(spans, samples_);
   }

@@ -115,6 +115,7 @@ class Trainer {
   std::int64_t next_step_ = 0;
   const std::vector<data::Batch>* batches_ = nullptr;  // the loader's, of the current step
   double samples_ = 0.0;                               // of the current step, on all ranks
+  double load_ms_ = 0.0;                               // until its batches were there
 
   std::vector<Tensor> micro_losses_;  // of the current step
   // Summed losses stay on the device until somebody asks or a window is full. They are then sent to

@@ -14,6 +14,7 @@
 #include "dist/hooks/finite_check.h"
 #include "dist/hooks/reduce_check.h"
 #include "dist/planning/bucket_tuner.h"
+#include "dist/planning/link_times.h"
 #include "dist/sharding/sharded_updates.h"
 
 namespace brigade::apps {
@@ -79,6 +80,20 @@ RunResult train(const RunInfo& info, const TrainerParts& parts, const data::Data
   return result;
 }
 
+/// After the last step nobody needs the gradients: their memory is all-reduced. Collective.
+void add_network(std::optional<Profile>& profile, const dist::GradAverager& averager) {
+  if (averager.communicator().size() == 1) {
+    return;
+  }
+  const auto largest = std::ranges::max_element(
+      averager.buckets(), {}, [](const dist::Bucket& bucket) { return bucket.grads.numel(); });
+  const dist::LinkTimes link = dist::measure_link(averager.communicator(), largest->grads);
+  if (profile) {
+    profile->all_reduce = link.points();
+    profile->head_start = link.head_start_ms();
+  }
+}
+
 /// From kept.steps_done to the end, with the ranks that there are now.
 int train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
   const Console console = make_console(options, ranks);
@@ -133,6 +148,7 @@ int train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
   result.memory = largest_of_ranks(
       measure_memory(data_parallel, kept.optimizer, kept.parameters, kept.resident, result.tensors),
       *place.comm);
+  add_network(result.profile, data_parallel);
   files.write_results(console, info, result, data_parallel.parameters());
   place.comm->barrier();  // nobody ends the job while rank 0 still writes
   if (!result.params_equal && !options.never_syncs()) {

@@ -24,11 +24,14 @@ CollectiveCost ring(const MessageCost& message, int ranks, double bytes) {
   return 2.0 * (ranks - 1) * message(bytes / ranks);
 }
 
-/// A parent receives from two children over one link. The segments of segments.h.
+/// A parent receives from two children over one link. The segments of segments.h. The depth is that
+/// of a heap.
 CollectiveCost tree(const MessageCost& message, int ranks, double bytes) {
   constexpr auto kSegment = static_cast<double>(kSegmentBytes);
   const double segments = std::max(1.0, std::ceil(bytes / kSegment));
-  return 2.0 * (std::ceil(std::log2(ranks)) + segments - 1.0) * message(2.0 * bytes / segments);
+  const double children = std::min(ranks - 1, 2);
+  return 2.0 * (std::floor(std::log2(ranks)) + segments - 1.0) *
+         message(children * bytes / segments);
 }
 
 CollectiveCost halving(const MessageCost& message, int ranks, double bytes) {

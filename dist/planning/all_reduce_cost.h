@@ -13,7 +13,7 @@ namespace brigade::dist {
 /// How long it takes to pass a message of so many bytes on to a neighbour.
 using MessageCost = std::function<CollectiveCost(double bytes)>;
 
-/// α + bytes β; the processor has nothing to do with it.
+/// α + bytes β; uses no processor time.
 MessageCost message_cost(const LinkModel& link);
 
 /// From all-reduces measured on `ranks` of them: T(S) of a ring is 2 (N-1) messages of S/N bytes.
@@ -31,7 +31,8 @@ struct Cluster {
 const std::vector<std::string>& costed_algorithms();
 
 /// An all-reduce of `bytes` on `ranks`, by `algorithm`: the formulas of dist/algorithms, with a
-/// message's cost in place of α + mβ. Ranks of a host share its link to the others.
+/// message's cost in place of α + mβ. Ranks of a host share its link to the others; of the
+/// algorithms only ring and hierarchical know hosts of several ranks.
 CollectiveCost all_reduce_cost(const Cluster& cluster, const std::string& algorithm, int ranks,
                                double bytes);
 

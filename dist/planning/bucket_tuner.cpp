@@ -66,7 +66,8 @@ BucketChoice BucketTuner::choose() {
     bytes += bucket.grads.nbytes();
     before.push_back(bucket.members);
   }
-  const LinkTimes link = measure_link(comm, device, bytes);
+  const auto numel = static_cast<std::int64_t>(bytes / sizeof(float));
+  const LinkTimes link = measure_link(comm, comm.make_buffer({numel}, DType::f32, device));
   const AllReduceMs all_reduce_ms = [&link](std::size_t size) {
     return link.ms(static_cast<double>(size));
   };

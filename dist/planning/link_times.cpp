@@ -4,6 +4,7 @@
 #include <chrono>
 #include <ctime>
 #include <iterator>
+#include <thread>
 
 #include "core/runtime/context.h"
 #include "dist/planning/median.h"
@@ -11,43 +12,63 @@
 namespace brigade::dist {
 namespace {
 
-using Ms = std::chrono::duration<double, std::milli>;
-using std::chrono::steady_clock;
+constexpr double kLongMs = 50.0;
 
-/// One after the other without a pause, for at least kLongEnoughMs before any counts: a link that
-/// was idle may take its first bytes faster than the others. Then the median of as many.
+double ms_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+      .count();
+}
+
+double all_reduce_ms(Communicator& comm, const Tensor& tensor) {
+  const auto begin = std::chrono::steady_clock::now();
+  comm.blocking_all_reduce(tensor, "measured");
+  compute_stream(tensor.device()).synchronize();
+  return ms_since(begin);
+}
+
+/// Where nobody waits urgently, a communicator may sleep between two looks at its messages.
+double all_reduce_cpu_ms(Communicator& comm, const Tensor& tensor) {
+  const std::clock_t begin = std::clock();
+  comm.all_reduce(tensor, "measured").done().synchronize(/*urgent=*/false);
+  return 1e3 * static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+/// One after the other without a pause, for at least 10 ms before any counts, so that the link is
+/// never idle. Then the median of as many.
 LinkPoint measure(Communicator& comm, const Tensor& tensor) {
-  constexpr double kLongEnoughMs = 10.0;
+  constexpr double kMs = 10.0;
   constexpr double kMost = 100;
-  Stream& stream = compute_stream(tensor.device());
-  const auto all_reduce = [&] {
-    comm.blocking_all_reduce(tensor, "measured");
-    stream.synchronize();
-  };
   comm.barrier();
-  all_reduce();  // connects, allocates
-  const auto before = steady_clock::now();
-  all_reduce();
-  const Ms first = steady_clock::now() - before;
-  // Rank 0 knows for all of them how many it takes.
-  const int times = broadcast_from_rank0(
-      comm, std::vector{static_cast<int>(
-                std::clamp(kLongEnoughMs / std::max(first.count(), 1e-6), 3.0, kMost))})[0];
-  std::vector<double> spent;
-  std::clock_t cpu_begin = 0;
-  for (int i = -times; i < times; ++i) {
-    cpu_begin = i == 0 ? std::clock() : cpu_begin;
-    const auto begin = steady_clock::now();
-    all_reduce();
-    if (i >= 0) {
-      spent.push_back(Ms(steady_clock::now() - begin).count());
-    }
+  all_reduce_ms(comm, tensor);  // connects, allocates
+  // Rank 0 knows for all of them how long it takes.
+  const double first = broadcast_from_rank0(comm, std::vector{all_reduce_ms(comm, tensor)})[0];
+  const double fewest = first < kLongMs ? 3.0 : 1.0;
+  const int times = static_cast<int>(std::clamp(kMs / std::max(first, 1e-6), fewest, kMost));
+  for (int i = 0; first < kMs && i < times; ++i) {
+    all_reduce_ms(comm, tensor);
   }
-  const double cpu_ms = 1e3 * static_cast<double>(std::clock() - cpu_begin) / CLOCKS_PER_SEC;
+  std::vector<double> ms(static_cast<std::size_t>(times));
+  std::vector<double> cpu_ms(ms.size());
+  std::ranges::generate(ms, [&] { return all_reduce_ms(comm, tensor); });
+  std::ranges::generate(cpu_ms, [&] { return all_reduce_cpu_ms(comm, tensor); });
   const LinkPoint point{.bytes = static_cast<double>(tensor.nbytes()),
-                        .ms = median(std::move(spent)),
-                        .cpu_ms = cpu_ms / times};
+                        .ms = median(std::move(ms)),
+                        .cpu_ms = median(std::move(cpu_ms))};
   return broadcast_from_rank0(comm, std::vector{point})[0];
+}
+
+/// How much a pause helps an all-reduce that otherwise takes `busy_ms`. None if it does not every
+/// time: that is noise.
+double measure_head_start(Communicator& comm, const Tensor& tensor, double busy_ms) {
+  constexpr double kLeast = 0.05;  // of busy_ms
+  std::vector<double> gains;
+  for (int i = 0; busy_ms < kLongMs && i < 3; ++i) {
+    std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(busy_ms));
+    comm.barrier();
+    gains.push_back(busy_ms - all_reduce_ms(comm, tensor));
+  }
+  const bool helps = !gains.empty() && std::ranges::min(gains) > kLeast * busy_ms;
+  return broadcast_from_rank0(comm, std::vector{helps ? median(std::move(gains)) : 0.0})[0];
 }
 
 }  // namespace
@@ -59,27 +80,30 @@ double LinkTimes::at(double bytes, double LinkPoint::*value) const {
   }
   const auto high = above == points_.end() ? std::prev(above) : above;
   const auto low = std::prev(high);
-  const double slope = ((*high).*value - (*low).*value) / (high->bytes - low->bytes);
+  const double slope = std::max((*high).*value - (*low).*value, 0.0) / (high->bytes - low->bytes);
   return (*low).*value + slope * (bytes - low->bytes);
 }
 
-LinkTimes measure_link(Communicator& comm, Device device, std::size_t most_bytes) {
-  constexpr std::size_t kSmallest = std::size_t{16} << 10U;
-  constexpr std::size_t kFactor = 4;
-  constexpr double kLongEnoughMs = 50.0;
+LinkTimes measure_link(Communicator& comm, const Tensor& memory) {
+  constexpr std::int64_t kSmallest = 64;  // numbers
+  constexpr int kFactor = 8;
+  memory.zero();
   std::vector<LinkPoint> points;
-  for (std::size_t bytes = kSmallest;; bytes = std::min(bytes * kFactor, most_bytes)) {
-    const auto numel = static_cast<std::int64_t>(bytes / sizeof(float));
-    const Tensor tensor = comm.make_buffer({numel}, DType::f32, device);
-    tensor.zero();
-    points.push_back(measure(comm, tensor));
-    if (bytes >= most_bytes || points.back().ms > kLongEnoughMs) {
+  double head_start_ms = 0.0;
+  for (std::int64_t numel = std::min(kSmallest, memory.numel());;
+       numel = std::min(kFactor * numel, memory.numel())) {
+    const Tensor piece = memory.flat_view(0, {numel});
+    points.push_back(measure(comm, piece));
+    const double ms = points.back().ms;
+    const double more = points.size() > 1 ? ms - points[points.size() - 2].ms : 0.0;
+    if (numel == memory.numel() || ms > kLongMs || ms + kFactor * more > 2.0 * kLongMs) {
+      head_start_ms = measure_head_start(comm, piece, ms);
       break;
     }
   }
   comm.take_collectives();  // the records of a step must not include these
   comm.take_waits();
-  return LinkTimes(std::move(points));
+  return LinkTimes(std::move(points), head_start_ms);
 }
 
 }  // namespace brigade::dist

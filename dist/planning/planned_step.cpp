@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/error.h"
 #include "dist/overlap/order_of_need.h"
 
 namespace brigade::dist {
@@ -10,7 +11,8 @@ namespace {
 /// The network's and the rank's time so far.
 class TimeLine {
  public:
-  explicit TimeLine(bool shares_core) : shares_core_(shares_core) {}
+  TimeLine(bool shares_core, double head_start)
+      : shares_core_(shares_core), head_start_(head_start) {}
 
   double now() const { return now_; }
   double waited() const { return waited_; }
@@ -41,9 +43,13 @@ class TimeLine {
   /// Begins when those before have ended. Returns when it will end.
   double send(const CollectiveCost& cost) {
     const double begin = std::max(now_, network_free_);
-    network_free_ = begin + cost.ms;
-    on_the_wire_ += cost.ms;
-    const double taken = shares_core_ && cost.ms > 0.0 ? std::min(cost.cpu_ms / cost.ms, 1.0) : 0.0;
+    saved_up_ = std::min(saved_up_ + begin - network_free_, head_start_);
+    const double saved = std::min(saved_up_, std::max(cost.ms - cost.latency_ms, 0.0));
+    saved_up_ -= saved;
+    const double ms = cost.ms - saved;
+    network_free_ = begin + ms;
+    on_the_wire_ += ms;
+    const double taken = shares_core_ && ms > 0.0 ? std::min(cost.cpu_ms / ms, 1.0) : 0.0;
     sent_.push_back({begin, network_free_, 1.0 - taken});
     return network_free_;
   }
@@ -62,6 +68,8 @@ class TimeLine {
   };
 
   bool shares_core_;
+  double head_start_;
+  double saved_up_ = 0.0;
   double now_ = 0.0;
   double network_free_ = 0.0;
   double waited_ = 0.0;
@@ -74,13 +82,22 @@ class Player {
  public:
   Player(const ComputeTimes& times, std::span<const PlannedBucket> buckets,
          const Schedule& schedule)
-      : times_(times), buckets_(buckets), schedule_(schedule), line_(schedule.shares_core) {
+      : times_(times),
+        buckets_(buckets),
+        schedule_(schedule),
+        line_(schedule.shares_core, schedule.head_start) {
     bucket_of_.resize(times.order.size());
     arrival_.resize(buckets.size());
     std::vector<double> ready(times.order.size());
     for (const GradientReady& gradient : times.order) {
       ready[gradient.parameter] = gradient.ms;
     }
+    std::size_t members = 0;
+    for (const PlannedBucket& bucket : buckets) {
+      members += bucket.members.size();
+    }
+    BRIGADE_CHECK(members == times.order.size(), "planned step: ", times.order.size(),
+                  " parameters, but ", members, " in buckets");
     std::vector<BucketTimes> needs;
     for (std::size_t b = 0; b < buckets.size(); ++b) {
       BucketTimes& bucket = needs.emplace_back();
@@ -94,12 +111,12 @@ class Player {
         launches_.push_back({b, chunk});
       }
     }
-    if (schedule.cross_step) {
+    if (schedule.cross_step && schedule.overlap) {
       launches_ = in_order_of_need(needs);
     }
     // Forward reads a layer's weights about where backward, going the other way, is done with them.
     for (const double ms : ready) {
-      const double at = times.forward * (1.0 - ms / std::max(times.backward, ms));
+      const double at = ms < times.backward ? times.forward * (1.0 - ms / times.backward) : 0.0;
       needed_.push_back(std::max(at, needed_.empty() ? 0.0 : needed_.back()));
     }
   }
@@ -144,12 +161,14 @@ class Player {
     if (!schedule_.overlap) {
       line_.compute(times_.backward);
       for (const LaunchItem& item : launches_) {
-        line_.send(buckets_[item.bucket].chunks[item.chunk]);
+        arrival_[item.bucket] = line_.send(buckets_[item.bucket].chunks[item.chunk]);
         if (schedule_.one_by_one) {
           line_.wait_for_all();
         }
       }
-      line_.wait_for_all();
+      if (!schedule_.cross_step) {
+        line_.wait_for_all();
+      }
       return;
     }
     std::vector<std::size_t> missing;

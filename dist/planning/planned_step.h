@@ -21,6 +21,7 @@ struct ComputeTimes {
 struct CollectiveCost {
   double ms = 0.0;
   double cpu_ms = 0.0;
+  double latency_ms = 0.0;  ///< of `ms`, what does not depend on the number of bytes
 };
 
 /// The parameters that travel together, in one collective or in several chunks.
@@ -33,10 +34,11 @@ struct PlannedBucket {
 struct Schedule {
   bool overlap = true;       ///< during backward; else after it, and backward's end is waited for
   bool one_by_one = false;   ///< without overlap: each collective is waited for before the next
-  bool cross_step = false;   ///< with overlap: the rest under the next forward, in order of need
+  bool cross_step = false;   ///< the rest under the next forward; with overlap in order of need
   std::size_t accum = 1;     ///< micro-batches of a step
   bool defer_sync = false;   ///< only the last of them synchronises
   bool shares_core = false;  ///< collectives take their cpu_ms from the core that computes
+  double head_start = 0.0;   ///< ms that a link saves up while it is idle (LinkTimes)
 };
 
 /// One step, in ms.
@@ -48,8 +50,8 @@ struct PlannedStep {
 
 /// Plays a few steps, event by event, on two resources: the rank, which computes, and the network,
 /// which carries one collective at a time in the order of launch. Returns the last of them: with
-/// cross_step the first ones have another beginning. Everything is as long as it always is;
-/// differences between ranks must already be in `compute`.
+/// cross_step the first one has no communication to wait for. Durations do not vary; differences
+/// between ranks must already be in `compute`. Every parameter is in one bucket.
 PlannedStep planned_step(const ComputeTimes& compute, std::span<const PlannedBucket> buckets,
                          const Schedule& schedule);
 

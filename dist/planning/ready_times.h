@@ -15,6 +15,8 @@ namespace brigade::dist {
 class ReadyTimes final : private autograd::GradListener {
  public:
   explicit ReadyTimes(std::vector<autograd::Variable> parameters);
+  ReadyTimes(const ReadyTimes&) = delete;
+  ReadyTimes& operator=(const ReadyTimes&) = delete;
 
   bool watching() const { return !handles_.empty(); }
   /// Keeps what there is, and notes no more.

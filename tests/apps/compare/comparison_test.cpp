@@ -214,7 +214,7 @@ TEST(Reading, CountsFromTheFirstMicroBatchWhereEachSynchronises) {
 
 TEST(Reading, OfASlowRankDoesNotBlameTheLink) {
   Comparison comparison = two_buckets();
-  comparison.ideal.timing.straggler = Straggler{.rank = 1, .compute = 60, .others = 30};
+  comparison.ideal.timing.straggler = Straggler{.rank = 1, .ms = 60, .others = 30};
   const std::vector<std::string> lines = reading(two_ranks(), comparison);
   EXPECT_THAT(lines, Contains(HasSubstr("Rank 1 computes 60.00 ms per step, the others 30.00")));
   EXPECT_THAT(lines, Not(Contains(HasSubstr("the link is the limit"))));

@@ -88,8 +88,37 @@ TEST(TimingSummary, NamesTheRankThatTheOthersWaitFor) {
     EXPECT_EQ(summary.rank_compute, (std::vector<double>{9.5, 19.5, 10.5}));
     ASSERT_TRUE(summary.straggler.has_value());
     EXPECT_EQ(summary.straggler->rank, 1);
-    EXPECT_DOUBLE_EQ(summary.straggler->compute, 19.5);
+    EXPECT_EQ(summary.straggler->reason, Straggler::Reason::compute);
+    EXPECT_DOUBLE_EQ(summary.straggler->ms, 19.5);
     EXPECT_DOUBLE_EQ(summary.straggler->others, 10.0);
+    EXPECT_DOUBLE_EQ(summary.straggler->share, 1.0);
+  });
+}
+
+/// Ten steps whose batches took `load` ms, but the first `exceptions` of them.
+TimingHistory loads(double load, int exceptions) {
+  TimingHistory result;
+  for (int step = 0; step < 10; ++step) {
+    StepSpans spans;
+    spans.load = step < exceptions ? 0.0 : load;
+    spans.optimizer = {0.0, 5.0};
+    result.add(spans, kSamples);
+  }
+  return result;
+}
+
+TEST(TimingSummary, NamesTheRankWhoseDataIsLateAndHowOften) {
+  test::thread_world(3, [](dist::Communicator& comm) {
+    const double load[] = {0.5, 0.75, 8.0};
+    const TimingSummary summary =
+        summarize(loads(load[comm.rank()], comm.rank() == 2 ? 2 : 0), 0, comm);
+    EXPECT_EQ(summary.rank_load, (std::vector<double>{0.5, 0.75, 8.0}));
+    ASSERT_TRUE(summary.straggler.has_value());
+    EXPECT_EQ(summary.straggler->rank, 2);
+    EXPECT_EQ(summary.straggler->reason, Straggler::Reason::data);
+    EXPECT_DOUBLE_EQ(summary.straggler->ms, 8.0);
+    EXPECT_DOUBLE_EQ(summary.straggler->others, 0.625);
+    EXPECT_NEAR(summary.straggler->share, 0.8, 1e-9);
   });
 }
 

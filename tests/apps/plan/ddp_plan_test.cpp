@@ -1,7 +1,6 @@
 // ddp_plan as a user starts it, after a run of train_mlp.
 #include <gmock/gmock.h>
 
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -33,19 +32,19 @@ class DdpPlan : public testing::Test {
 };
 
 TEST_F(DdpPlan, PredictsTheOtherModes) {
-  ASSERT_EQ(train("--mode naive", "profiled").exit_code, 0);
   for (const std::string mode :
        {"naive", "flat", "per_param", "overlap", "overlap --cross-step", "no_sync --accum 3"}) {
-    const Outcome answer =
-        plan("profiled/profile.json --ranks 2 --bucket-mb 0.5 --json --mode " + mode);
-    ASSERT_EQ(answer.exit_code, 0) << answer.err;
-    const double predicted = nlohmann::json::parse(answer.out)["rows"][0]["step_ms"];
     double error = 1.0;
-    for (int attempt = 0; attempt < 3 && error > 0.1; ++attempt) {
+    for (int attempt = 0; attempt < 3 && error > 0.1; ++attempt) {  // other programs disturb both
+      ASSERT_EQ(train("--mode naive", "profiled").exit_code, 0);
+      const Outcome answer =
+          plan("profiled/profile.json --ranks 2 --bucket-mb 0.5 --json --mode " + mode);
+      ASSERT_EQ(answer.exit_code, 0) << answer.err;
+      const double predicted = nlohmann::json::parse(answer.out)["rows"][0]["step_ms"];
       const Outcome run = train("--mode " + mode, "run");
       ASSERT_EQ(run.exit_code, 0) << run.err;
       const double measured = nlohmann::json::parse(run.out)["step_ms"];
-      error = std::min(error, std::abs(predicted / measured - 1.0));
+      error = std::abs(predicted / measured - 1.0);
     }
     EXPECT_LT(error, 0.1) << mode;
   }
@@ -74,8 +73,7 @@ TEST_F(DdpPlan, RefusesWhatItCannotAnswer) {
   expect_refusal("alone/summary.json", "alone/summary.json: no profile.json of a run");
   expect_refusal("alone/profile.json --link 1,1 --ranks 0", "--ranks");
   expect_refusal("alone/profile.json --link 1,1 --mode nave", "--mode");
-  expect_refusal("alone/profile.json --link 1,1 --cross-step --mode flat",
-                 "--cross-step: expected --mode overlap or no_sync, got --mode flat");
+  expect_refusal("alone/profile.json --link 1,1 --cross-step --mode naive", "--cross-step");
   expect_refusal("alone/profile.json --link 1,1 --bucket-mb few", "--bucket-mb");
   expect_refusal("alone/profile.json --link 1,1 --html /nowhere/plan.html", "/nowhere/plan.html");
 }

@@ -68,6 +68,14 @@ TEST(Plan, ALinkReplacesTheMeasuredOne) {
   EXPECT_DOUBLE_EQ(only_row({.ranks = {2}, .mode = "flat", .network = faster}).step, 10.5);
 }
 
+TEST(Plan, ALinkThatWasIdleIsFaster) {
+  Profile shaped = profile();
+  shaped.head_start = 0.5;
+  EXPECT_DOUBLE_EQ(only_row({.ranks = {2}, .mode = "flat"}, shaped).step, 12.5);
+  const dist::LinkModel link{.alpha_us = 0.0, .gigabytes_per_s = 1.0};
+  EXPECT_NEAR(only_row({.ranks = {2}, .mode = "flat", .link = link}, shaped).step, 10.524288, 1e-9);
+}
+
 TEST(Plan, HooksSendFewerBytes) {
   const auto exposed = [](const std::string& hook) {
     return only_row({.ranks = {2}, .mode = "flat", .comm_hook = hook}).exposed;
@@ -75,8 +83,20 @@ TEST(Plan, HooksSendFewerBytes) {
   EXPECT_NEAR(exposed("none"), 1.0 + 2.0, 1e-9);
   EXPECT_NEAR(exposed("bf16"), 1.0 + 1.0, 1e-9);
   EXPECT_NEAR(exposed("topk:ratio=0.1"), 1.0 + 2 * 0.1 * 2.0, 1e-9);
-  EXPECT_NEAR(exposed("powersgd:rank=4"), 1.0 + 2.0 * (4 * 512) / (256 * 256), 1e-9);
+  EXPECT_NEAR(exposed("powersgd:rank=4"), 2 * 1.0 + 2.0 * (4 * 512) / (256 * 256), 1e-9)
+      << "two all-reduces";
   EXPECT_ERROR_WITH(exposed("fp8"), "--comm-hook: expected none, fp16");
+}
+
+TEST(Plan, RefusesWhatItsFormulasDoNotCover) {
+  EXPECT_ERROR(plan(profile(), {.ranks = {8}, .comm_hook = "bf16", .algorithm = "tree"}),
+               "--comm-hook: expected --algorithm ring, got tree: hooks have algorithms of their "
+               "own, which cost what a ring does");
+  EXPECT_ERROR(plan(profile(), {.ranks = {8}, .algorithm = "tree", .ranks_per_host = 2}),
+               "--ranks-per-host: expected --algorithm ring or hierarchical, got tree");
+  const dist::LinkModel link{.alpha_us = 1.0, .gigabytes_per_s = 1.0};
+  EXPECT_ERROR(plan(profile(), {.ranks = {8}, .local_link = link}),
+               "--local-link: expected --ranks-per-host of more than 1");
 }
 
 TEST(Plan, StrongScalingDividesTheBatch) {
@@ -85,6 +105,9 @@ TEST(Plan, StrongScalingDividesTheBatch) {
   ASSERT_EQ(rows.size(), 2U) << "64 ranks have less than one sample each";
   EXPECT_DOUBLE_EQ(rows[0].compute, 4.5 + 1.0);
   EXPECT_DOUBLE_EQ(rows[1].compute, 9.0 / 8.0 + 1.0);
+  const PlanRow uneven = only_row({.ranks = {5}, .mode = "flat", .global_batch = 32});
+  EXPECT_DOUBLE_EQ(uneven.compute, 9.0 * 7 / 32 + 1.0) << "of the rank that has 7 of 32";
+  EXPECT_DOUBLE_EQ(uneven.samples_per_second, 32e3 / uneven.step);
   EXPECT_ERROR(plan(profile(), {.ranks = {64}, .global_batch = 32}),
                "--global-batch: expected at least one sample per rank, got 32 for 64 ranks");
 }
@@ -128,12 +151,23 @@ TEST(PlanReport, NamesWhatItRestsOn) {
   const std::string text = plan_text(profile(), question, rows);
   EXPECT_THAT(text, HasSubstr("256-256-256, 32 samples per rank and micro-batch\n"
                               "mode flat, buckets of 5 MiB, accum 1, hook none, ring\n"
-                              "network: as measured on 2 ranks (a wire)\n"));
+                              "network: as measured on 2 ranks (a wire), about "));
   EXPECT_THAT(text, HasSubstr("\n2        13.00    10.00         +0.00    +3.00"));
   const std::string html = plan_html(profile(), question, rows);
   EXPECT_THAT(html, HasSubstr("<title>ddp_plan: 256-256-256</title>"));
   EXPECT_THAT(html, HasSubstr("efficiency over the number of ranks"));
   EXPECT_THAT(html, HasSubstr("<td>13.00</td>"));
+}
+
+TEST(PlanReport, WarnsOfANetworkThatIsNone) {
+  Profile one_host = profile();
+  one_host.comm = "shared memory of one host, MPI";
+  const auto text = [&](const PlanQuestion& question) {
+    return plan_text(one_host, question, plan(one_host, question));
+  };
+  EXPECT_THAT(text({.ranks = {8}}), HasSubstr("note: that is the memory of one host; --link"));
+  const dist::LinkModel link{.alpha_us = 1.0, .gigabytes_per_s = 1.0};
+  EXPECT_THAT(text({.ranks = {8}, .link = link}), testing::Not(HasSubstr("note: ")));
 }
 
 TEST(PlanReport, WarnsOfARunWhoseComputationWasDisturbed) {

@@ -22,7 +22,8 @@ Profile example() {
       .spread = 0.125,
       .parameters = {{.name = "0.weight", .bytes = 64, .shape = {3, 4}},
                      {.name = "0.bias", .bytes = 64, .shape = {3}}},
-      .all_reduce = {{64.0, 0.25, 0.125}, {128.0, 0.5, 0.25}}};
+      .all_reduce = {{64.0, 0.25, 0.125}, {128.0, 0.5, 0.25}},
+      .head_start = 0.0625};
 }
 
 Profile read(const std::string& text) {
@@ -39,6 +40,7 @@ TEST(Profile, ComesBackFromItsFile) {
   EXPECT_EQ(profile.compute.order.front().parameter, 1U);
   EXPECT_EQ(profile.parameters[0].shape, (std::vector<std::int64_t>{3, 4}));
   EXPECT_EQ(profile.all_reduce[1].cpu_ms, 0.25);
+  EXPECT_EQ(profile.head_start, 0.0625);
 }
 
 std::string with(const std::string& from, const std::string& to) {
@@ -51,11 +53,19 @@ TEST(Profile, OfAnotherKindIsRefused) {
   EXPECT_ERROR_WITH(read("[1"), "no profile.json of a run: ");
   EXPECT_ERROR_WITH(read(with("profile-1", "profile-2")),
                     "expected format brigade-profile-1, got \"brigade-profile-2\"");
-  EXPECT_ERROR_WITH(read(with("\"forward_ms\": 1.5", "\"forward_ms\": -1.5")),
-                    "expected forward_ms of at least 0, got -1.5");
-  EXPECT_ERROR_WITH(read(with("\"bytes\": 128.0", "\"bytes\": 64.0")),
-                    "expected ranks, a batch, parameters, times and all-reduces of growing size");
-  EXPECT_ERROR_WITH(read(with("\"ranks\": 2", "\"ranks\": 0")), "expected ranks, ");
+  const auto expect_refusal = [](const std::string& from, const std::string& to,
+                                 const std::string& message) {
+    EXPECT_ERROR_WITH(read(with(from, to)), message) << to;
+  };
+  expect_refusal("forward_ms\": 1.5", "forward_ms\": -1.5", "expected forward_ms from 0 to ");
+  expect_refusal("forward_ms\": 1.5", "forward_ms\": 1e300", "expected forward_ms from 0 to ");
+  expect_refusal("ready_ms\": 0.5", "ready_ms\": 2.75",
+                 "expected ready_ms from 0 to 2.5, got 2.75");
+  expect_refusal("bytes\": 64,", "bytes\": -64,", "expected bytes from 1 to ");
+  expect_refusal("bytes\": 128.0", "bytes\": 64.0", "expected bytes from 65 to ");
+  expect_refusal("ranks\": 2", "ranks\": 0", "expected ranks from 1 to ");
+  expect_refusal("ranks\": 2", "ranks\": 1", "all-reduces if there are several ranks");
+  expect_refusal("spread\": 0.125", "spread\": 1000", "expected spread from 0 to 10, got 1000");
   EXPECT_ERROR_WITH(read_profile("/nowhere/profile.json"),
                     "cannot read /nowhere/profile.json: No such file");
 }

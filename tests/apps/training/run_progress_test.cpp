@@ -63,10 +63,15 @@ struct Told {
   std::string text;
 };
 
+std::int64_t class_zero() {
+  return 0;
+}
+
 /// Trains one rank on samples of class 0 and tests it on those of the class that `label` says.
 Told run(const RunInfo& info, double lr, std::function<std::int64_t()> label,
-         TraceSchedule trace = {}, std::optional<dist::UpdateDeadline> in_flight = {}) {
-  const OneClass train([] { return 0; });
+         TraceSchedule trace = {}, std::optional<dist::UpdateDeadline> in_flight = {},
+         std::function<std::int64_t()> train_label = class_zero) {
+  const OneClass train(std::move(train_label));
   const OneClass test(std::move(label));
   dist::SingleProcessCommunicator comm(kCpu);
   const auto model = make_mlp(info.shape, /*seed=*/0, kCpu);
@@ -103,10 +108,6 @@ Told run(const RunInfo& info, double lr, std::function<std::int64_t()> label,
   return told;
 }
 
-std::int64_t class_zero() {
-  return 0;
-}
-
 // With --cross-step a step begins where the last one ended, unless there was a test.
 TEST(RunProgress, ATestIsNoPartOfAStep) {
   static constexpr int kSlow = 200;  // ms
@@ -121,6 +122,33 @@ TEST(RunProgress, ATestIsNoPartOfAStep) {
       {}, dist::UpdateDeadline::next_read);
   EXPECT_EQ(told.result.timing.measured_steps, 6);
   EXPECT_LT(told.result.timing.step_p95, kSlow / 2);
+}
+
+TEST(RunProgress, ReadingABatchCountsAsLoadingAndNotAsAStep) {
+  static constexpr double kSlow = 20.0;  // ms
+  const auto slowly = [] {
+    std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(kSlow));
+    return 0;
+  };
+  const Told told = run(run_of(4), 0.1, class_zero, {}, {}, slowly);
+  EXPECT_GE(told.result.timing.rank_load.at(0), kSlow);
+  EXPECT_LT(told.result.timing.step_p10, kSlow);
+}
+
+TEST(RunProgress, ProfilesTheRun) {
+  const Profile profile = run(run_of(8), 0.1, class_zero).result.profile.value();
+  EXPECT_EQ(profile.model, "3-2");
+  EXPECT_EQ(profile.ranks, 1);
+  EXPECT_GT(profile.compute.forward, 0.0);
+  ASSERT_THAT(profile.parameters, SizeIs(2));
+  EXPECT_EQ(profile.parameters[0].name, "0.weight");
+  EXPECT_EQ(profile.parameters[0].shape, (std::vector<std::int64_t>{2, 3}));
+  EXPECT_EQ(profile.parameters[0].bytes, 64U) << "its slice of a bucket";
+  ASSERT_THAT(profile.compute.order, SizeIs(2));
+  EXPECT_GT(profile.compute.order[0].ms, 0.0);
+  EXPECT_LE(profile.compute.order[0].ms, profile.compute.order[1].ms);
+  EXPECT_LE(profile.compute.order[1].ms, profile.compute.backward);
+  EXPECT_TRUE(profile.all_reduce.empty());
 }
 
 TEST(RunProgress, TestsAWideNetworkInSmallBatches) {

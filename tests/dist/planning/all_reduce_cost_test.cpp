@@ -26,7 +26,9 @@ TEST(AllReduceCost, IsTheFormulaOfTheAlgorithm) {
   // Two of six hand everything to a neighbour and get it back.
   EXPECT_DOUBLE_EQ(ms(cluster, "halving", 6, 4000.0), 4 * 1.0 + 6 * 1.0 + 2 * (1.0 + 4.0));
   EXPECT_DOUBLE_EQ(ms(cluster, "tree", 4, 4000.0), 2 * 2 * (1.0 + 8.0));  // one segment
-  EXPECT_DOUBLE_EQ(ms(cluster, "tree", 5, 4000.0), 2 * 3 * (1.0 + 8.0));
+  EXPECT_DOUBLE_EQ(ms(cluster, "tree", 7, 4000.0), 2 * 2 * (1.0 + 8.0));
+  EXPECT_DOUBLE_EQ(ms(cluster, "tree", 8, 4000.0), 2 * 3 * (1.0 + 8.0));
+  EXPECT_DOUBLE_EQ(ms(cluster, "tree", 2, 4000.0), 2 * (1.0 + 4.0)) << "one child";
   const double segment = 256.0 * 1024.0;
   EXPECT_DOUBLE_EQ(ms(cluster, "tree", 4, 3 * segment), 2 * 4 * (1.0 + 2 * segment / 1000.0));
   for (const std::string& algorithm : costed_algorithms()) {
@@ -45,6 +47,12 @@ TEST(AllReduceCost, HostsOfSeveralRanksHaveTwoKindsOfLinks) {
   EXPECT_DOUBLE_EQ(ms(cluster, "ring", 8, 4000.0), 14 * (1.0 + 0.5));
   EXPECT_DOUBLE_EQ(ms(cluster, "hierarchical", 2, 4000.0), 2 * (0.1 + 0.2));
   EXPECT_DOUBLE_EQ(ms(cluster, "hierarchical", 8, 4000.0), 2 * (0.1 + 0.2) + 6 * (1.0 + 1.0));
+}
+
+TEST(LinkTimes, NeverFall) {
+  const LinkTimes noisy({{100.0, 2.0, 0.0}, {200.0, 1.0, 0.0}});
+  EXPECT_DOUBLE_EQ(noisy.ms(150.0), 2.0);
+  EXPECT_DOUBLE_EQ(noisy.ms(1e6), 2.0);
 }
 
 TEST(AllReduceCost, OfAMeasuredLinkIsWhatWasMeasured) {

@@ -20,12 +20,15 @@ TEST(MeasuredLink, IsTheEmulatedOne) {
   test::thread_world(2, [](Communicator& world) {
     const LinkModel model{.alpha_us = 10'000, .gigabytes_per_s = 0.1};
     EmulatedLinkCommunicator comm(world.split(0, world.rank()), model);
-    for (const double bytes : {0x1p14, 0x1p20}) {
+    for (const std::int64_t numel : {std::int64_t{1} << 12U, std::int64_t{1} << 18U}) {
+      const Tensor memory = Tensor::empty({numel}, DType::f32, kCpu);
+      const auto bytes = static_cast<double>(memory.nbytes());
       const double expected = model.ring_ms(2, bytes);
       double shortest = std::numeric_limits<double>::max();
       for (int i = 0; i < 10 && shortest > 1.2 * expected; ++i) {
-        shortest =
-            std::min(shortest, measure_link(comm, kCpu, static_cast<std::size_t>(bytes)).ms(bytes));
+        const LinkTimes link = measure_link(comm, memory);
+        EXPECT_EQ(link.points().back().bytes, bytes);
+        shortest = std::min(shortest, link.ms(bytes));
       }
       EXPECT_GT(shortest, 0.99 * expected);
       EXPECT_LT(shortest, 1.5 * expected);

@@ -64,11 +64,27 @@ TEST(PlannedStep, ComputationIsSlowerWhereACollectiveTakesItsCore) {
   EXPECT_DOUBLE_EQ(planned_step(kCompute, busy, {.shares_core = true}).step, 16.0 + 11.0);
 }
 
+TEST(PlannedStep, AnIdleLinkSavesUp) {
+  // The network is idle from 5 ms after backward until 3 ms into the next one, which is longer than
+  // 2 ms: the first collective takes 3 of 5 ms, until 6. Idle until 9 it saves up 2 ms again.
+  expect_step(planned_step(kCompute, two_buckets(), {.head_start = 2.0}), 16.0 + 3.0, 3.0, 7.0);
+  // Of 5 ms 4.5 are latency: it ends at 7.5. By 9 the 2 ms are saved up again.
+  std::vector<PlannedBucket> latency = two_buckets();
+  latency[0].chunks[0].latency_ms = 4.5;
+  expect_step(planned_step(kCompute, latency, {.head_start = 2.0}), 16.0 + 3.0, 3.0, 8.5);
+}
+
 TEST(PlannedStep, CrossStepHidesCommunicationUnderTheNextForward) {
   // Parameter 0 is needed at 4 (1 - 9 / 10) = 0.4 ms of forward, 1 at 2.8 ms. In a backward that
   // begins at 0, bucket {1} travels from 3 to 8, {0} from 9 to 15. The next forward begins at 10,
   // waits at 10.4 until 15, updates, and waits for nothing else.
   expect_step(planned_step(kCompute, two_buckets(), {.cross_step = true}), 16.0 + 4.6, 4.6, 11.0);
+}
+
+TEST(PlannedStep, CrossStepGoesOnAfterABackwardWithoutOverlap) {
+  // They leave at 10 and arrive at 15 and 21, {1} first, which is needed later.
+  expect_step(planned_step(kCompute, two_buckets(), {.overlap = false, .cross_step = true}),
+              16.0 + 10.6, 10.6, 11.0);
 }
 
 TEST(PlannedStep, CrossStepSendsFirstWhatIsNeededFirst) {
