@@ -68,6 +68,9 @@ TEST(PlannedStep, AnIdleLinkSavesUp) {
   // The network is idle from 5 ms after backward until 3 ms into the next one, which is longer than
   // 2 ms: the first collective takes 3 of 5 ms, until 6. Idle until 9 it saves up 2 ms again.
   expect_step(planned_step(kCompute, two_buckets(), {.head_start = 2.0}), 16.0 + 3.0, 3.0, 7.0);
+  // The second follows at once: nothing is saved up for it.
+  const std::vector<PlannedBucket> slow{{{1}, {{10.0, 0.0}}}, {{0}, {{6.0, 0.0}}}};
+  expect_step(planned_step(kCompute, slow, {.head_start = 2.0}), 16.0 + 7.0, 7.0, 14.0);
   // Of 5 ms 4.5 are latency: it ends at 7.5. By 9 the 2 ms are saved up again.
   std::vector<PlannedBucket> latency = two_buckets();
   latency[0].chunks[0].latency_ms = 4.5;
