@@ -28,9 +28,9 @@ struct Profile {
   dist::ComputeTimes compute;
   /// Standard deviation of the logarithm of a rank's time of computation, from step to step.
   double spread = 0.0;
-  std::vector<ProfiledParameter> parameters;
-  std::vector<dist::LinkPoint> all_reduce;  ///< measured on `ranks`; none on one rank
-  double head_start = 0.0;                  ///< likewise, ms (LinkTimes)
+  std::vector<ProfiledParameter> parameters = {};
+  std::vector<dist::LinkPoint> all_reduce = {};  ///< measured on `ranks`; none on one rank
+  double head_start = 0.0;                       ///< likewise, ms (LinkTimes)
 };
 
 std::string profile_json(const Profile& profile);

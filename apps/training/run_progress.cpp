@@ -121,12 +121,11 @@ Profile RunProgress::profile() const {
                               .backward = times.backward / accum,
                               .optimizer = times.optimizer,
                               .order = ready_times_.usual_order()},
-                  .spread = result_.timing.spread,
-                  .parameters = {},
-                  .all_reduce = {}};
+                  .spread = result_.timing.spread};
   const double mine = median_times(times_of(trainer_.history().steps())).backward;
   for (dist::GradientReady& gradient : profile.compute.order) {
-    gradient.ms = std::min(gradient.ms * times.backward / mine, profile.compute.backward);
+    const double share = mine > 0.0 ? std::min(gradient.ms * accum / mine, 1.0) : 1.0;
+    gradient.ms = share * profile.compute.backward;
   }
   for (const autograd::Variable& parameter : parts_.data_parallel.parameters()) {
     const auto extents = parameter.shape().extents();

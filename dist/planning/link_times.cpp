@@ -14,16 +14,12 @@ namespace {
 
 constexpr double kLongMs = 50.0;
 
-double ms_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-      .count();
-}
-
 double all_reduce_ms(Communicator& comm, const Tensor& tensor) {
   const auto begin = std::chrono::steady_clock::now();
   comm.blocking_all_reduce(tensor, "measured");
   compute_stream(tensor.device()).synchronize();
-  return ms_since(begin);
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+      .count();
 }
 
 /// Where nobody waits urgently, a communicator may sleep between two looks at its messages.
@@ -90,8 +86,8 @@ LinkTimes measure_link(Communicator& comm, const Tensor& memory) {
   memory.zero();
   std::vector<LinkPoint> points;
   double head_start_ms = 0.0;
-  for (std::int64_t numel = std::min(kSmallest, memory.numel());;
-       numel = std::min(kFactor * numel, memory.numel())) {
+  std::int64_t numel = std::min(kSmallest, memory.numel());
+  while (true) {
     const Tensor piece = memory.flat_view(0, {numel});
     points.push_back(measure(comm, piece));
     const double ms = points.back().ms;
@@ -100,6 +96,8 @@ LinkTimes measure_link(Communicator& comm, const Tensor& memory) {
       head_start_ms = measure_head_start(comm, piece, ms);
       break;
     }
+    // The last two points must lie apart: their slope is that of all larger sizes.
+    numel = 2 * kFactor * numel > memory.numel() ? memory.numel() : kFactor * numel;
   }
   comm.take_collectives();  // the records of a step must not include these
   comm.take_waits();

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "dist/comm/emulated_link_communicator.h"
+#include "dist/comm/single_process.h"
 #include "dist/planning/link_times.h"
 #include "optim/sgd.h"
 #include "tests/support/all_reduces.h"
@@ -34,6 +35,22 @@ TEST(MeasuredLink, IsTheEmulatedOne) {
       EXPECT_LT(shortest, 1.5 * expected);
     }
   });
+}
+
+TEST(MeasuredLink, LastSizesLieApart) {
+  const auto sizes = [](std::int64_t numel) {
+    std::vector<double> bytes;
+    SingleProcessCommunicator comm(kCpu);
+    const LinkTimes link = measure_link(comm, Tensor::empty({numel}, DType::f32, kCpu));
+    for (const LinkPoint& point : link.points()) {
+      bytes.push_back(point.bytes);
+    }
+    return bytes;
+  };
+  EXPECT_THAT(sizes(10), testing::ElementsAre(40));
+  EXPECT_THAT(sizes(520), testing::ElementsAre(256, 2080)) << "and not 2048 between";
+  EXPECT_THAT(sizes(8000), testing::ElementsAre(256, 2048, 32000));
+  EXPECT_THAT(sizes(9000), testing::ElementsAre(256, 2048, 16384, 36000));
 }
 
 /// Trains over a link on which one all-reduce takes 4 ms, with a bucket for each parameter. Returns
