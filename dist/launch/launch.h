@@ -60,14 +60,15 @@ Device choose_device(const std::string& request, const RankInfo& info, Communica
 /// A communicator for tensors on `device`. `mpi`; `nccl`; CPU only: `shared` memory of one host;
 /// `hierarchical`, that within each host and the ring over sockets between them; `ring`, `halving`
 /// or `tree`, that algorithm over sockets. `auto` takes NCCL on GPUs, or `mpi` with a warning
-/// where NCCL fails on a rank; else the ring on several hosts, shared memory on one or `mpi` where
-/// that is forbidden; one rank gets SingleProcessCommunicator. Prints one warning line on rank 0
-/// when ranks share a GPU.
+/// where NCCL fails on a rank. On CPUs it takes `shared` on one host, or `mpi` where shared memory
+/// is forbidden; on several hosts `hierarchical` if each has equally many ranks and more than one,
+/// else the ring; one rank gets SingleProcessCommunicator. Prints one warning line on rank 0 when
+/// ranks share a GPU.
 /// UsageError for combinations that cannot work.
 std::unique_ptr<Communicator> make_communicator(const std::string& request, Device device);
 
-/// The communicator "ring" (as "auto" does on several hosts), "halving" or "tree" over sockets,
-/// whose host side is `control`. Collective over that.
+/// The communicator "ring" (which "auto" also means here), "halving" or "tree" over sockets, whose
+/// host side is `control`. Collective over that.
 std::unique_ptr<Communicator> make_socket_communicator(const std::string& request,
                                                        std::unique_ptr<Communicator> control);
 

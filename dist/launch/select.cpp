@@ -76,32 +76,36 @@ std::unique_ptr<Communicator> make_gpu_communicator(const std::string& request, 
       message_of("comm: ", device, " asked of a build without CUDA; use --device cpu"));
 }
 
-/// Nodes x ranks per node: the world, whose all-reduce works in two sub-groups.
-std::unique_ptr<Communicator> make_hierarchical_communicator(
-    std::unique_ptr<MpiCommunicator> world) {
-  const std::vector<int> hosts = world->host_of_ranks();
+/// Nodes x ranks per node: sockets between all ranks, whose all-reduce works in two sub-groups.
+std::unique_ptr<Communicator> make_hierarchical_communicator(std::unique_ptr<MpiCommunicator> mpi) {
+  const std::vector<int> hosts = mpi->host_of_ranks();
   check_equal_nodes(hosts);
-  const Placement place = placement_of(world->rank(), hosts);
-  auto node = std::make_unique<SharedMemoryCommunicator>(*world, place.node_rank, world->rank());
-  auto across =
-      std::make_unique<SocketCommunicator>(world->split(place.local_rank, place.node_rank));
+  const Placement place = placement_of(mpi->rank(), hosts);
+  auto node = std::make_unique<SharedMemoryCommunicator>(*mpi, place.node_rank, mpi->rank());
+  auto across = std::make_unique<SocketCommunicator>(mpi->split(place.local_rank, place.node_rank));
+  auto world = std::make_unique<SocketCommunicator>(std::move(mpi));
   world->use(std::make_unique<HierarchicalAllReduce>(std::move(node), std::move(across)));
   return world;
 }
 
 /// The request that "auto" stands for. Measured with bench_all_reduce: within a host shared memory
 /// is the fastest. On a network the ring over sockets overlaps best with the computation and uses
-/// the least CPU time (socket_communicator.h). Collective.
+/// the least CPU time (socket_communicator.h); several ranks on each host are faster if they add
+/// within the host first. Collective.
 std::string best_on_cpu(MpiCommunicator& mpi) {
-  if (placement_of(mpi.rank(), mpi.host_of_ranks()).hosts > 1) {
-    return "ring";
+  const std::vector<int> hosts = mpi.host_of_ranks();
+  const Placement place = placement_of(mpi.rank(), hosts);
+  const auto node = mpi.split(place.node_rank, mpi.rank());
+  const bool share_memory = complaints_about(mpi,
+                                             [&] {  // a container may forbid it
+                                               check_equal_nodes(hosts);
+                                               const SharedWindow trial(*node, 1);
+                                             })
+                                .empty();
+  if (place.hosts == 1) {
+    return share_memory ? "shared" : "mpi";
   }
-  try {
-    const SharedWindow trial(mpi, 1);
-    return "shared";
-  } catch (const Error&) {
-    return "mpi";  // a container may forbid shared memory; all ranks get the same Error
-  }
+  return share_memory && place.hosts < mpi.size() ? "hierarchical" : "ring";
 }
 
 }  // namespace

@@ -27,8 +27,6 @@ flags=(
   --mca btl_tcp_if_exclude "lo,docker0,virbr0" --mca oob_tcp_if_exclude "lo,docker0,virbr0"
   # mpirun would wait for ever for a host whose link is down.
   --mca oob_tcp_keepalive_time 10 --mca oob_tcp_keepalive_intvl 5 --mca oob_tcp_keepalive_probes 4
-  # A step may last longer than the second that mpirun leaves a rank between SIGTERM and SIGKILL.
-  --mca odls_base_sigkill_timeout 60
   -x "OPENBLAS_NUM_THREADS=$threads" -x "OMP_NUM_THREADS=$threads"
 )
 exec mpirun "${flags[@]}" "${BRIGADE_TRAIN:-$PWD/build/cpu-release/bin/train_mlp}" --threads "$threads" \

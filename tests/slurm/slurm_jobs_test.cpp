@@ -42,11 +42,11 @@ class SlurmJobs : public test::SlurmLab {
   }
 };
 
-TEST_F(SlurmJobs, TrainOnThreeNodesWithTheHierarchicalAllReduce) {
-  const std::string job = submit("", kTiny + std::string("--comm hierarchical"));
+TEST_F(SlurmJobs, ChooseTheHierarchicalAllReduceOnThreeNodesOfTwoRanks) {
+  const std::string job = submit("", kTiny);
   EXPECT_EQ(end_of(job), "COMPLETED");
   EXPECT_THAT(log(job), HasSubstr("6 on 3 hosts"));
-  EXPECT_THAT(log(job), ContainsRegex("comm .*hierarchical"));
+  EXPECT_THAT(log(job), HasSubstr("hierarchical 3 x 2: TCP sockets"));
   EXPECT_NE(test::hash_in(log(job)), "") << log(job);
 }
 
