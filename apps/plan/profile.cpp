@@ -1,8 +1,8 @@
 #include "apps/plan/profile.h"
 
 #include <algorithm>
+#include <exception>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -31,8 +31,8 @@ double number(const Json& json, const char* key, double least, double most = kMo
 Profile profile_from(const Json& json) {
   constexpr double kMostRanks = 1e6;
   constexpr double kMostSpread = 10.0;
-  if (json.at("format") != kFormat) {
-    throw UsageError(message_of("expected format ", kFormat, ", got ", json.at("format").dump()));
+  if (const std::string format = json.at("format"); format != kFormat) {
+    throw UsageError(message_of("expected format ", kFormat, ", got \"", format, '"'));
   }
   Profile profile{.model = json.at("model"),
                   .mode = json.at("mode"),
@@ -53,7 +53,11 @@ Profile profile_from(const Json& json) {
         {profile.parameters.size(), number(parameter, "ready_ms", 0, profile.compute.backward)});
     profile.parameters.push_back({.name = parameter.at("name"),
                                   .bytes = static_cast<std::size_t>(number(parameter, "bytes", 1)),
-                                  .shape = parameter.at("shape")});
+                                  .shape = {}});
+    for (const Json& extent : parameter.at("shape")) {
+      const double checked = number({{"shape", extent}}, "shape", 0);
+      profile.parameters.back().shape.push_back(static_cast<std::int64_t>(checked));
+    }
   }
   std::ranges::stable_sort(profile.compute.order, {}, &dist::GradientReady::ms);
   double larger = 1.0;
@@ -105,12 +109,9 @@ std::string profile_json(const Profile& profile) {
 
 Profile read_profile(const std::filesystem::path& file) {
   std::ifstream stream = open_to_read(file);
-  const std::string text{std::istreambuf_iterator(stream), {}};
   try {
-    return profile_from(Json::parse(text));
-  } catch (const Json::exception& error) {
-    throw UsageError(message_of(file.string(), ": no profile.json of a run: ", error.what()));
-  } catch (const UsageError& error) {
+    return profile_from(Json::parse(stream));
+  } catch (const std::exception& error) {  // of the parser, or a UsageError
     throw UsageError(message_of(file.string(), ": no profile.json of a run: ", error.what()));
   }
 }
