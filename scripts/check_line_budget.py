@@ -46,6 +46,8 @@ FEATURES = {
     "ddp_plan: damaged profiles, shaped links, and questions that no training could ask": {"dist": 50, "apps": 55},
     "stragglers: how often a rank is the slowest, and whether it computes or reads data": {"apps": 50},
     "watch: a job that stands still says who is waited for": {"core": 27, "dist": 819, "apps": 48, "gradient route": 10},
+    "comm auto: ranks of a host add first, and an error calls a rank by its number in the job": {"dist": 30},
+    "profile.json is fuzzed: nothing in it is out of range": {"apps": 11},
 }
 GRADIENT_ROUTE = ["autograd", "dist/ddp", "dist/comm"]  # each without its subfolders
 

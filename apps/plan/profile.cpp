@@ -1,7 +1,6 @@
 #include "apps/plan/profile.h"
 
 #include <algorithm>
-#include <exception>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -18,21 +17,26 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kFormat = "brigade-profile-1";
 
 constexpr double kMost = 1e12;  // of anything in a profile
+constexpr int kDeepest = 8;
 
-double number(const Json& json, const char* key, double least, double most = kMost) {
-  const double value = json.at(key).get<double>();
+double in_range(const Json& json, const char* key, double least, double most) {
+  const double value = json.get<double>();
   if (!(value >= least && value <= most)) {
     throw UsageError(
-        message_of("expected ", key, " from ", least, " to ", most, ", got ", json.at(key).dump()));
+        message_of("expected ", key, " from ", least, " to ", most, ", got ", json.dump()));
   }
   return value;
+}
+
+double number(const Json& json, const char* key, double least, double most = kMost) {
+  return in_range(json.at(key), key, least, most);
 }
 
 Profile profile_from(const Json& json) {
   constexpr double kMostRanks = 1e6;
   constexpr double kMostSpread = 10.0;
-  if (const std::string format = json.at("format"); format != kFormat) {
-    throw UsageError(message_of("expected format ", kFormat, ", got \"", format, '"'));
+  if (json.at("format") != kFormat) {
+    throw UsageError(message_of("expected format ", kFormat, ", got ", json.at("format").dump()));
   }
   Profile profile{.model = json.at("model"),
                   .mode = json.at("mode"),
@@ -54,9 +58,9 @@ Profile profile_from(const Json& json) {
     profile.parameters.push_back({.name = parameter.at("name"),
                                   .bytes = static_cast<std::size_t>(number(parameter, "bytes", 1)),
                                   .shape = {}});
-    for (const Json& extent : parameter.at("shape")) {
-      const double checked = number({{"shape", extent}}, "shape", 0);
-      profile.parameters.back().shape.push_back(static_cast<std::int64_t>(checked));
+    for (const Json& extent : parameter.at("shape").get_ref<const Json::array_t&>()) {
+      profile.parameters.back().shape.push_back(
+          static_cast<std::int64_t>(in_range(extent, "shape", 0, kMost)));
     }
   }
   std::ranges::stable_sort(profile.compute.order, {}, &dist::GradientReady::ms);
@@ -110,8 +114,15 @@ std::string profile_json(const Profile& profile) {
 Profile read_profile(const std::filesystem::path& file) {
   std::ifstream stream = open_to_read(file);
   try {
-    return profile_from(Json::parse(stream));
-  } catch (const std::exception& error) {  // of the parser, or a UsageError
+    return profile_from(Json::parse(stream, [](int depth, Json::parse_event_t, const Json&) {
+      if (depth > kDeepest) {  // the library calls itself once per level
+        throw UsageError("nested too deeply");
+      }
+      return true;
+    }));
+  } catch (const Json::exception& error) {
+    throw UsageError(message_of(file.string(), ": no profile.json of a run: ", error.what()));
+  } catch (const UsageError& error) {
     throw UsageError(message_of(file.string(), ": no profile.json of a run: ", error.what()));
   }
 }

@@ -26,9 +26,9 @@ int leave_early(const std::string& text, int exit_code) {
     });
   }
   if (exit_code != 0 && rank > 0) {
-    // Still there after that time: rank 0 has no complaint, this rank is alone with its mistake.
-    // Where rank 0 has ended, mpirun takes up to 2.5 s to end ranks on other hosts.
-    std::this_thread::sleep_for(std::chrono::seconds(4));
+    // A rank that still runs after these seconds is alone with its mistake. If rank 0 has it as
+    // well, mpirun ends the others; on other hosts that was seen to take 2.5 s.
+    std::this_thread::sleep_for(std::chrono::seconds(6));
     write_all(STDERR_FILENO, message_of("[rank ", rank, "] ", text));
   } else if (rank == 0) {
     const int error = write_all(exit_code == 0 ? STDOUT_FILENO : STDERR_FILENO, text);

@@ -1,14 +1,17 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "dist/algorithms/all_reduce.h"
+#include "dist/algorithms/ring_all_reduce.h"
 #include "dist/comm/communicator.h"
 
 namespace brigade::dist {
 
 /// An all-reduce for ranks in a grid of k nodes with m ranks each, whose links within a node are
-/// faster than those between nodes. Three steps, each in a sub-group (Communicator::split):
+/// faster than those between nodes. Three steps, each in a part of the group:
 ///
 ///                    node 0                node 1
 ///                    rank a    rank b      rank a    rank b
@@ -26,20 +29,22 @@ namespace brigade::dist {
 /// ranks of a node drive it at once.
 class HierarchicalAllReduce final : public AllReduce {
  public:
-  /// `node`: the ranks of this node. `across`: those with this rank's place in every node, in the
-  /// order of the nodes; all nodes have equally many ranks (check_equal_nodes). Both sub-groups
-  /// must execute their collectives where run() is called, and block.
-  HierarchicalAllReduce(std::unique_ptr<Communicator> node, std::unique_ptr<Communicator> across);
+  /// `node`: the ranks of this node; it must execute its collectives where run() is called, and
+  /// block. `across`: the ranks with this rank's place in every node, in ascending order; all nodes
+  /// have equally many ranks (check_equal_nodes). These exchange through the group that run() is
+  /// given, so an error names a rank by its number there.
+  HierarchicalAllReduce(std::unique_ptr<Communicator> node, std::vector<int> across);
 
   std::string name() const override;
   void run(Collectives& ranks, const Tensor& tensor) override;
   Tensor make_buffer(const Shape& shape, DType dtype, Device device) override;
-  void abandon() noexcept override;
-  std::uint64_t bytes_sent() const override;
+  void abandon() noexcept override { node_->abandon(); }
+  std::uint64_t bytes_sent() const override { return node_->bytes_sent(); }
 
  private:
   std::unique_ptr<Communicator> node_;
-  std::unique_ptr<Communicator> across_;
+  std::vector<int> across_;
+  RingAllReduce ring_;
 };
 
 }  // namespace brigade::dist

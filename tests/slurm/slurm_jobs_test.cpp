@@ -46,7 +46,7 @@ TEST_F(SlurmJobs, ChooseTheHierarchicalAllReduceOnThreeNodesOfTwoRanks) {
   const std::string job = submit("", kTiny);
   EXPECT_EQ(end_of(job), "COMPLETED");
   EXPECT_THAT(log(job), HasSubstr("6 on 3 hosts"));
-  EXPECT_THAT(log(job), HasSubstr("hierarchical 3 x 2: TCP sockets"));
+  EXPECT_THAT(log(job), HasSubstr("hierarchical 3 x 2: ring between nodes"));
   EXPECT_NE(test::hash_in(log(job)), "") << log(job);
 }
 

@@ -67,10 +67,17 @@ TEST(Profile, OfAnotherKindIsRefused) {
   expect_refusal("ranks\": 2", "ranks\": 1", "all-reduces if there are several ranks");
   expect_refusal("spread\": 0.125", "spread\": 1000", "expected spread from 0 to 10, got 1000");
   expect_refusal("\"brigade-profile-1\"", std::string(5000, '[') + std::string(5000, ']'),
-                 "type must be string");
-  std::string huge = profile_json(example());
-  huge.replace(huge.find('3', huge.find("shape")), 1, "1e300");
-  EXPECT_ERROR_WITH(read(huge), "expected shape from 0 to 1e+12, got 1e+300");
+                 "nested too deeply");
+  const auto with_extent = [](const std::string& extent) {
+    std::string text = profile_json(example());
+    return text.replace(text.find('3', text.find("shape")), 1, extent);
+  };
+  constexpr int kDeep = 200'000;
+  EXPECT_ERROR_WITH(read(with_extent("1e300")), "expected shape from 0 to 1e+12, got 1e+300");
+  EXPECT_ERROR_WITH(read(with_extent(std::string(kDeep, '[') + std::string(kDeep, ']'))),
+                    "nested too deeply");
+  EXPECT_ERROR_WITH(read(R"({"format": 1})"), "expected format brigade-profile-1, got 1");
+  EXPECT_ERROR_WITH(read(with_extent("[3]")), "type must be number, but is array");
   EXPECT_ERROR_WITH(read_profile("/nowhere/profile.json"),
                     "cannot read /nowhere/profile.json: No such file");
 }

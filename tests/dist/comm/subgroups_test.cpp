@@ -92,8 +92,10 @@ void expect_hierarchical_sums(const std::vector<int>& host_of) {
   check_equal_nodes(host_of);
   test::thread_world(size, [&](Communicator& comm) {
     const Placement place = placement_of(comm.rank(), host_of);
-    comm.use(std::make_unique<HierarchicalAllReduce>(
-        comm.split(place.node_rank, comm.rank()), comm.split(place.local_rank, place.node_rank)));
+    const std::vector<int> across =
+        all_gather_values(*comm.split(place.local_rank, comm.rank()), comm.rank());
+    comm.use(
+        std::make_unique<HierarchicalAllReduce>(comm.split(place.node_rank, comm.rank()), across));
     for (const std::int64_t numel : {0, 1, 15, 100, 4097}) {
       const Tensor values = ramp(numel, comm.rank());
       comm.blocking_all_reduce(values);
@@ -116,12 +118,12 @@ TEST(Hierarchical, SumsOverAnyGrid) {
 
 TEST(Hierarchical, AFailingRankDoesNotWaitForAnotherNode) {
   std::latch failed(2);
-  test::thread_world(4, [&](Communicator& comm) {
-    const auto sockets = [&](int color) {
-      return std::make_unique<SocketCommunicator>(comm.split(color, comm.rank()));
-    };
-    comm.use(std::make_unique<HierarchicalAllReduce>(sockets(comm.rank() / 2),
-                                                     sockets(comm.rank() % 2)));
+  test::thread_world(4, [&](Communicator& group) {
+    auto node = group.split(group.rank() / 2, group.rank());
+    SocketCommunicator comm(group.split(0, group.rank()));
+    comm.use(std::make_unique<HierarchicalAllReduce>(
+        std::make_unique<SocketCommunicator>(std::move(node)),
+        std::vector<int>{comm.rank() % 2, comm.rank() % 2 + 2}));
     if (comm.rank() < 2) {
       failed.wait();  // alive, and in no all-reduce
     } else {
@@ -134,18 +136,38 @@ TEST(Hierarchical, AFailingRankDoesNotWaitForAnotherNode) {
   });
 }
 
+// Rank 2 is the second of its node, and the other of rank 0's two ranks across nodes.
+TEST(Hierarchical, ALostRankIsCalledByItsNumberInTheWholeGroup) {
+  test::thread_world(4, [&](Communicator& group) {
+    auto node = group.split(group.rank() / 2, group.rank());
+    auto comm = std::make_unique<SocketCommunicator>(group.split(0, group.rank()));
+    const int place = group.rank() % 2;
+    comm->use(std::make_unique<HierarchicalAllReduce>(std::move(node),
+                                                      std::vector<int>{place, place + 2}));
+    if (group.rank() >= 2) {
+      comm.reset();  // closes its connections
+      return;
+    }
+    const std::string lost = message_of("rank ", group.rank() + 2, " is gone");
+    EXPECT_THAT([&] { comm->blocking_all_reduce(Tensor::zeros({64})); },
+                testing::ThrowsMessage<Error>(testing::HasSubstr(lost)));
+  });
+}
+
 TEST(Hierarchical, CrossesTheNetworkWithOneShareOnly) {
   test::thread_world(4, [](Communicator& comm) {
-    auto across = comm.split(comm.rank() % 2, comm.rank());
-    const Communicator& network = *across;
-    comm.use(std::make_unique<HierarchicalAllReduce>(comm.split(comm.rank() / 2, comm.rank()),
-                                                     std::move(across)));
+    const int place = comm.rank() % 2;
+    auto node = comm.split(comm.rank() / 2, comm.rank());
+    const Communicator& inside = *node;
+    comm.use(std::make_unique<HierarchicalAllReduce>(std::move(node),
+                                                     std::vector<int>{place, place + 2}));
     const Tensor values = Tensor::zeros({1024});  // 4096 bytes
     comm.blocking_all_reduce(values);
-    EXPECT_EQ(network.bytes_sent(), 2048U) << "2 (k-1)/k of half the tensor, k = 2 nodes";
-    EXPECT_EQ(comm.bytes_sent(), 2048U + 2048U + 2048U) << "and both halves inside the node";
+    EXPECT_EQ(inside.bytes_sent(), 2048U + 2048U) << "both halves inside the node";
+    EXPECT_EQ(comm.bytes_sent() - inside.bytes_sent(), 2048U)
+        << "2 (k-1)/k of half the tensor, k = 2 nodes";
     EXPECT_EQ(comm.description(),
-              "threads, hierarchical 2 x 2: threads between nodes, threads inside");
+              "threads, hierarchical 2 x 2: ring between nodes, threads inside");
   });
 }
 
