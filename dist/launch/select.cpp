@@ -99,12 +99,11 @@ std::string best_on_cpu(MpiCommunicator& mpi) {
   const std::vector<int> hosts = mpi.host_of_ranks();
   const Placement place = placement_of(mpi.rank(), hosts);
   const auto node = mpi.split(place.node_rank, mpi.rank());
-  const bool share_memory = complaints_about(mpi,
-                                             [&] {  // a container may forbid it
-                                               check_equal_nodes(hosts);
-                                               const SharedWindow trial(*node, 1);
-                                             })
-                                .empty();
+  const auto trial = [&] {  // a container may forbid shared memory
+    check_equal_nodes(hosts);
+    const SharedWindow window(*node, 1);
+  };
+  const bool share_memory = complaints_about(mpi, trial).empty();
   if (place.hosts == 1) {
     return share_memory ? "shared" : "mpi";
   }
