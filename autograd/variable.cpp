@@ -29,6 +29,16 @@ Variable make_output(Tensor data, std::shared_ptr<Node> producer) {
   return output;
 }
 
+SavedTensor Variable::saved() const {
+  return {state_->recompute ? Tensor() : data(), state_->recompute};
+}
+
+void Variable::set_recompute(std::function<Tensor()> recompute) const {
+  if (requires_grad()) {
+    state_->recompute = std::move(recompute);
+  }
+}
+
 void Variable::set_name(std::string name) const {
   // Twice, because engine and listeners see only the GradState, which may outlive the Variable.
   if (state_->grad_state) {

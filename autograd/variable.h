@@ -12,6 +12,14 @@
 
 namespace brigade::autograd {
 
+/// What a node saves of an input for its backward: the values, or a function that computes them
+/// again (activation recomputation, arXiv:1604.06174, section 4.4).
+struct SavedTensor {
+  Tensor values;                      ///< undefined with `recompute`
+  std::function<Tensor()> recompute;  ///< or null
+  Tensor operator()() const { return recompute ? recompute() : values; }
+};
+
 /// A Tensor with a gradient and a history. Copies are handles of one variable, so the module, the
 /// optimizer and the dist layer see the same parameter.
 class Variable {
@@ -68,6 +76,13 @@ class Variable {
     }
   }
 
+  /// For nodes that can do without the values between forward and backward: linear().
+  SavedTensor saved() const;
+  /// saved() has `recompute` from now on, if this requires a gradient. It returns the same bits as
+  /// data() in new memory, and owns the tensors it needs, but never this Variable. For functions
+  /// that are fast compared with the product behind them.
+  void set_recompute(std::function<Tensor()> recompute) const;
+
   /// Moves the values to other memory of the same shape (a slice of a flat buffer), by a copy.
   void move_data_to(const Tensor& place) const;
   /// From now on the gradient is written to `place`. A present value is copied.
@@ -89,6 +104,7 @@ class Variable {
   struct State {
     std::shared_ptr<GradState> grad_state;  // null: requires no gradient
     std::function<void()> pending_write;    // null: the values can be read at once
+    std::function<Tensor()> recompute;      // null: nodes save `data`
     Tensor data;
     std::string name;
   };

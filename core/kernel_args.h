@@ -57,10 +57,14 @@ struct GemmArgs {
   Scale scale;
 };
 
-/// What linear does to its sums behind the bias. relu: max(y, 0), NaN stays NaN.
-enum class Activation { none, relu };
+/// What linear does to its sums behind the bias. relu: max(z, 0), NaN stays NaN.
+enum class Activation { none, relu, gelu };
+constexpr UnaryOp function_of(Activation activation) {  // not of none
+  return activation == Activation::relu ? UnaryOp::relu : UnaryOp::gelu;
+}
 
-/// y = activation(x Wᵀ + b).   x: [batch, in]   w: [out, in]   b: [out] or null   y: [batch, out]
+/// y = activation(z), z = x Wᵀ + b.   x: [batch, in]   w: [out, in]   b: [out] or null
+///   y: [batch, out]   z: the same for gelu, whose backward needs it; else null
 /// Factors are F, sums T: the same type, or bf16 and f32.
 template <class T, class F = T>
 struct LinearArgs {
@@ -70,11 +74,13 @@ struct LinearArgs {
   const T* b = nullptr;
   Activation activation = Activation::none;
   T* y = nullptr;
+  T* z = nullptr;
 
-  /// y = x Wᵀ
+  /// Where x Wᵀ is added up.
+  constexpr T* sums() const { return activation == Activation::gelu ? z : y; }
   GemmArgs<T, F> product() const {
     return {/*transpose_a=*/false,
-            /*transpose_b=*/true,  batch, out, in, x, w, y, {}};
+            /*transpose_b=*/true,  batch, out, in, x, w, sums(), {}};
   }
 };
 
@@ -131,9 +137,23 @@ struct LayerNormBackwardArgs {
   const T* rstd = nullptr;
 };
 
+/// Element i is dropped if the upper 24 bits of word i of `stream` (core/random.h) are below
+/// threshold() = p 2²⁴, rounded up. Integers, so that the CPU and the GPU drop the same elements.
+struct DropoutArgs {
+  RandomStream stream;
+  double p = 0.0;  ///< in [0, 1)
+
+  constexpr std::uint32_t threshold() const {
+    const auto below = static_cast<std::uint32_t>(p * 0x1p24);
+    return below < p * 0x1p24 ? below + 1 : below;
+  }
+};
+
 /// Causal self-attention, for each of `batch` sequences and each head alone:
 ///   y_i = Σ_j p_ij v_j   p_ij = exp(q_i · k_j / √width - log_sum_i)   over the positions j <= i
 ///   log_sum_i = log Σ_j exp(q_i · k_j / √width)
+/// `dropout`: in y_i some p_ij become 0 and the others are divided by 1 - dropout.p. DropoutArgs'
+/// element is the place of [sequence, head, i, j] in [batch, heads, length, length].
 ///   qkv: [batch, length, 3, heads, width], q before k before v   y: [batch, length, heads, width]
 ///   log_sums: [batch, heads, length], from which backward computes p again
 template <class T>
@@ -142,17 +162,9 @@ struct AttentionArgs {
   const T* qkv = nullptr;
   T* y = nullptr;
   T* log_sums = nullptr;
+  DropoutArgs dropout;
 
   constexpr double score_scale() const { return 1.0 / std::sqrt(static_cast<double>(width)); }
-};
-
-/// Element i is dropped if the upper 24 bits of word i of `stream` (core/random.h) are below
-/// threshold(). Integers, so that the CPU and the GPU drop the same elements.
-struct DropoutArgs {
-  RandomStream stream;
-  double p = 0.0;  ///< in [0, 1)
-
-  std::uint32_t threshold() const { return static_cast<std::uint32_t>(std::ceil(p * 0x1p24)); }
 };
 
 }  // namespace brigade

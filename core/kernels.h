@@ -53,10 +53,10 @@ struct CpuReductions {
   /// dx[o, j, i] = dy[o, i], with `index` (of reduce_max, or null) 0 for j other than index[o, i].
   static void reduce_backward(Stream& s, ReduceShape shape, const T* dy, const std::int64_t* index,
                               Scale scale, T* dx);
-  /// The backward of ReLU and bias in one pass: dz = dy where y > 0, else 0, and db[c] =
-  /// Σ_r dz[r, c].   dy, y, dz: [rows, cols], dz may be dy   db: [cols]
-  static void relu_bias_backward(Stream& s, std::int64_t rows, std::int64_t cols, const T* dy,
-                                 const T* y, T* dz, T* db);
+  /// dz, as unary_backward, and its column sums db[c] = Σ_r dz[r, c] in one pass.
+  ///   dy, kept, dz: [rows, cols], dz may be dy   db: [cols]
+  static void bias_backward(Stream& s, UnaryOp op, std::int64_t rows, std::int64_t cols,
+                            const T* dy, const T* kept, T* dz, T* db);
 };
 
 /// losses.cpp
@@ -179,8 +179,8 @@ struct CudaReductions {
   static void reduce_max(Stream& s, ReduceShape shape, const T* x, T* y, std::int64_t* index);
   static void reduce_backward(Stream& s, ReduceShape shape, const T* dy, const std::int64_t* index,
                               Scale scale, T* dx);
-  static void relu_bias_backward(Stream& s, std::int64_t rows, std::int64_t cols, const T* dy,
-                                 const T* y, T* dz, T* db);
+  static void bias_backward(Stream& s, UnaryOp op, std::int64_t rows, std::int64_t cols,
+                            const T* dy, const T* kept, T* dz, T* db);
 };
 
 template <class T>

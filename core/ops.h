@@ -32,14 +32,15 @@ void widen(const Tensor& x, Scale scale, Tensor& y);
 /// c = alpha op(a) op(b) + beta c, 2-D. All of one dtype, or a and b bf16 and c f32: products added
 /// up in f32.
 void gemm(const Tensor& a, Trans trans_a, const Tensor& b, Trans trans_b, Scale scale, Tensor& c);
-/// y = activation(x wᵀ + b).   x: [N, in]   w: [out, in]   b: [out] or undefined   y: [N, out]
-/// All of one dtype, or x and w bf16, b and y f32.
+/// y = activation(z), z = x wᵀ + b.   x: [N, in]   w: [out, in]   b: [out] or undefined
+///   y: [N, out]   z: the same for gelu, which keeps it; else undefined
+/// All of one dtype, or x and w bf16, the others f32.
 void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y,
-            Activation activation = Activation::none);
+            Activation activation = Activation::none, const Tensor& z = {});
 
-/// dz = dy where y > 0, and its column sums (on the CPU in one pass).
-///   dy, y, dz: [N, out]   db: [out]
-void relu_bias_backward(const Tensor& dy, const Tensor& y, Tensor& dz, Tensor& db);
+/// dz, as unary_backward, and its column sums db (on the CPU in one pass).
+///   dy, kept, dz: [N, out]   db: [out]
+void bias_backward(UnaryOp op, const Tensor& dy, const Tensor& kept, Tensor& dz, Tensor& db);
 
 /// loss = mean of (x - target)² over all elements.   loss: []
 void mse(const Tensor& x, const Tensor& target, Tensor& loss);
@@ -152,8 +153,9 @@ constexpr std::int64_t kWidestHead = 256;
 /// The shape of y: [N, T, W]. Error unless qkv is [N, T, 3 W] and `heads` divides W.
 Shape attention_shape(const Shape& qkv, std::int64_t heads);
 /// Of AttentionArgs.   qkv, dqkv: [N, T, 3 W]   y, dy: [N, T, W]   log_sums: [N, heads, T]
-void attention(const Tensor& qkv, std::int64_t heads, Tensor& y, Tensor& log_sums);
-void attention_backward(const Tensor& qkv, std::int64_t heads, const Tensor& y,
+void attention(const Tensor& qkv, std::int64_t heads, DropoutArgs dropout, Tensor& y,
+               Tensor& log_sums);
+void attention_backward(const Tensor& qkv, std::int64_t heads, DropoutArgs dropout, const Tensor& y,
                         const Tensor& log_sums, const Tensor& dy, Scale scale, Tensor& dqkv);
 
 /// y = alpha dropout(x) + beta y (see DropoutArgs), the same elements on every device.

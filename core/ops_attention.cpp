@@ -6,14 +6,16 @@ namespace {
 
 /// The arguments of the kernels, or an Error.
 template <class T>
-AttentionArgs<T> checked(const Tensor& qkv, std::int64_t heads, const Tensor& y,
-                         const Tensor& log_sums) {
+AttentionArgs<T> checked(const Tensor& qkv, std::int64_t heads, DropoutArgs dropout,
+                         const Tensor& y, const Tensor& log_sums) {
   const Shape shape = attention_shape(qkv.shape(), heads);
+  BRIGADE_CHECK(dropout.p >= 0.0 && dropout.p < 1.0,
+                "attention: expected a dropout in [0, 1), got ", dropout.p);
   check_alike(
       "attention",
       {{"qkv", qkv}, {"y", y, shape}, {"log_sums", log_sums, Shape{shape[0], heads, shape[1]}}});
-  return {shape[0],    shape[1],          heads, shape[2] / heads, qkv.data<T>(),
-          y.data<T>(), log_sums.data<T>()};
+  return {shape[0],    shape[1],           heads,  shape[2] / heads, qkv.data<T>(),
+          y.data<T>(), log_sums.data<T>(), dropout};
 }
 
 }  // namespace
@@ -25,21 +27,22 @@ Shape attention_shape(const Shape& qkv, std::int64_t heads) {
   return {qkv[0], qkv[1], qkv[2] / 3};
 }
 
-void attention(const Tensor& qkv, std::int64_t heads, Tensor& y, Tensor& log_sums) {
+void attention(const Tensor& qkv, std::int64_t heads, DropoutArgs dropout, Tensor& y,
+               Tensor& log_sums) {
   BRIGADE_CHECK(y.shape().rank() == 3 && y.shape()[2] <= heads * kWidestHead,
                 "attention: expected heads of at most ", kWidestHead, " columns, got ", y.shape(),
                 " in ", heads, " heads");
   launch(qkv, [&]<class K, class T>(Stream& s) {
-    K::attention(s, checked<T>(qkv, heads, y, log_sums));
+    K::attention(s, checked<T>(qkv, heads, dropout, y, log_sums));
   });
 }
 
-void attention_backward(const Tensor& qkv, std::int64_t heads, const Tensor& y,
+void attention_backward(const Tensor& qkv, std::int64_t heads, DropoutArgs dropout, const Tensor& y,
                         const Tensor& log_sums, const Tensor& dy, Scale scale, Tensor& dqkv) {
   check_same("attention", {{"y", y}, {"dy", dy}});
   check_same("attention", {{"qkv", qkv}, {"dqkv", dqkv}});
   launch(qkv, [&]<class K, class T>(Stream& s) {
-    K::attention_backward(s, checked<T>(qkv, heads, y, log_sums), dy.data<T>(), scale,
+    K::attention_backward(s, checked<T>(qkv, heads, dropout, y, log_sums), dy.data<T>(), scale,
                           dqkv.data<T>());
   });
 }

@@ -18,7 +18,8 @@ void gemm(const Tensor& a, Trans trans_a, const Tensor& b, Trans trans_b, Scale 
   });
 }
 
-void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y, Activation activation) {
+void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y, Activation activation,
+            const Tensor& z) {
   check_alike("linear", {{"x", x}, {"w", w}});
   check_matrix("linear", "w", w);
   const std::int64_t out = w.shape()[0];
@@ -30,19 +31,22 @@ void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y, Activa
   if (b.defined()) {
     check_alike("linear", {{"y", y}, {"b", b, Shape{out}}});
   }
+  if (activation == Activation::gelu) {
+    check_same("linear", {{"y", y}, {"z", z}});
+  }
   launch_product("linear", x, y, [&]<class K, class T, class F>(Stream& s) {
     K::template linear<F>(s, {batch, in, out, x.data<F>(), w.data<F>(), optional_data<T>(b),
-                              activation, y.data<T>()});
+                              activation, y.data<T>(), optional_data<T>(z)});
   });
 }
 
-void relu_bias_backward(const Tensor& dy, const Tensor& y, Tensor& dz, Tensor& db) {
-  check_same("relu_bias_backward", {{"dy", dy}, {"y", y}, {"dz", dz}});
-  check_matrix("relu_bias_backward", "dy", dy);
-  check_alike("relu_bias_backward", {{"dy", dy}, {"db", db, Shape{dy.shape()[1]}}});
-  launch(y, [&]<class K, class T>(Stream& s) {
-    K::relu_bias_backward(s, y.shape()[0], y.shape()[1], dy.data<T>(), y.data<T>(), dz.data<T>(),
-                          db.data<T>());
+void bias_backward(UnaryOp op, const Tensor& dy, const Tensor& kept, Tensor& dz, Tensor& db) {
+  check_same("bias_backward", {{"dy", dy}, {"kept", kept}, {"dz", dz}});
+  check_matrix("bias_backward", "dy", dy);
+  check_alike("bias_backward", {{"dy", dy}, {"db", db, Shape{dy.shape()[1]}}});
+  launch(dy, [&]<class K, class T>(Stream& s) {
+    K::bias_backward(s, op, dy.shape()[0], dy.shape()[1], dy.data<T>(), kept.data<T>(),
+                     dz.data<T>(), db.data<T>());
   });
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -24,6 +25,19 @@ struct RandomStream {
   std::uint64_t seed = 0;
   std::uint32_t sequence = 0;
 };
+
+/// fn(i, word first + i of `stream`) for i < n.
+template <class Fn>
+void for_each_word(RandomStream stream, std::int64_t first, std::int64_t n, const Fn& fn) {
+  for (std::int64_t block = first / 4; 4 * block < first + n; ++block) {
+    const auto words =
+        random_block(stream.seed, stream.sequence, static_cast<std::uint64_t>(block));
+    const std::int64_t end = std::min(4 * block + 4, first + n);
+    for (std::int64_t i = std::max(4 * block, first); i < end; ++i) {
+      fn(i - first, words[static_cast<std::size_t>(i % 4)]);
+    }
+  }
+}
 
 /// The upper 24 bits as a number in [0, 1), exact in float.
 constexpr float unit_float(std::uint32_t bits) {

@@ -13,8 +13,9 @@
 namespace brigade::nn {
 
 CausalSelfAttention::CausalSelfAttention(std::int64_t width, std::int64_t heads,
-                                         autograd::Precision precision)
+                                         autograd::Precision precision, double dropout)
     : heads_(heads),
+      dropout_(dropout),
       c_attn_(width, 3 * width, {.precision = precision}),
       c_proj_(width, width, {.precision = precision}) {
   BRIGADE_CHECK(heads > 0 && width % heads == 0, "attention: expected heads that divide the width ",
@@ -24,7 +25,11 @@ CausalSelfAttention::CausalSelfAttention(std::int64_t width, std::int64_t heads,
 }
 
 Variable CausalSelfAttention::forward(const Variable& x) {
-  return c_proj_(autograd::causal_attention(c_attn_(x), heads_));
+  DropoutArgs dropout;
+  if (is_training() && dropout_ != 0.0) {
+    dropout = {.stream = next_dropout_stream(), .p = dropout_};
+  }
+  return c_proj_(autograd::causal_attention(c_attn_(x), heads_, dropout));
 }
 
 Variable CausalSelfAttention::forward_next(const Variable& x, KeysAndValues& before) {

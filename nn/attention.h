@@ -17,8 +17,10 @@ struct KeysAndValues {
 /// GPT-2.   c_attn: W to 3 W   c_proj: W to W
 class CausalSelfAttention final : public Module {
  public:
-  /// Error: `heads` does not divide `width`.
-  CausalSelfAttention(std::int64_t width, std::int64_t heads, autograd::Precision precision);
+  /// In training each attention weight is dropped with probability `dropout`.
+  /// Error: `heads` does not divide `width`; of forward in training: `dropout` is not in [0, 1).
+  CausalSelfAttention(std::int64_t width, std::int64_t heads, autograd::Precision precision,
+                      double dropout = 0.0);
 
   /// x, result: [N, T, W]
   Variable forward(const Variable& x) override;
@@ -28,6 +30,7 @@ class CausalSelfAttention final : public Module {
 
  private:
   std::int64_t heads_;
+  double dropout_;
   Linear c_attn_, c_proj_;
 };
 

@@ -4,6 +4,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "autograd/functions/binary.h"
+#include "autograd/functions/shape.h"
+#include "autograd/grad_mode.h"
 #include "core/error.h"
 #include "core/random.h"
 
@@ -32,6 +35,32 @@ std::int64_t draw(const std::vector<float>& logits, const GenerateOptions& optio
 }
 
 }  // namespace
+
+// Each layer remembers the keys and values of the tokens before, so a sequence of T tokens takes T
+// rows through the model and not T²/2.
+Tensor GPT::forward_next(std::int64_t token, std::vector<KeysAndValues>& before) {
+  const autograd::NoGradGuard no_grad;
+  const Device device = wte_.weight().device();
+  const std::int64_t position = before.at(0).length;
+  BRIGADE_CHECK(position < options_.context, "GPT: expected a position below ", options_.context,
+                ", got ", position);
+  const Tensor index = Tensor::from(std::vector{token}, {1, 1}, device);
+  Variable x = wte_(index) + slice(wpe_.weight(), 0, position, position + 1);
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    x = blocks_[i].forward_next(x, before.at(i));
+  }
+  return logits(x).data().reshape({options_.vocabulary});
+}
+
+std::vector<KeysAndValues> GPT::empty_memory() const {
+  const Shape shape{options_.heads, options_.context, options_.width / options_.heads};
+  const Device device = wte_.weight().device();
+  std::vector<KeysAndValues> memory(blocks_.size());
+  for (KeysAndValues& layer : memory) {
+    layer = {Tensor::empty(shape, DType::f32, device), Tensor::empty(shape, DType::f32, device)};
+  }
+  return memory;
+}
 
 std::vector<std::int64_t> generate(GPT& model, std::vector<std::int64_t> prompt,
                                    const GenerateOptions& options) {

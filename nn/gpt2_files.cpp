@@ -126,7 +126,7 @@ void save_gpt2(const std::vector<Variable>& parameters, const GPTOptions& option
                                     {"tie_word_embeddings", true},
                                     {"embd_pdrop", options.dropout},
                                     {"resid_pdrop", options.dropout},
-                                    {"attn_pdrop", 0.0}};
+                                    {"attn_pdrop", options.dropout}};
   write_file_atomically(gpt2_config_of(file), json.dump(2) + "\n");
 }
 

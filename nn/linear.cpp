@@ -39,6 +39,10 @@ Variable Linear::forward_relu(const Variable& x) const {
   return autograd::linear_relu(x, weight_, bias_, precision_);
 }
 
+Variable Linear::forward_gelu(const Variable& x) const {
+  return autograd::linear_gelu(x, weight_, bias_, precision_);
+}
+
 std::string Linear::description() const {
   return message_of("Linear(", weight_.shape()[1], ", ", weight_.shape()[0],
                     bias_.defined() ? "" : ", no bias",

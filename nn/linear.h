@@ -25,6 +25,7 @@ class Linear final : public Module {
   Variable forward(const Variable& x) override;
   /// What a ReLU after this layer would give (on a CPU bit by bit), in fewer passes over memory.
   Variable forward_relu(const Variable& x) const;
+  Variable forward_gelu(const Variable& x) const;  ///< likewise with GELU
   std::string description() const override;
 
  private:

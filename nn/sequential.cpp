@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/runtime/trace.h"
+#include "nn/gelu.h"
 #include "nn/linear.h"
 #include "nn/relu.h"
 
@@ -23,13 +24,13 @@ Variable Sequential::forward(const Variable& x) {
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const TraceScope scope("layer ", [&]() -> const std::string& { return layers[i].label; });
     const auto* linear = dynamic_cast<const Linear*>(layers[i].module.get());
-    if (linear != nullptr && i + 1 < layers.size() &&
-        dynamic_cast<const ReLU*>(layers[i + 1].module.get()) != nullptr) {
-      y = linear->forward_relu(y);
-      ++i;
-    } else {
-      y = layers[i].module->forward(y);
-    }
+    const Module* next = i + 1 < layers.size() ? layers[i + 1].module.get() : nullptr;
+    const bool relu = linear != nullptr && dynamic_cast<const ReLU*>(next) != nullptr;
+    const bool gelu = linear != nullptr && dynamic_cast<const GELU*>(next) != nullptr;
+    y = relu   ? linear->forward_relu(y)
+        : gelu ? linear->forward_gelu(y)
+               : layers[i].module->forward(y);
+    i += relu || gelu ? 1 : 0;
   }
   return y;
 }

@@ -157,7 +157,8 @@ class Declaration : FlagGroups {
     if (gpt_) {
       count("--width", shape_.width, 1, "numbers per token (128)");
       // Not to be compared: each mode would leave out other elements.
-      number("--dropout", o_.gpt.dropout, 0.0, std::nextafter(1.0, 0.0), "share of elements (0)");
+      number("--dropout", o_.gpt.dropout, 0.0, std::nextafter(1.0, 0.0),
+             "share of elements and of attention's weights (0)");
     }
     count("--context", o_.context, 1, "tokens of a sequence (128)");
   }

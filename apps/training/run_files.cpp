@@ -76,9 +76,12 @@ void RunFiles::write_results(const Console& console, const RunInfo& info, const 
   OutputFiles files;
   if (!options.save.empty() && result.params_equal) {  // else: whose weights would they be?
     files.write(options.save, [&] {
-      const std::optional<nn::GPTOptions>& gpt = info.shape.gpt;
-      gpt ? nn::save_gpt2(parameters, *gpt, options.save)
-          : nn::save_parameters(parameters, options.save);
+      if (const std::optional<nn::GPTOptions>& gpt = info.shape.gpt) {
+        nn::save_gpt2(parameters, *gpt, options.save);
+        files.write(nn::gpt2_config_of(options.save), [] {});  // which save_gpt2 has written
+      } else {
+        nn::save_parameters(parameters, options.save);
+      }
     });
   }
   files.write(directory_ / kMetrics, [&] { metrics_->check(); });

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "autograd/functions/binary.h"
+#include "autograd/functions/dropout.h"
 #include "autograd/functions/matmul.h"
 #include "autograd/functions/shape.h"
 #include "autograd/functions/softmax.h"
@@ -29,19 +30,19 @@ Variable causal_mask(std::int64_t length, const Tensor& like) {
 
 }  // namespace
 
-Variable causal_attention(const Variable& qkv, std::int64_t heads) {
+Variable causal_attention(const Variable& qkv, std::int64_t heads, DropoutArgs dropout) {
   const Tensor& x = qkv.data();
   const Shape shape = ops::attention_shape(x.shape(), heads);
   Tensor y = Tensor::empty_like(x, shape);
   Tensor log_sums = Tensor::empty_like(x, {shape[0], heads, shape[1]});
-  ops::attention(x, heads, y, log_sums);
+  ops::attention(x, heads, dropout, y, log_sums);
   return record("causal_attention", y, qkv,
-                [x, heads, y, log_sums](const Tensor& dy, Tensor& dqkv, Scale scale) {
-                  ops::attention_backward(x, heads, y, log_sums, dy, scale, dqkv);
+                [x, heads, dropout, y, log_sums](const Tensor& dy, Tensor& dqkv, Scale scale) {
+                  ops::attention_backward(x, heads, dropout, y, log_sums, dy, scale, dqkv);
                 });
 }
 
-Variable composed_attention(const Variable& qkv, std::int64_t heads) {
+Variable composed_attention(const Variable& qkv, std::int64_t heads, DropoutArgs dropped) {
   const Shape shape = ops::attention_shape(qkv.shape(), heads);  // [N, T, W]
   const std::int64_t width = shape[2] / heads;
   // [N, T, 3 heads, D] to [N, 3 heads, T, D]
@@ -50,7 +51,8 @@ Variable composed_attention(const Variable& qkv, std::int64_t heads) {
   const auto part = [&](std::int64_t i) { return slice(parts, 1, i * heads, (i + 1) * heads); };
   const Variable scores =
       matmul(part(0), transpose(part(1), 2, 3)) / std::sqrt(static_cast<double>(width));
-  const Variable weights = softmax(scores + causal_mask(shape[1], qkv.data()));
+  const Variable weights = dropout(softmax(scores + causal_mask(shape[1], qkv.data())), dropped.p,
+                                   /*training=*/true, dropped.stream);
   return reshape(permute(matmul(weights, part(2)), {0, 2, 1, 3}), {shape[0], shape[1], shape[2]});
 }
 

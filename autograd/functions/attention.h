@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "autograd/variable.h"
+#include "core/kernel_args.h"
 
 namespace brigade::autograd {
 
@@ -14,11 +15,13 @@ namespace brigade::autograd {
 ///   D = W / heads: a head's width
 ///
 /// Never stores the T x T weights (core/cpu/attention.cpp). Forward keeps qkv, the result and a
-/// number per row and head, from which backward computes the weights again. Error: other shapes.
-Variable causal_attention(const Variable& qkv, std::int64_t heads);
+/// number per row and head, from which backward computes the weights again. `dropout` drops weights
+/// as functions/dropout.h drops elements of a tensor [N, heads, T, T]. Error: other shapes,
+/// dropout.p not in [0, 1).
+Variable causal_attention(const Variable& qkv, std::int64_t heads, DropoutArgs dropout = {});
 
 /// The same in a few lines of matmul and softmax, with the weights in memory. For reading, and for
 /// the test of the other.
-Variable composed_attention(const Variable& qkv, std::int64_t heads);
+Variable composed_attention(const Variable& qkv, std::int64_t heads, DropoutArgs dropout = {});
 
 }  // namespace brigade::autograd

@@ -9,8 +9,9 @@ namespace brigade::autograd {
 ///   y = x̂ weight + bias,  x̂ = (x - mean) / √(variance + eps), the variance with divisor D
 ///   x, y: [..., D]   weight, bias: [D] or undefined
 ///
-/// Backward needs x and, per row, the mean and 1 / √(variance + eps), which forward keeps. It
-/// writes dweight = Σ dy x̂ and dbias = Σ dy first, because the network waits for parameters.
+/// Backward needs x and, per row, the mean and 1 / √(variance + eps), which forward saves. It
+/// writes dweight = Σ dy x̂ and dbias = Σ dy first, because the network waits for parameters. A
+/// linear() behind this saves no y but computes it again, from x, weight and bias.
 Variable layer_norm(const Variable& x, const Variable& weight, const Variable& bias,
                     double eps = 1e-5);
 

@@ -27,20 +27,21 @@ Tensor rows_of(const Tensor& x) {
 }
 
 struct LinearBackward {
-  Tensor x;  // [N, in], as it was multiplied
-  Tensor w;  // [out, in], as it was multiplied
-  Tensor y;  // [N, out] if a ReLU was part of it, whose mask is the sign of y; else undefined
+  SavedTensor x;  // [..., in], as it was multiplied
+  Tensor w;       // [out, in], as it was multiplied
+  UnaryOp op;     // the activation, if `kept` is defined
+  Tensor kept;    // [N, out]: what op's derivative is computed from
 
   void operator()(const Tensor& dy, GradWriter& grads) const {
-    // With a ReLU, dz = dy where y > 0, and db, its column sums, comes out of the same pass.
-    Tensor sums =
-        y.defined() && grads.wanted(kBias) ? Tensor::empty_like(dy, {y.shape()[1]}) : Tensor();
-    const Tensor dz = y.defined() ? masked(dy, sums) : rows_of(dy);
+    // With an activation, dz = dy op', and db, its column sums, comes out of the same pass.
+    Tensor sums = kept.defined() && grads.wanted(kBias) ? Tensor::empty_like(dy, {kept.shape()[1]})
+                                                        : Tensor();
+    const Tensor dz = kept.defined() ? before_activation(dy, sums) : rows_of(dy);
     const Tensor dz_factor =
-        factor(dz, x.dtype() == DType::bf16 ? Precision::bf16 : Precision::full);
+        factor(dz, w.dtype() == DType::bf16 ? Precision::bf16 : Precision::full);
     // dW and db first: the network waits for them, while only this thread waits for dx.
     grads.write(kWeight, [&](Tensor& dw, Scale scale) {
-      ops::gemm(dz_factor, Trans::yes, x, Trans::no, scale, dw);  // dW = dzᵀ x
+      ops::gemm(dz_factor, Trans::yes, rows_of(x()), Trans::no, scale, dw);  // dW = dzᵀ x
     });
     grads.write(kBias, [&](Tensor& db, Scale scale) {
       sums.defined() ? ops::axpby(sums, scale, db) : ops::column_sum(dz, scale, db);
@@ -53,12 +54,12 @@ struct LinearBackward {
 
  private:
   /// dz [N, out], written over dy unless something else holds that, and `sums` [out] if defined.
-  Tensor masked(const Tensor& dy, Tensor& sums) const {
+  Tensor before_activation(const Tensor& dy, Tensor& sums) const {
     Tensor dz = rows_of(dy.holds_alone() ? dy : Tensor::empty_like(dy));
     if (sums.defined()) {
-      ops::relu_bias_backward(rows_of(dy), y, dz, sums);
+      ops::bias_backward(op, rows_of(dy), kept, dz, sums);
     } else {
-      ops::unary_backward(UnaryOp::relu, rows_of(dy), y, {}, dz);
+      ops::unary_backward(op, rows_of(dy), kept, {}, dz);
     }
     return dz;
   }
@@ -68,30 +69,47 @@ struct LinearBackward {
   static constexpr std::size_t kBias = 2;
 };
 
-Variable activated_linear(const Variable& x, const Variable& w, const Variable& b,
+Variable activated_linear(const char* name, const Variable& x, const Variable& w, const Variable& b,
                           Activation activation, Precision precision) {
   BRIGADE_CHECK(x.shape().rank() > 0 && w.shape().rank() == 2,
                 "linear: expected x [..., in] and w [out, in], got ", x.shape(), " and ",
                 w.shape());
-  const Tensor x_factor = factor(rows_of(x.data()), precision);
+  const Tensor x_factor = factor(x.data(), precision);
   const Tensor w_factor = factor(w.data(), precision);
   const std::size_t last = x.shape().rank() - 1;
   const Tensor y = Tensor::empty_like(x.data(), x.shape().with_extent(last, w.shape()[0]));
   Tensor y_rows = rows_of(y);
-  ops::linear(x_factor, w_factor, b.defined() ? b.data() : Tensor(), y_rows, activation);
-  const bool rectified = activation == Activation::relu;
-  return record(rectified ? "linear_relu" : "linear", y, {x, w, b},
-                LinearBackward{x_factor, w_factor, rectified ? y_rows : Tensor()});
+  const bool gelu = activation == Activation::gelu;
+  const Tensor z = gelu ? Tensor::empty_like(y_rows) : Tensor();
+  ops::linear(rows_of(x_factor), w_factor, b.defined() ? b.data() : Tensor(), y_rows, activation,
+              z);
+  const SavedTensor saved_x =
+      precision == Precision::full ? x.saved() : SavedTensor{x_factor, nullptr};
+  Variable output = record(name, y, {x, w, b},
+                           LinearBackward{saved_x, w_factor, function_of(activation),
+                                          activation == Activation::relu ? y_rows : z});
+  if (gelu) {
+    output.set_recompute([z, shape = y.shape()] {
+      Tensor same = Tensor::empty_like(z);
+      ops::unary(UnaryOp::gelu, z, same);
+      return same.reshape(shape);
+    });
+  }
+  return output;
 }
 
 }  // namespace
 
 Variable linear(const Variable& x, const Variable& w, const Variable& b, Precision precision) {
-  return activated_linear(x, w, b, Activation::none, precision);
+  return activated_linear("linear", x, w, b, Activation::none, precision);
 }
 
 Variable linear_relu(const Variable& x, const Variable& w, const Variable& b, Precision precision) {
-  return activated_linear(x, w, b, Activation::relu, precision);
+  return activated_linear("linear_relu", x, w, b, Activation::relu, precision);
+}
+
+Variable linear_gelu(const Variable& x, const Variable& w, const Variable& b, Precision precision) {
+  return activated_linear("linear_gelu", x, w, b, Activation::gelu, precision);
 }
 
 }  // namespace brigade::autograd

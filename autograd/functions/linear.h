@@ -17,14 +17,20 @@ enum class Precision : bool { full, bf16 };
 /// W is stored [out, in] so that dW = dyᵀ x has W's own layout: the GEMM writes dW straight into
 /// W's slice of a gradient bucket (dist/ddp/bucket.h) and the all-reduce needs no copy. Backward
 /// needs x (for dW) and W (for dx = dy W); both stay alive until then, with bf16 their rounded
-/// copies. db is the column sum of dy. Throws Error if x is not [..., in]. Enqueues on the compute
-/// stream; never waits for the device.
+/// copies. In full precision, an x from layer_norm or linear_gelu is computed again instead. db is
+/// the column sum of dy. Throws Error if x is not [..., in]. Enqueues on the compute stream; never
+/// waits for the device.
 Variable linear(const Variable& x, const Variable& w, const Variable& b,
                 Precision precision = Precision::full);
 
 /// relu(linear(x, w, b)) as one node, on the CPU with the same bits: bias and ReLU are at most one
 /// pass over y, and backward masks dy and sums db in one pass.
 Variable linear_relu(const Variable& x, const Variable& w, const Variable& b,
+                     Precision precision = Precision::full);
+
+/// gelu(linear(x, w, b)) as one node, likewise. Saves what GELU is applied to and not the result,
+/// which a linear() behind this computes again in backward (Variable::set_recompute).
+Variable linear_gelu(const Variable& x, const Variable& w, const Variable& b,
                      Precision precision = Precision::full);
 
 }  // namespace brigade::autograd

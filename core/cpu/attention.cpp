@@ -6,6 +6,7 @@
 #include "core/arithmetic.h"
 #include "core/cpu/vectorized_private.h"
 #include "core/kernels.h"
+#include "core/random.h"
 #include "core/tensor.h"
 
 // Attention without the matrix of length x length probabilities: the softmax of a row is taken
@@ -19,6 +20,9 @@
 //
 //   p = exp(s - log_sum)       ds = p (dy vᵀ - δ) / √width
 //   dv += pᵀ dy                dq += ds k                       dk += dsᵀ q
+//
+// Dropout multiplies p by a factor m, 0 or 1 / (1 - dropout.p), where p is multiplied with v:
+// y = y … + (p m) v, dv += (p m)ᵀ dy, and ds = p (m dy vᵀ - δ) / √width. Σ p and δ stay the same.
 //
 // A head's matrices are copied out of qkv first, so that their rows adjoin for gemm; that is little
 // beside the products.
@@ -92,14 +96,17 @@ class Head {
   Head(Stream& stream, const AttentionArgs<T>& args)
       : stream_(stream),
         args_(args),
-        memory_(Tensor::empty({8 * args.length * args.width + 2 * kQueries * kKeys + kQueries},
-                              kDTypeOf<T>)) {
+        memory_(
+            Tensor::empty({8 * args.length * args.width + 2 * kQueries * kKeys + kKeys + kQueries},
+                          kDTypeOf<T>)) {
     T* next = memory_.template data<T>();
     for (T** matrix : {&q_, &k_, &v_, &y_, &dq_, &dk_, &dv_, &dy_}) {
       *matrix = std::exchange(next, next + args.length * args.width);
     }
     scores_ = std::exchange(next, next + kQueries * kKeys);
     dscores_ = std::exchange(next, next + kQueries * kKeys);
+    dropout_factors_ = std::exchange(next, next + kKeys);
+    std::fill_n(dropout_factors_, kKeys, T{1});
     sums_ = next;
   }
 
@@ -109,7 +116,8 @@ class Head {
     for (T* matrix : {q_, k_, v_}) {
       part_of(args_, qkv, sequence, part++, head).copy_to(matrix);
     }
-    log_sums_ = args_.log_sums + (sequence * args_.heads + head) * args_.length;
+    first_row_ = (sequence * args_.heads + head) * args_.length;
+    log_sums_ = args_.log_sums + first_row_;
   }
 
   void forward(std::int64_t sequence, std::int64_t head) {
@@ -174,11 +182,31 @@ class Head {
     std::fill(row + visible, row + block.keys, T{0});
     const double sum =
         sum_of(visible, [row](std::int64_t j) { return static_cast<double>(row[j]); });
+    if (args_.dropout.p > 0.0) {
+      draw_dropout(block, i);
+      vectorized([row, visible, m = dropout_factors_] {
+        for (std::int64_t j = 0; j < visible; ++j) {
+          row[j] *= m[j];
+        }
+      });
+    }
     const T shrink = exp_of(before - largest);
     sums_[i] = static_cast<T>(sum) + (first ? T{0} : shrink * sums_[i]);
     if (!first) {
       scale_row(row_of(y_, block.first_query + i), shrink);
     }
+  }
+
+  /// dropout_factors_[j] = m of the block's query `i` and its key number j.
+  void draw_dropout(const Block& block, std::int64_t i) {
+    const std::int64_t first =
+        (first_row_ + block.first_query + i) * args_.length + block.first_key;
+    const std::uint32_t threshold = args_.dropout.threshold();
+    const auto factor = static_cast<T>(1.0 / (1.0 - args_.dropout.p));
+    for_each_word(args_.dropout.stream, first, block.visible(i),
+                  [&](std::int64_t j, std::uint32_t word) {
+                    dropout_factors_[j] = word >> 8U < threshold ? T{0} : factor;
+                  });
   }
 
   /// y /= Σ p, and log_sums has its own meaning.
@@ -222,10 +250,15 @@ class Head {
     const T delta = static_cast<T>(sum_of(args_.width, [=](std::int64_t column) {
       return static_cast<double>(dy[column] * y[column]);
     }));
-    vectorized([=, log_sum = log_sums_[query], scale = static_cast<T>(args_.score_scale())] {
+    if (args_.dropout.p > 0.0) {
+      draw_dropout(block, i);
+    }
+    vectorized([=, m = dropout_factors_, log_sum = log_sums_[query],
+                scale = static_cast<T>(args_.score_scale())] {
       for (std::int64_t j = 0; j < visible; ++j) {
-        p[j] = exp_of(p[j] - log_sum);
-        ds[j] = p[j] * (ds[j] - delta) * scale;
+        const T probability = exp_of(p[j] - log_sum);
+        p[j] = m[j] * probability;
+        ds[j] = probability * (m[j] * ds[j] - delta) * scale;
       }
     });
     std::fill(p + visible, p + block.keys, T{0});
@@ -237,7 +270,9 @@ class Head {
   Tensor memory_;
   T *q_{}, *k_{}, *v_{}, *y_{}, *dq_{}, *dk_{}, *dv_{}, *dy_{};  // [length, width]
   T *scores_{}, *dscores_{};                                     // [kQueries, kKeys]
+  T* dropout_factors_ = nullptr;                                 // [kKeys]: m of a row
   T* sums_ = nullptr;                                            // [kQueries]: Σ p
+  std::int64_t first_row_ = 0;                                   // of p, of all heads
   T* log_sums_ = nullptr;                                        // [length]
 };
 

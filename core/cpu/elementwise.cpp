@@ -30,18 +30,6 @@ void for_each_row(const StridePair& layouts, const Fn& fn) {
   }
 }
 
-/// fn(i, word i of `stream`) for i < n (core/random.h).
-template <class Fn>
-void for_each_word(std::int64_t n, RandomStream stream, const Fn& fn) {
-  for (std::int64_t first = 0; first < n; first += 4) {
-    const auto words =
-        random_block(stream.seed, stream.sequence, static_cast<std::uint64_t>(first) / 4);
-    for (std::int64_t i = first; i < std::min(first + 4, n); ++i) {
-      fn(i, words[static_cast<std::size_t>(i - first)]);
-    }
-  }
-}
-
 /// One row of a result. A stride of 0: the row has one and the same operand.
 template <BinaryOp op, class T>
 void binary_row(std::int64_t n, const T* a, bool a_is_one, const T* b, bool b_is_one, Scale scale,
@@ -75,7 +63,7 @@ void CpuElementwise<T>::uniform(Stream& /*s*/, std::int64_t n, UniformArgs args,
   // differently.
   const T low = static_cast<T>(args.low);
   const T width = static_cast<T>(args.high) - low;
-  for_each_word(n, {.seed = args.seed, .sequence = args.sequence},
+  for_each_word({.seed = args.seed, .sequence = args.sequence}, 0, n,
                 [=](std::int64_t i, std::uint32_t word) {
                   x[i] = std::fma(static_cast<T>(unit_float(word)), width, low);
                 });
@@ -133,11 +121,11 @@ void CpuElementwise<T>::copy_strided(Stream& s, const StridePair& copy, const T*
 template <class T>
 void CpuElementwise<T>::dropout(Stream& /*s*/, std::int64_t n, DropoutArgs args, const T* x,
                                 Scale scale, T* y) {
-  const std::uint32_t threshold = args.threshold();
   const Scale kept = scale.times(1.0 / (1.0 - args.p));
-  for_each_word(n, args.stream, [=](std::int64_t i, std::uint32_t word) {
-    store(word >> 8U < threshold ? T{0} : x[i], kept, y[i]);
-  });
+  for_each_word(args.stream, 0, n,
+                [=, threshold = args.threshold()](std::int64_t i, std::uint32_t word) {
+                  store(word >> 8U < threshold ? T{0} : x[i], kept, y[i]);
+                });
 }
 
 template <class Narrow>

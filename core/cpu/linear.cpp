@@ -1,5 +1,6 @@
 #include <type_traits>
 
+#include "core/arithmetic.h"
 #include "core/cpu/blas_private.h"
 #include "core/cpu/onednn_private.h"
 #include "core/cpu/vectorized_private.h"
@@ -8,15 +9,13 @@
 namespace brigade {
 namespace {
 
-/// y[r, c] += b[c], and max(y, 0) if `relu`, in one pass.   y: [rows, cols]
-template <class T>
-void add_bias(std::int64_t rows, std::int64_t cols, const T* b, bool relu, T* y) {
+/// fn(i, col) for each element i of a matrix [rows, cols].
+template <class Fn>
+void for_each_element(std::int64_t rows, std::int64_t cols, const Fn& fn) {
   vectorized([=] {
     for (std::int64_t row = 0; row < rows; ++row) {
-      T* values = y + row * cols;
       for (std::int64_t col = 0; col < cols; ++col) {
-        const T value = values[col] + b[col];
-        values[col] = relu && value < T{0} ? T{0} : value;  // this way round a NaN passes
+        fn(row * cols + col, col);
       }
     }
   });
@@ -27,22 +26,34 @@ void add_bias(std::int64_t rows, std::int64_t cols, const T* b, bool relu, T* y)
 template <class T>
 template <class F>
 void CpuProducts<T>::linear(Stream& s, const LinearArgs<T, F>& args) {
-  const auto& [batch, in, out, x, w, b, activation, y] = args;
-  const bool rectify = activation == Activation::relu;
+  const auto& [batch, in, out, x, w, b, activation, y, z] = args;
+  const auto activate = [&s, &args, n = batch * out] {
+    if (args.activation != Activation::none) {
+      CpuElementwise<T>::unary(s, function_of(args.activation), n, args.sums(), args.y);
+    }
+  };
   if constexpr (std::is_same_v<F, float>) {
     if (use_onednn() && onednn::has_avx512() && batch > 0 && in > 0 && out > 0) {
-      onednn::linear(batch, in, out, x, w, b, y);
-      if (rectify) {
-        CpuElementwise<T>::unary(s, UnaryOp::relu, batch * out, y, y);
-      }
+      onednn::linear(batch, in, out, x, w, b, args.sums());
+      activate();
       return;
     }
   }
   gemm(s, args.product());
-  if (b != nullptr) {
-    add_bias(batch, out, b, rectify, y);
-  } else if (rectify) {
-    CpuElementwise<T>::unary(s, UnaryOp::relu, batch * out, y, y);
+  // Two loops, because one that wrote z and y would not be vectorised where both are one array.
+  if (b == nullptr) {
+    activate();
+  } else if (activation == Activation::gelu) {
+    for_each_element(batch, out, [b = b, y = y, z = z](std::int64_t i, std::int64_t col) {
+      z[i] += b[col];
+      y[i] = unary_value<UnaryOp::gelu>(z[i]);
+    });
+  } else {
+    const bool rectify = activation == Activation::relu;
+    for_each_element(batch, out, [=, b = b, y = y](std::int64_t i, std::int64_t col) {
+      const T sum = y[i] + b[col];
+      y[i] = rectify ? unary_value<UnaryOp::relu>(sum) : sum;
+    });
   }
 }
 

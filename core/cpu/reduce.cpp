@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/arithmetic.h"
 #include "core/cpu/vectorized_private.h"
 #include "core/kernels.h"
 
@@ -63,16 +64,16 @@ void CpuReductions<T>::reduce_backward(Stream& /*s*/, ReduceShape shape, const T
 }
 
 template <class T>
-void CpuReductions<T>::relu_bias_backward(Stream& s, std::int64_t rows, std::int64_t cols,
-                                          const T* dy, const T* y, T* dz, T* db) {
-  sum_columns<T>(
-      rows, cols,
-      [=](std::int64_t /*row*/, std::int64_t i) {
-        const T gradient =
-            dy[i];  // read in any case: a load under a condition would not be vectorised
-        return dz[i] = y[i] > T{0} ? gradient : T{0};
-      },
-      [=](std::int64_t col, T sum) { db[col] = sum; });
+void CpuReductions<T>::bias_backward(Stream& s, UnaryOp op, std::int64_t rows, std::int64_t cols,
+                                     const T* dy, const T* kept, T* dz, T* db) {
+  visit(op, [&]<UnaryOp kOp>() {
+    sum_columns<T>(
+        rows, cols,
+        [=](std::int64_t /*row*/, std::int64_t i) {
+          return dz[i] = unary_gradient<kOp>(dy[i], kept[i]);
+        },
+        [=](std::int64_t col, T sum) { db[col] = sum; });
+  });
   if (cols == 1) {  // a column by itself is a row: with the bits of reduce_sum
     reduce_sum(s, {.outer = 1, .n = rows, .inner = 1}, dz, {}, db);
   }

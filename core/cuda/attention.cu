@@ -1,4 +1,5 @@
 #include "core/cuda/kernel.cuh"
+#include "core/cuda/random.cuh"
 
 // The equations are those of core/cpu/attention.cpp. Each block computes one row of a result at a
 // time, walking the other sequence positions in tiles of one position per thread: a thread first
@@ -12,13 +13,23 @@ using cuda::kBlock;
 /// Where the numbers of one head of one sequence are.
 template <class T>
 struct Head {
-  std::int64_t width, stride;  // of a row, between rows of qkv
+  std::int64_t width, stride;      // of a row, between rows of qkv
+  std::int64_t length, first_row;  // of the weights: all heads together, row by row
+  RandomStream dropout_stream;
+  std::uint32_t threshold;  // of DropoutArgs; 0 without dropout
+  T factor;                 // 1 / (1 - dropout.p)
   const T *q, *k, *v;
   const T *y, *dy;  // stride / 3 between rows
   T* log_sums;
 
   __device__ Head(const AttentionArgs<T>& args, std::int64_t index, const T* all_dy)
-      : width(args.width), stride(3 * args.heads * args.width) {
+      : width(args.width),
+        stride(3 * args.heads * args.width),
+        length(args.length),
+        first_row(index * args.length),
+        dropout_stream(args.dropout.stream),
+        threshold(args.dropout.threshold()),
+        factor(static_cast<T>(1.0 / (1.0 - args.dropout.p))) {
     const std::int64_t sequence = index / args.heads;
     const std::int64_t column = index % args.heads * width;
     q = args.qkv + sequence * args.length * stride + column;
@@ -40,12 +51,23 @@ struct Head {
   __device__ T score(std::int64_t query, std::int64_t key, T scale) const {
     return scale * dot(q + query * stride, k + key * stride);
   }
-  /// ds and p of one pair.
+  /// m of one pair: 0 if it is dropped.
+  __device__ T dropout_factor(std::int64_t query, std::int64_t key) const {
+    if (threshold == 0) {
+      return T{1};
+    }
+    const auto at = static_cast<std::uint64_t>((first_row + query) * length + key);
+    const std::uint32_t word = cuda::random_block(dropout_stream, at / 4)[at % 4];
+    return word >> 8U < threshold ? T{0} : factor;
+  }
+  /// ds and p m of one pair.
   __device__ void backward(std::int64_t query, std::int64_t key, T scale, T* p, T* ds) const {
     const T* row = dy + query * (stride / 3);
     const T delta = dot(row, y + query * (stride / 3));
-    *p = exp(score(query, key, scale) - log_sums[query]);
-    *ds = *p * (dot(row, v + key * stride) - delta) * scale;
+    const T m = dropout_factor(query, key);
+    const T probability = exp(score(query, key, scale) - log_sums[query]);
+    *p = m * probability;
+    *ds = probability * (m * dot(row, v + key * stride) - delta) * scale;
   }
 };
 
@@ -72,9 +94,10 @@ __global__ void forward_kernel(AttentionArgs<T> args, T scale) {
       const T before = largest;
       const T of_tile = block_max(score);
       largest = before > of_tile ? before : of_tile;
-      weights[threadIdx.x] = exp(score - largest);
+      const T weight = exp(score - largest);
+      weights[threadIdx.x] = key <= query ? head.dropout_factor(query, key) * weight : T{0};
       sum = sum * exp(before - largest) +
-            static_cast<T>(cuda::block_sum(static_cast<double>(weights[threadIdx.x])));
+            static_cast<T>(cuda::block_sum(static_cast<double>(weight)));
       y *= exp(before - largest);
       for (std::int64_t j = 0; threadIdx.x < head.width && j < keys; ++j) {
         y += weights[j] * head.v[(first + j) * head.stride + threadIdx.x];

@@ -1,10 +1,9 @@
-#include <Random123/philox.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include "core/arithmetic.h"
 #include "core/cuda/kernel.cuh"
-#include "core/random.h"
+#include "core/cuda/random.cuh"
 
 namespace brigade {
 namespace {
@@ -61,17 +60,12 @@ void unary_backward_with(Stream& s, std::int64_t n, const T* dy, const T* kept,
       s, n, [=] __device__(std::int64_t i) { store(unary_gradient<op>(dy[i], kept[i]), &dx[i]); });
 }
 
-/// fn(i, word i of `stream`) for i < n, on `s`: bit for bit the words of core/random.h. One thread
-/// computes one Philox block and uses its four words.
+/// fn(i, word i of `stream`) for i < n, on `s`. One thread computes one Philox block and uses its
+/// four words.
 template <class Fn>
-void for_each_word(Stream& s, std::int64_t n, RandomStream stream, Fn fn) {
+void launch_for_each_word(Stream& s, std::int64_t n, RandomStream stream, Fn fn) {
   cuda::for_each(s, (n + 3) / 4, [=] __device__(std::int64_t block) {
-    const auto low = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
-    const auto high = [](std::uint64_t value) { return static_cast<std::uint32_t>(value >> 32U); };
-    const auto counter = static_cast<std::uint64_t>(block);
-    const auto words =
-        r123::Philox4x32_R<10>()({{low(counter), high(counter), stream.sequence, 0U}},
-                                 {{low(stream.seed), high(stream.seed)}});
+    const auto words = cuda::random_block(stream, static_cast<std::uint64_t>(block));
     for (unsigned word = 0; word < 4 && 4 * block + word < n; ++word) {
       fn(4 * block + word, words[word]);
     }
@@ -125,10 +119,10 @@ template <class T>
 void CudaElementwise<T>::uniform(Stream& s, std::int64_t n, UniformArgs args, T* x) {
   const T low = static_cast<T>(args.low);
   const T range = static_cast<T>(args.high) - low;
-  for_each_word(s, n, {.seed = args.seed, .sequence = args.sequence},
-                [=] __device__(std::int64_t i, std::uint32_t word) {
-                  x[i] = std::fma(static_cast<T>(unit_float(word)), range, low);
-                });
+  launch_for_each_word(s, n, {.seed = args.seed, .sequence = args.sequence},
+                       [=] __device__(std::int64_t i, std::uint32_t word) {
+                         x[i] = std::fma(static_cast<T>(unit_float(word)), range, low);
+                       });
 }
 
 template <class T>
@@ -136,7 +130,7 @@ void CudaElementwise<T>::dropout(Stream& s, std::int64_t n, DropoutArgs args, co
                                  Scale scale, T* y) {
   const cuda::ScaledStore<T> store({.alpha = scale.alpha / (1.0 - args.p), .beta = scale.beta});
   const std::uint32_t threshold = args.threshold();
-  for_each_word(s, n, args.stream, [=] __device__(std::int64_t i, std::uint32_t word) {
+  launch_for_each_word(s, n, args.stream, [=] __device__(std::int64_t i, std::uint32_t word) {
     store(word >> 8U < threshold ? T{0} : x[i], &y[i]);
   });
 }

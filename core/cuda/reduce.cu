@@ -58,9 +58,9 @@ void CudaReductions<T>::reduce_backward(Stream& s, ReduceShape shape, const T* d
 /// Two passes: the sums keep one block per 32 columns busy, too few to mask the whole matrix as
 /// well.
 template <class T>
-void CudaReductions<T>::relu_bias_backward(Stream& s, std::int64_t rows, std::int64_t cols,
-                                           const T* dy, const T* y, T* dz, T* db) {
-  CudaElementwise<T>::unary_backward(s, UnaryOp::relu, rows * cols, dy, y, {}, dz);
+void CudaReductions<T>::bias_backward(Stream& s, UnaryOp op, std::int64_t rows, std::int64_t cols,
+                                      const T* dy, const T* kept, T* dz, T* db) {
+  CudaElementwise<T>::unary_backward(s, op, rows * cols, dy, kept, {}, dz);
   reduce_sum(s, {.outer = 1, .n = rows, .inner = cols}, dz, {}, db);
 }
 

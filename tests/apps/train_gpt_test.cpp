@@ -101,7 +101,9 @@ TEST(TrainGpt, EndsWithTheSameBitsInAllModes) {
 
 TEST(TrainGpt, EndsWithTheWeightsOfOneRank) {
   const TemporaryDirectory one;
-  ASSERT_EQ(train(one, "--steps 5 --batch 12 --save w.safetensors", 1).exit_code, 0);
+  const Outcome alone = train(one, "--steps 5 --batch 12 --save w.safetensors", 1);
+  ASSERT_EQ(alone.exit_code, 0) << alone.err;
+  EXPECT_THAT(alone.out, HasSubstr("wrote config.json, w.safetensors, "));
   for (const int ranks : {2, 3}) {
     for (const char* mode : {"naive", "flat", "per_param", "overlap", "no_sync --accum 2"}) {
       const TemporaryDirectory dir;

@@ -45,14 +45,14 @@ struct Size {
 constexpr Size kSizes[] = {
     {1, 1, 2, 1}, {2, 5, 6, 2}, {1, 64, 4, 1}, {1, 130, 4, 2}, {1, 600, 2, 1}};
 
-TEST(Attention, IsTheSameAsComposedOfMatmulAndSoftmax) {
+void expect_the_same_as_composed(DropoutArgs dropout) {
   for (const auto& [sequences, length, width, heads] : kSizes) {
     const Shape shape{sequences, length, 3 * width};
     const Variable fused_in(smooth_values(shape, 3), true);
     const Variable composed_in(smooth_values(shape, 3), true);
     const Tensor target = smooth_values({sequences, length, width}, 4);
-    const Variable fused = causal_attention(fused_in, heads);
-    const Variable composed = composed_attention(composed_in, heads);
+    const Variable fused = causal_attention(fused_in, heads, dropout);
+    const Variable composed = composed_attention(composed_in, heads, dropout);
     const auto a = fused.data().to_vector<double>();
     const auto b = composed.data().to_vector<double>();
     for (std::size_t i = 0; i < a.size(); ++i) {
@@ -66,6 +66,31 @@ TEST(Attention, IsTheSameAsComposedOfMatmulAndSoftmax) {
       ASSERT_NEAR(da[i], db[i], 1e-14) << length << " at " << i;
     }
   }
+}
+
+TEST(Attention, IsTheSameAsComposedOfMatmulAndSoftmax) {
+  expect_the_same_as_composed({});
+}
+
+TEST(Attention, DropsTheWeightsThatComposedAttentionDrops) {
+  expect_the_same_as_composed({.stream = {.seed = 3, .sequence = 7}, .p = 0.3});
+}
+
+TEST(Attention, DividesTheWeightsThatItKeeps) {
+  // Equal scores. Words 0 to 3 of this stream are 0.399, 0.881, 0.736 and 0.605 (dropout_test.cpp):
+  // with p = 0.7, of row 0 the only weight is dropped, and of row 1 the second.
+  const Variable qkv = leaf({0, 0, 3, 0, 0, 9}, {1, 2, 3});
+  const Floats y = values(causal_attention(qkv, 1, {.stream = {}, .p = 0.7}));
+  EXPECT_EQ(y[0], 0.0F);
+  EXPECT_NEAR(y[1], 0.5F * 3.0F / 0.3F, 1e-5);
+}
+
+TEST(Attention, HasTheRightGradientsWithDropout) {
+  const auto loss = [](const Inputs& in) {
+    const DropoutArgs dropout{.stream = {.seed = 1, .sequence = 2}, .p = 0.4};
+    return mse_loss(causal_attention(in[0], 2, dropout), smooth_values({2, 5, 4}, 9));
+  };
+  EXPECT_LT(largest_gradient_error(loss, {smooth_values({2, 5, 12}, 0)}), 1e-8);
 }
 
 TEST(Attention, HasTheRightGradients) {
@@ -115,6 +140,8 @@ TEST(Attention, NamesTheWrongShape) {
                "heads");
   EXPECT_ERROR(causal_attention(Variable(Tensor::empty({1, 1, 771})), 1),
                "attention: expected heads of at most 256 columns, got [1, 1, 257] in 1 heads");
+  EXPECT_ERROR(causal_attention(Variable(Tensor::empty({1, 1, 3})), 1, {.stream = {}, .p = 1.0}),
+               "attention: expected a dropout in [0, 1), got 1");
 }
 
 }  // namespace

@@ -3,11 +3,15 @@
 
 #include "autograd/engine.h"
 #include "autograd/functions/binary.h"
+#include "autograd/functions/layer_norm.h"
 #include "autograd/functions/linear.h"
 #include "autograd/functions/loss.h"
+#include "autograd/functions/reduce.h"
 #include "autograd/functions/unary.h"
 #include "autograd/node.h"
 #include "core/ops.h"
+#include "core/runtime/allocator.h"
+#include "core/runtime/context.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/grad_check.h"
 
@@ -50,13 +54,91 @@ TEST(Gradient, OfLinearWithReluIsRight) {
             kTolerance);
 }
 
+TEST(Gradient, OfLinearWithGeluIsRight) {
+  // And of a linear layer behind it, which computes the result of the GELU again.
+  const auto two_layers = [](const Inputs& in) {
+    const Variable hidden = linear_gelu(in[0], in[1], in[2]);
+    return mse_loss(linear(hidden, in[3], Variable()), smooth_values({2, 2, 2}, 9));
+  };
+  EXPECT_LT(
+      largest_gradient_error(two_layers, {smooth_values({2, 2, 3}, 0), smooth_values({5, 3}, 1),
+                                          smooth_values({5}, 2), smooth_values({2, 5}, 3)}),
+      kTolerance);
+}
+
+TEST(Gradient, OfSeveralUsesOfAComputedAgainTensorIsRight) {
+  const auto loss = [](const Inputs& in) {
+    const Variable norm = layer_norm(linear_gelu(in[0], in[1], Variable()), in[2], in[3]);
+    return mse_loss(linear(norm, in[4], Variable()) * linear(norm, in[5], Variable()) + norm,
+                    smooth_values({4, 5}, 9));
+  };
+  EXPECT_LT(largest_gradient_error(
+                loss, {smooth_values({4, 3}, 0), smooth_values({5, 3}, 1), smooth_values({5}, 2),
+                       smooth_values({5}, 3), smooth_values({5, 5}, 4), smooth_values({5, 5}, 5)}),
+            kTolerance);
+}
+
+/// The gradients of x, W, b and V of a layer W, a GELU and a layer V, and what the layers keep.
+struct TwoLayers {
+  explicit TwoLayers(bool fused) {
+    const Inputs in{
+        Variable(smooth_values({64, 32}, 0), true), Variable(smooth_values({48, 32}, 1), true),
+        Variable(smooth_values({48}, 2), true), Variable(smooth_values({8, 48}, 3), true)};
+    const CachingAllocator& memory = *Context::current().allocator(Device());
+    const std::size_t before = memory.stats().in_use;
+    Variable loss;
+    {
+      const Variable hidden =
+          fused ? linear_gelu(in[0], in[1], in[2]) : gelu(linear(in[0], in[1], in[2]));
+      loss = sum(linear(hidden, in[3], Variable()));
+    }
+    kept = memory.stats().in_use - before;
+    backward(loss);
+    for (const Variable& leaf : in) {
+      gradients.push_back(leaf.grad().to_vector<double>());
+    }
+  }
+
+  std::size_t kept = 0;
+  std::vector<std::vector<double>> gradients;
+};
+
+TEST(LinearWithGelu, HasTheSameBitsAndKeepsOneTensorLess) {
+  const TwoLayers fused(true);
+  const TwoLayers plain(false);
+  EXPECT_EQ(fused.gradients, plain.gradients);
+  const std::size_t hidden = 64 * 48 * sizeof(double);
+  EXPECT_EQ(plain.kept - fused.kept, hidden);
+}
+
+TEST(SavedTensor, OfALayerNormIsComputedAgain) {
+  const Tensor values = smooth_values({64, 32}, 0);
+  const Variable w(smooth_values({8, 32}, 1), true);
+  const Variable scale(smooth_values({32}, 2), true);
+  const Variable shift(smooth_values({32}, 3), true);
+  const auto gradient_of = [&](bool keep_values) {
+    w.zero_grad();
+    const Variable x(values, true);
+    const Variable norm = layer_norm(x, scale, shift);
+    const Tensor again = norm.saved()();
+    EXPECT_EQ(again.to_vector<double>(), norm.data().to_vector<double>());
+    EXPECT_NE(again.bytes(), norm.data().bytes());
+    if (keep_values) {
+      norm.set_recompute(nullptr);
+    }
+    backward(sum(linear(norm, w, Variable())));
+    return w.grad().to_vector<double>();
+  };
+  EXPECT_EQ(gradient_of(false), gradient_of(true));
+}
+
 TEST(Gradient, OfLinearIsRightWhereOnlyOneParameterWantsOne) {
   const Variable w(smooth_values({2, 3}, 1));
   const Variable b(smooth_values({2}, 2));
   const Tensor target = smooth_values({4, 2}, 9);
   const std::vector<Tensor> weight{smooth_values({4, 3}, 0), w.data()};
   const std::vector<Tensor> bias{smooth_values({4, 3}, 0), b.data()};
-  for (const auto layer : {linear, linear_relu}) {
+  for (const auto layer : {linear, linear_relu, linear_gelu}) {
     const auto of_weight = [&](const Inputs& in) {
       return mse_loss(layer(in[0], in[1], b, Precision::full), target);
     };

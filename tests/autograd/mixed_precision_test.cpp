@@ -113,23 +113,25 @@ TEST(MixedPrecision, ALayerRoundsWhatItMultipliesAndNothingElse) {
   const Tensor b = numbers({3}, 3);
   const Tensor target = numbers({4, 3}, 4);
   const std::vector<float> master = w.to_vector<float>();
-  for (const bool relu : {false, true}) {
+  for (const Activation activation : {Activation::none, Activation::relu, Activation::gelu}) {
+    const bool gelu = activation == Activation::gelu;
     const Variable input(x, true, "x");
     const Variable weight(w, true, "w");
     const Variable bias(b, true, "b");
-    const Variable y = relu ? linear_relu(input, weight, bias, Precision::bf16)
-                            : linear(input, weight, bias, Precision::bf16);
+    const auto layer = activation == Activation::none ? linear : gelu ? linear_gelu : linear_relu;
+    const Variable y = layer(input, weight, bias, Precision::bf16);
     backward(mse_loss(y, target));
 
     Tensor out = Tensor::empty({4, 3});
-    ops::linear(rounded(x), rounded(w), b, out, relu ? Activation::relu : Activation::none);
+    Tensor z = Tensor::empty({4, 3});
+    ops::linear(rounded(x), rounded(w), b, out, activation, z);
     EXPECT_EQ(y.data().to_vector<float>(), out.to_vector<float>());
     Tensor dz = Tensor::empty({4, 3});
     const Tensor one = Tensor::from(std::vector<float>{1.0F}, {});
     ops::mse_backward(out, target, one, {}, dz);
-    if (relu) {
+    if (activation != Activation::none) {
       const Tensor dy = dz.clone();
-      ops::unary_backward(UnaryOp::relu, dy, out, {}, dz);
+      ops::unary_backward(function_of(activation), dy, gelu ? z : out, {}, dz);
     }
     Tensor dw = Tensor::empty({3, 6});
     Tensor dx = Tensor::empty({4, 6});
@@ -137,9 +139,9 @@ TEST(MixedPrecision, ALayerRoundsWhatItMultipliesAndNothingElse) {
     ops::gemm(rounded(dz), Trans::yes, rounded(x), Trans::no, {}, dw);
     ops::gemm(rounded(dz), Trans::no, rounded(w), Trans::no, {}, dx);
     ops::column_sum(dz, {}, db);
-    EXPECT_EQ(gradient(weight), dw.to_vector<float>()) << "relu " << relu;
-    EXPECT_EQ(gradient(input), dx.to_vector<float>()) << "relu " << relu;
-    EXPECT_EQ(gradient(bias), db.to_vector<float>()) << "relu " << relu;
+    EXPECT_EQ(gradient(weight), dw.to_vector<float>()) << static_cast<int>(activation);
+    EXPECT_EQ(gradient(input), dx.to_vector<float>()) << static_cast<int>(activation);
+    EXPECT_EQ(gradient(bias), db.to_vector<float>()) << static_cast<int>(activation);
     EXPECT_EQ(weight.data().to_vector<float>(), master) << "it is not rounded itself";
   }
 }

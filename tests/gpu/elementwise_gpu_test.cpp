@@ -73,7 +73,7 @@ TYPED_TEST(ElementwiseOnGpu, ReluBackwardEqualsTheCpu) {
   }
 }
 
-TYPED_TEST(ElementwiseOnGpu, ReluBiasBackwardEqualsTheCpu) {
+TYPED_TEST(ElementwiseOnGpu, BiasBackwardEqualsTheCpu) {
   for (const std::int64_t rows : {0, 1, 7, 33, 300}) {
     for (const std::int64_t cols : {0, 1, 31, 33, 1000}) {
       Tensor dy = this->numbers({rows, cols}, 1);
@@ -84,8 +84,8 @@ TYPED_TEST(ElementwiseOnGpu, ReluBiasBackwardEqualsTheCpu) {
           {dy, this->numbers({rows, cols}, 2), this->garbage({rows, cols}), this->garbage({cols}),
            this->garbage({cols})},
           [](Tensors& t) {
-            ops::relu_bias_backward(t[0], t[1], t[2], t[3]);
-            ops::relu_bias_backward(t[0], t[1], t[0], t[4]);
+            ops::bias_backward(UnaryOp::relu, t[0], t[1], t[2], t[3]);
+            ops::bias_backward(UnaryOp::gelu, t[0], t[1], t[0], t[4]);
           },
           static_cast<double>(rows + 1) * this->kTolerance);
     }

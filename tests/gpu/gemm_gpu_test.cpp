@@ -123,6 +123,14 @@ TYPED_TEST(GemmOnGpu, LinearEqualsTheCpuWithAndWithoutBias) {
     this->expect_same(
         {x, w, y}, [](Tensors& t) { ops::linear(t[0], t[1], Tensor(), t[2], Activation::relu); },
         this->kTolerance);
+    this->expect_same(
+        {x, w, b, y, y},
+        [](Tensors& t) { ops::linear(t[0], t[1], t[2], t[3], Activation::gelu, t[4]); },
+        this->kTolerance);
+    this->expect_same(
+        {x, w, y, y},
+        [](Tensors& t) { ops::linear(t[0], t[1], Tensor(), t[2], Activation::gelu, t[3]); },
+        this->kTolerance);
   }
 }
 

@@ -71,21 +71,27 @@ TYPED_TEST(LayersOnGpu, MatmulEqualsTheCpu) {
 TYPED_TEST(LayersOnGpu, AttentionEqualsTheCpu) {
   // Lengths below, at and above a block of threads, of one row and of several tiles.
   for (const std::int64_t length : {1, 7, 256, 300}) {
-    const std::int64_t sequences = length < 256 ? 3 : 1;
-    const Shape qkv{sequences, length, 18};
-    const Shape y{sequences, length, 6};
-    const Shape log_sums{sequences, 2, length};
-    this->expect_same(
-        {this->numbers(qkv, 1), this->garbage(y), this->garbage(log_sums)},
-        [](Tensors& t) { ops::attention(t[0], 2, t[1], t[2]); }, 10 * this->kTolerance);
-    Tensor output = this->garbage(y);
-    Tensor sums = this->garbage(log_sums);
-    ops::attention(this->numbers(qkv, 1), 2, output, sums);
-    for (const Scale scale : kScales) {
+    for (const double p : {0.0, 0.2}) {
+      const DropoutArgs dropout{.stream = {.seed = 5, .sequence = 1}, .p = p};
+      const std::int64_t sequences = length < 256 ? 3 : 1;
+      const Shape qkv{sequences, length, 18};
+      const Shape y{sequences, length, 6};
+      const Shape log_sums{sequences, 2, length};
       this->expect_same(
-          {this->numbers(qkv, 1), output, sums, this->numbers(y, 2), this->destination(qkv, scale)},
-          [&](Tensors& t) { ops::attention_backward(t[0], 2, t[1], t[2], t[3], scale, t[4]); },
-          30 * this->kTolerance);
+          {this->numbers(qkv, 1), this->garbage(y), this->garbage(log_sums)},
+          [&](Tensors& t) { ops::attention(t[0], 2, dropout, t[1], t[2]); }, 10 * this->kTolerance);
+      Tensor output = this->garbage(y);
+      Tensor sums = this->garbage(log_sums);
+      ops::attention(this->numbers(qkv, 1), 2, dropout, output, sums);
+      for (const Scale scale : kScales) {
+        this->expect_same(
+            {this->numbers(qkv, 1), output, sums, this->numbers(y, 2),
+             this->destination(qkv, scale)},
+            [&](Tensors& t) {
+              ops::attention_backward(t[0], 2, dropout, t[1], t[2], t[3], scale, t[4]);
+            },
+            30 * this->kTolerance);
+      }
     }
   }
 }

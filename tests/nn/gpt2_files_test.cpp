@@ -41,6 +41,18 @@ TEST(Gpt2Files, AreReadBackToTheBit) {
   EXPECT_EQ(found.dropout, 0.25);
 }
 
+TEST(Gpt2Files, SayWhichDropoutTheyWereTrainedWith) {
+  const TemporaryDirectory dir;
+  GPTOptions options = kSmall;
+  options.dropout = 0.25;
+  save_gpt2(small_gpt(1).parameters(), options, dir / "model.safetensors");
+  std::ifstream file(dir / "config.json");
+  const std::string config(std::istreambuf_iterator<char>(file), {});
+  for (const char* key : {"embd_pdrop", "resid_pdrop", "attn_pdrop"}) {
+    EXPECT_NE(config.find(message_of('"', key, "\": 0.25")), std::string::npos) << config;
+  }
+}
+
 TEST(Gpt2Files, HoldLinearLayersWithTheirInputsFirst) {
   const TemporaryDirectory dir;
   const GPT model = small_gpt(1);

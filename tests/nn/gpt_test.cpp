@@ -153,10 +153,32 @@ TEST(GptModel, DropoutLeavesOutElementsInTrainingOnly) {
   options.dropout = 0.5;
   GPT model = small_gpt(1, options);
   const Variable x = tokens({1, 2, 3}, 1);
+  const std::uint32_t streams = dropout_position().sequence;
   const auto first = model(x).data().to_vector<float>();
+  // Of the embeddings, and in each block of attention's weights and of what is added, twice.
+  EXPECT_EQ(dropout_position().sequence - streams, 1 + 3 * options.layers);
   EXPECT_NE(first, model(x).data().to_vector<float>());
   model.eval();
   EXPECT_EQ(model(x).data().to_vector<float>(), model(x).data().to_vector<float>());
+}
+
+TEST(GptModel, DropsAttentionsWeightsInTrainingOnly) {
+  manual_seed(1);
+  CausalSelfAttention layer(4, 2, autograd::Precision::full, 0.5);
+  Tensor numbers = Tensor::empty({1, 8, 4});
+  ops::uniform({.seed = 1, .low = -1.0, .high = 1.0}, numbers);
+  const Variable x(numbers);
+  const auto result = [&] { return layer(x).data().to_vector<float>(); };
+  const auto first = result();
+  EXPECT_NE(first, result());
+  for (const double p : {-0.5, 1.0}) {
+    CausalSelfAttention wrong(4, 2, autograd::Precision::full, p);
+    EXPECT_ERROR(wrong(x), message_of("attention: expected a dropout in [0, 1), got ", p));
+  }
+  layer.eval();
+  const auto whole = result();
+  EXPECT_NE(first, whole);
+  EXPECT_EQ(whole, result());
 }
 
 TEST(KeysAndValuesTest, GiveTheLogitsOfTheWholeSequence) {

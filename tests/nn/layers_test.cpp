@@ -9,6 +9,7 @@
 #include "autograd/functions/linear.h"
 #include "autograd/functions/unary.h"
 #include "core/random.h"
+#include "nn/gelu.h"
 #include "nn/linear.h"
 #include "nn/loss.h"
 #include "nn/relu.h"
@@ -28,9 +29,10 @@ std::vector<float> values(const Variable& parameter) {
   return parameter.data().to_vector<float>();
 }
 
+template <class Activation = ReLU>
 Sequential small_mlp(bool bias) {
   manual_seed(1);
-  return Sequential(Linear(4, 3, {.bias = bias}), ReLU(), Linear(3, 2, {.bias = bias}));
+  return Sequential(Linear(4, 3, {.bias = bias}), Activation(), Linear(3, 2, {.bias = bias}));
 }
 
 std::vector<std::string> names(const Module& module) {
@@ -166,9 +168,10 @@ TEST(SequentialModule, AppliesItsModulesInOrder) {
   EXPECT_THAT(values(y), ElementsAre(3, 3));
 }
 
-TEST(SequentialModule, GivesTheBitsOfItsLayersOneByOne) {
+template <class Activation>
+void expect_the_bits_of_the_layers(Variable activation(const Variable&)) {
   for (const bool bias : {true, false}) {
-    Sequential model = small_mlp(bias);
+    Sequential model = small_mlp<Activation>(bias);
     const Variable x(Tensor::from(std::vector<float>{1, -2, 3, -4, 0.5F, 0.25F, -1, 2}, {2, 4}));
     const auto gradients_of = [&](const Variable& y) {
       std::vector<std::vector<float>> result = {values(y)};
@@ -185,10 +188,15 @@ TEST(SequentialModule, GivesTheBitsOfItsLayersOneByOne) {
     const std::size_t stride = bias ? 2 : 1;
     const Variable b0 = bias ? parameters[1] : Variable();
     const Variable b1 = bias ? parameters[3] : Variable();
-    const Variable hidden = autograd::relu(autograd::linear(x, parameters[0], b0));
+    const Variable hidden = activation(autograd::linear(x, parameters[0], b0));
     const auto plain = gradients_of(autograd::linear(hidden, parameters[stride], b1));
     EXPECT_EQ(gradients_of(model.forward(x)), plain);
   }
+}
+
+TEST(SequentialModule, GivesTheBitsOfItsLayersOneByOne) {
+  expect_the_bits_of_the_layers<ReLU>(autograd::relu);
+  expect_the_bits_of_the_layers<GELU>(autograd::gelu);
 }
 
 TEST(SequentialModule, HandsOutParametersThatShareTheirGradient) {

@@ -1,5 +1,5 @@
-// The fused kernels of Linear and ReLU against the plain ones: the same bits, for numbers and for
-// all that is none.
+// The fused kernels of Linear and its activation against the plain ones: the same bits, for numbers
+// and for all that is none.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kEdgeSizes[] = {0, 1, 7, 8, 9, 17, 300};
 
 template <class T>
-class LinearRelu : public testing::Test {
+class ActivatedLinear : public testing::Test {
  protected:
   static constexpr DType kType = kDTypeOf<T>;
 
@@ -52,9 +52,9 @@ class LinearRelu : public testing::Test {
 };
 
 using FloatTypes = testing::Types<float, double>;
-TYPED_TEST_SUITE(LinearRelu, FloatTypes);
+TYPED_TEST_SUITE(ActivatedLinear, FloatTypes);
 
-TYPED_TEST(LinearRelu, ForwardEqualsLinearAndThenRelu) {
+TYPED_TEST(ActivatedLinear, ForwardEqualsLinearAndThenTheActivation) {
   for (const std::int64_t batch : kEdgeSizes) {
     for (const std::int64_t out : kEdgeSizes) {
       for (const bool bias : {true, false}) {
@@ -69,39 +69,46 @@ TYPED_TEST(LinearRelu, ForwardEqualsLinearAndThenRelu) {
         ops::unary(UnaryOp::relu, z, expected);
         ops::linear(x, w, b, y, Activation::relu);
         this->expect_same_bits(y, expected);
+        Tensor kept = this->garbage({batch, out});
+        ops::unary(UnaryOp::gelu, z, expected);
+        ops::linear(x, w, b, y, Activation::gelu, kept);
+        this->expect_same_bits(y, expected);
+        this->expect_same_bits(kept, z);
       }
     }
   }
 }
 
-TYPED_TEST(LinearRelu, BackwardEqualsReluBackwardAndThenColumnSum) {
-  for (const std::int64_t rows : kEdgeSizes) {
-    for (const std::int64_t cols : kEdgeSizes) {
-      SCOPED_TRACE(testing::Message() << rows << " x " << cols);
-      const Tensor dy = this->values({rows, cols}, 1);
-      const Tensor y = this->values({rows, cols}, 5);
-      Tensor expected = this->garbage({rows, cols});
-      Tensor expected_sums = this->garbage({cols});
-      Tensor dz = this->garbage({rows, cols});
-      Tensor db = this->garbage({cols});
-      ops::unary_backward(UnaryOp::relu, dy, y, {}, expected);
-      ops::column_sum(expected, {}, expected_sums);
-      ops::relu_bias_backward(dy, y, dz, db);
-      this->expect_same_bits(dz, expected);
-      this->expect_same_bits(db, expected_sums);
-      Tensor in_place = dy.clone();
-      ops::unary_backward(UnaryOp::relu, in_place, y, {}, in_place);
-      this->expect_same_bits(in_place, expected);
-      in_place = dy.clone();
-      db = this->garbage({cols});
-      ops::relu_bias_backward(in_place, y, in_place, db);
-      this->expect_same_bits(in_place, expected);
-      this->expect_same_bits(db, expected_sums);
+TYPED_TEST(ActivatedLinear, BackwardEqualsTheActivationsAndThenColumnSum) {
+  for (const UnaryOp op : {UnaryOp::relu, UnaryOp::gelu}) {
+    for (const std::int64_t rows : kEdgeSizes) {
+      for (const std::int64_t cols : kEdgeSizes) {
+        SCOPED_TRACE(testing::Message() << rows << " x " << cols);
+        const Tensor dy = this->values({rows, cols}, 1);
+        const Tensor y = this->values({rows, cols}, 5);
+        Tensor expected = this->garbage({rows, cols});
+        Tensor expected_sums = this->garbage({cols});
+        Tensor dz = this->garbage({rows, cols});
+        Tensor db = this->garbage({cols});
+        ops::unary_backward(op, dy, y, {}, expected);
+        ops::column_sum(expected, {}, expected_sums);
+        ops::bias_backward(op, dy, y, dz, db);
+        this->expect_same_bits(dz, expected);
+        this->expect_same_bits(db, expected_sums);
+        Tensor in_place = dy.clone();
+        ops::unary_backward(op, in_place, y, {}, in_place);
+        this->expect_same_bits(in_place, expected);
+        in_place = dy.clone();
+        db = this->garbage({cols});
+        ops::bias_backward(op, in_place, y, in_place, db);
+        this->expect_same_bits(in_place, expected);
+        this->expect_same_bits(db, expected_sums);
+      }
     }
   }
 }
 
-TYPED_TEST(LinearRelu, ColumnSumEqualsALoop) {
+TYPED_TEST(ActivatedLinear, ColumnSumEqualsALoop) {
   for (const std::int64_t cols : kEdgeSizes) {
     Tensor x = Tensor::empty({17, cols}, this->kType);
     ops::uniform({.seed = 4, .low = -1.0, .high = 1.0}, x);
@@ -117,15 +124,23 @@ TYPED_TEST(LinearRelu, ColumnSumEqualsALoop) {
   }
 }
 
-TEST(ReluBiasBackward, RefusesOtherShapes) {
+TEST(BiasBackward, RefusesOtherShapes) {
   Tensor dz = Tensor::empty({2, 3});
   Tensor db = Tensor::empty({3});
   Tensor wrong = Tensor::empty({2});
   const Tensor dy = Tensor::zeros({2, 3});
-  EXPECT_ERROR(ops::relu_bias_backward(dy, Tensor::zeros({3, 2}), dz, db),
-               "relu_bias_backward: expected y [2, 3], got [3, 2]");
-  EXPECT_ERROR(ops::relu_bias_backward(dy, dy, dz, wrong),
-               "relu_bias_backward: expected db [3], got [2]");
+  EXPECT_ERROR(ops::bias_backward(UnaryOp::relu, dy, Tensor::zeros({3, 2}), dz, db),
+               "bias_backward: expected kept [2, 3], got [3, 2]");
+  EXPECT_ERROR(ops::bias_backward(UnaryOp::relu, dy, dy, dz, wrong),
+               "bias_backward: expected db [3], got [2]");
+}
+
+TEST(LinearWithGelu, RefusesAnotherShapeOfZ) {
+  const Tensor x = Tensor::zeros({2, 3});
+  Tensor y = Tensor::empty({2, 2});
+  EXPECT_ERROR(
+      ops::linear(x, Tensor::zeros({2, 3}), Tensor(), y, Activation::gelu, Tensor::empty({2, 1})),
+      "linear: expected z [2, 2], got [2, 1]");
 }
 
 /// Lengths around the vectors' and the eight sums' ends.
