@@ -134,11 +134,11 @@ await_nodes() {
 }
 
 up() {
-  local k
+  local k said
   mkdir -m 755 "$state"
   mkdir "$state/ctld"
   printf '%s\n' "nodes=$nodes" "cpus=$cpus" >"$state/conf"
-  "$netlab" up --hosts $((nodes + 1)) --rate "$rate" 2>/dev/null || die "no network namespaces: try $netlab up"
+  said=$("$netlab" up --hosts $((nodes + 1)) --rate "$rate" 2>&1) || die "${said##*netlab: }"
   write_conf
   start_controller
   for k in $(seq "$nodes"); do
