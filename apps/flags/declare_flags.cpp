@@ -1,7 +1,6 @@
 #include "apps/flags/declare_flags.h"
 
 #include <CLI/CLI.hpp>
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <string>
@@ -157,8 +156,7 @@ class Declaration : FlagGroups {
     if (gpt_) {
       count("--width", shape_.width, 1, "numbers per token (128)");
       // Not to be compared: each mode would leave out other elements.
-      number("--dropout", o_.gpt.dropout, 0.0, std::nextafter(1.0, 0.0),
-             "share of elements and of attention's weights (0)");
+      number("--dropout", o_.gpt.dropout, 0.0, kBelowOne, "share of numbers to leave out (0)");
     }
     count("--context", o_.context, 1, "tokens of a sequence (128)");
   }

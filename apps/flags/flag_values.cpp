@@ -57,9 +57,10 @@ T parse_number(const std::string& flag, const std::string& text, T least, T most
   }
   const bool above_zero = static_cast<double>(least) == kAboveZero;
   const std::string from = above_zero ? "greater than 0" : message_of("from ", least);
-  const std::string to = most < std::numeric_limits<T>::max() ? message_of(" to ", most)
-                         : above_zero                         ? ""
-                                                              : " up";
+  const std::string to = static_cast<double>(most) == kBelowOne ? " to less than 1"
+                         : most < std::numeric_limits<T>::max() ? message_of(" to ", most)
+                         : above_zero                           ? ""
+                                                                : " up";
   throw UsageError(message_of(flag, ": expected a ", std::is_floating_point_v<T> ? "" : "whole ",
                               "number ", from, to, ", got \"", text, "\""));
 }

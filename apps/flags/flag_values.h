@@ -13,6 +13,8 @@ namespace brigade::apps {
 
 /// The least number that is greater than 0, as a lower bound.
 inline constexpr double kAboveZero = std::numeric_limits<double>::min();
+/// The greatest number that is less than 1, as an upper bound.
+inline constexpr double kBelowOne = 1.0 - std::numeric_limits<double>::epsilon() / 2;
 
 /// T is int64, uint64 or double. The whole text must be a number within [least, most].
 template <class T>

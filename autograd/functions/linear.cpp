@@ -29,11 +29,12 @@ Tensor rows_of(const Tensor& x) {
 struct LinearBackward {
   SavedTensor x;  // [..., in], as it was multiplied
   Tensor w;       // [out, in], as it was multiplied
-  UnaryOp op;     // the activation, if `kept` is defined
-  Tensor kept;    // [N, out]: what op's derivative is computed from
+  Activation activation;
+  Tensor kept;  // [N, out]: what the activation's derivative is computed from; undefined for none
 
   void operator()(const Tensor& dy, GradWriter& grads) const {
-    // With an activation, dz = dy op', and db, its column sums, comes out of the same pass.
+    // With an activation, dz is dy times its derivative. One pass computes dz and db, its column
+    // sums.
     Tensor sums = kept.defined() && grads.wanted(kBias) ? Tensor::empty_like(dy, {kept.shape()[1]})
                                                         : Tensor();
     const Tensor dz = kept.defined() ? before_activation(dy, sums) : rows_of(dy);
@@ -56,6 +57,7 @@ struct LinearBackward {
   /// dz [N, out], written over dy unless something else holds that, and `sums` [out] if defined.
   Tensor before_activation(const Tensor& dy, Tensor& sums) const {
     Tensor dz = rows_of(dy.holds_alone() ? dy : Tensor::empty_like(dy));
+    const UnaryOp op = function_of(activation);
     if (sums.defined()) {
       ops::bias_backward(op, rows_of(dy), kept, dz, sums);
     } else {
@@ -85,9 +87,9 @@ Variable activated_linear(const char* name, const Variable& x, const Variable& w
               z);
   const SavedTensor saved_x =
       precision == Precision::full ? x.saved() : SavedTensor{x_factor, nullptr};
-  Variable output = record(name, y, {x, w, b},
-                           LinearBackward{saved_x, w_factor, function_of(activation),
-                                          activation == Activation::relu ? y_rows : z});
+  Variable output = record(
+      name, y, {x, w, b},
+      LinearBackward{saved_x, w_factor, activation, activation == Activation::relu ? y_rows : z});
   if (gelu) {
     output.set_recompute([z, shape = y.shape()] {
       Tensor same = Tensor::empty_like(z);

@@ -198,7 +198,8 @@ TEST(TrainGpt, RefusesWrongFlagsWithOneLine) {
   EXPECT_THAT(error("--tokenizer nowhere"), HasSubstr("vocab.json: No such file"));
   EXPECT_THAT(error("--context 17 --init " + kGpt2.string()),
               HasSubstr("--context: expected at most 16, the positions that --init has, got 17"));
-  EXPECT_THAT(error("--dropout 1"), HasSubstr("--dropout"));
+  EXPECT_THAT(error("--dropout 1"),
+              HasSubstr("--dropout: expected a number from 0 to less than 1, got \"1\""));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // scripts/cluster/train.sbatch, as it is, on a pretend Slurm cluster.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -98,6 +99,13 @@ TEST_F(SlurmJobs, WithoutPmixEndInOneLine) {
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_EQ(test::count(outcome.err, "srun: expected --mpi=pmix, got processes that"), 1);
   EXPECT_EQ(outcome.out, "");
+}
+
+TEST_F(SlurmJobs, NeedALabWhoseLinksHaveARate) {
+  const test::EnvironmentVariable other("SLURMLAB", "neverup" + std::to_string(::getpid()));
+  const Outcome outcome = lab("up --nodes 1 --rate banana");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.err, "slurmlab: rate: expected none or a rate like 500mbit, got 'banana'\n");
 }
 
 TEST_F(SlurmJobs, TellOfAWrongFlagOnce) {

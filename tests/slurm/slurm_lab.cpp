@@ -8,15 +8,12 @@
 #include <fstream>
 #include <thread>
 
+#include "tests/support/pretend_hosts.h"
+
 namespace brigade::test {
 namespace {
 
 constexpr const char* kLab = BRIGADE_SOURCE_DIR "/scripts/slurmlab.sh";
-
-/// A test that ctest has killed leaves its lab behind.
-constexpr const char* kRemoveOldLabs =
-    "for old in ${TMPDIR:-/tmp}/slurmlab.test*; do [ ! -d $old ] || [ -d /proc/${old##*.test} ] || "
-    "SLURMLAB=test${old##*.test} " BRIGADE_SOURCE_DIR "/scripts/slurmlab.sh down; done";
 
 /// The rest of the line behind `key`.
 std::string behind(const std::string& key, const std::string& text) {
@@ -40,7 +37,9 @@ SlurmLab::SlurmLab()
 }
 
 void SlurmLab::SetUp() {
-  if (std::system(kRemoveOldLabs) != 0) {
+  const std::string remove = command_to_remove_old_labs("slurmlab.sh", "SLURMLAB", "test",
+                                                        "${TMPDIR:-/tmp}/slurmlab.test");
+  if (std::system(remove.c_str()) != 0) {
     GTEST_SKIP() << "the lab of a test that was killed needs root to be removed";
   }
   const Outcome up = lab("up --nodes 3");

@@ -5,15 +5,6 @@
 #include <cstdlib>
 
 namespace brigade::test {
-namespace {
-
-/// A test that ctest has killed leaves its lab behind.
-constexpr const char* kRemoveOldLabs =
-    "for old in /tmp/netlab.bt*; do [ ! -d $old ] || [ -d /proc/${old##*.bt} ] || "
-    "NETLAB=bt${old##*.bt} " BRIGADE_SOURCE_DIR "/scripts/netlab.sh down; done";
-
-}  // namespace
-
 std::string obstacle_to_pretend_hosts() {
   if (::geteuid() != 0) {
     return "network namespaces need root";
@@ -24,11 +15,20 @@ std::string obstacle_to_pretend_hosts() {
   if (std::system(probe.c_str()) != 0) {
     return "ip netns or tc does not work on this machine";
   }
-  return std::system(kRemoveOldLabs) == 0 ? "" : "the lab of a killed test cannot be removed";
+  const std::string remove =
+      command_to_remove_old_labs("netlab.sh", "NETLAB", "bt", "/tmp/netlab.bt");
+  return std::system(remove.c_str()) == 0 ? "" : "the lab of a killed test cannot be removed";
 }
 
 std::string netlab() {
   return "NETLAB=bt" + std::to_string(::getpid()) + " " BRIGADE_SOURCE_DIR "/scripts/netlab.sh";
+}
+
+std::string command_to_remove_old_labs(const std::string& script, const std::string& variable,
+                                       const std::string& prefix, const std::string& directory) {
+  return "for old in " + directory + "*; do pid=${old##*." + prefix +
+         "}; [ ! -d $old ] || [ -d /proc/$pid ] || " + variable + "=" + prefix +
+         "$pid " BRIGADE_SOURCE_DIR "/scripts/" + script + " down; done";
 }
 
 }  // namespace brigade::test
