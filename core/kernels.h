@@ -134,6 +134,8 @@ struct CpuKernels {
   static void* allocate(int device, std::size_t bytes);
   /// `bytes` as it was allocated with.
   static void deallocate(int device, void* block, std::size_t bytes);
+  /// The system takes these pages back until they are written again; the values are lost.
+  static void discard(void* dst, std::size_t bytes);
   static void zero(Stream& s, void* dst, std::size_t bytes);
   /// From the same device or from the host. `src` may be reused or freed at once, unless it is
   /// pinned (core/runtime/pinned.h).

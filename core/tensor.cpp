@@ -104,6 +104,12 @@ void Tensor::zero() const {
   dispatch(device(), [&]<class K>(K) { K::zero(compute_stream(device()), bytes(), nbytes()); });
 }
 
+void Tensor::discard() const {
+  if (in_memory_stats() && !device().is_cuda()) {
+    CpuKernels::discard(bytes(), nbytes());
+  }
+}
+
 // Waits for the device: the values must be there when it returns.
 void Tensor::copy_to_host(const void* source, void* values) const {
   dispatch(device(), [&]<class K>(K) {

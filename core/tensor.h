@@ -85,6 +85,9 @@ class Tensor {
   /// a GPU to the host it waits, unless this memory is pinned (core/runtime/pinned.h).
   void copy_from(const Tensor& source) const;
   void zero() const;
+  /// The values are not needed any more: on the CPU the system takes the pages back until they are
+  /// written again. Memory of another owner, or of a GPU, stays as it is.
+  void discard() const;
 
   /// Host copies; both wait for the device.
   template <class T>

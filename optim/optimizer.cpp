@@ -173,9 +173,10 @@ void Optimizer::count_update(std::size_t index) {
 }
 
 void Optimizer::check_not_in_flight() const {
-  BRIGADE_CHECK(!in_flight_,
-                "optimizer: expected neither step() nor clipping while buckets are updated in "
-                "flight: the gradients may have been used already");
+  BRIGADE_CHECK(
+      !in_flight_,
+      "optimizer: expected neither step() nor clipping nor GradMemory::discard while buckets "
+      "are updated in flight: the gradients may have been used already");
 }
 
 void Optimizer::check_gradients(LocalGradients local) const {
@@ -318,9 +319,20 @@ std::size_t Optimizer::state_bytes() const {
   return bytes;
 }
 
-void Optimizer::zero_grad() {
+void Optimizer::zero_grad(GradMemory memory) {
+  if (memory == GradMemory::discard) {
+    check_not_in_flight();
+  }
   for (const autograd::Variable& parameter : parameters_) {
     parameter.zero_grad();
+  }
+  if (memory == GradMemory::discard) {
+    follow_moved_parameters();  // and no data(), which would wait for weights that still travel
+    for (const Stretch& stretch : stretches_) {
+      joined(parameters_[stretch.members.front()].grad_state()->grad(),
+             parameters_[stretch.members.back()].grad_state()->grad())
+          .discard();
+    }
   }
 }
 

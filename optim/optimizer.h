@@ -42,6 +42,9 @@ struct Rates {
 /// Whether step() may use gradients that this rank has not averaged with the others.
 enum class LocalGradients : bool { refuse, allow };
 
+/// What zero_grad() does with the memory of gradients.
+enum class GradMemory : bool { keep, discard };
+
 /// Ranks that divide an optimizer's work and its state among them; dist/sharding makes one.
 struct Shards {
   /// This rank's share of a span; nothing as long as each rank has all of it.
@@ -94,8 +97,10 @@ class Optimizer {
   void end_bucket_updates() noexcept { in_flight_ = false; }
   /// @}
 
-  /// Forgets all gradients without touching their memory.
-  void zero_grad();
+  /// Forgets all gradients; their memory stays as it is, or the system has it until backward writes
+  /// them again (Tensor::discard), so that activations can use it. Error for `discard` while
+  /// buckets are updated in flight.
+  void zero_grad(GradMemory memory = GradMemory::keep);
 
   double lr() const { return rates_.lr; }
   /// Of the steps that begin from now on.

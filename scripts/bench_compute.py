@@ -14,7 +14,8 @@ PYTHON is one that can import torch (default: the first python3); --compile also
 JAX step (jax_baseline.py). --alone leaves PyTorch out.
 PyTorch may drop its gradients after a step, as it does by default, or keep them and fill them with zeros, and take memory
 in huge pages (THP_MEM_ALLOC_ENABLE=1) or not: which is fastest depends on the network. Before the rounds each of the four
-runs once; the fastest is timed ("as"), and memory is compared with the least that any of them took.
+runs once, and so does train_mlp --low-memory. PyTorch's fastest is timed ("as"), and Brigade without --low-memory (what
+it costs: --flags=--low-memory). Memory is the least that either took in any way.
 
   as         how PyTorch was fastest: keeps or drops its gradients, + with huge pages
   ratio      Brigade's median step / PyTorch's; of the medians of the rounds, and the least and most of a round
@@ -89,6 +90,7 @@ class Bench:
         self.pinned = ["taskset", "-c", str(options.core)]
         self.contestants = {"brigade": self.brigade}
         self.fastest_peer, self.least_memory = "keeps", None  # of the cell at hand
+        self.low_memory = None  # bytes that Brigade took with --low-memory
         self.shares = None  # gemm_share's, of the round at hand
         if not options.alone:
             self.contestants["peer"] = self.torch
@@ -143,6 +145,8 @@ class Bench:
         rounds = []
         if not self.options.alone and not self.options.flags:
             self.choose_peer(cell)
+        if not self.options.flags and not self.options.cpu_time:
+            self.low_memory = growth(self.brigade(cell, "--low-memory"))
         for number in range(self.options.rounds):
             names = list(self.contestants)
             turn = number % len(names)
@@ -216,7 +220,7 @@ def summarise(bench, cell, rounds):
             bare = median(rounds, "peer", lambda result: result["step_ms"] - result["zero_grad_ms"])
             row.update({"ratio_kept": ratio(row["brigade_ms"], bare), "peer_as": bench.fastest_peer})
     if not bench.options.cpu_time:
-        row["brigade_bytes"] = median(rounds, "brigade", growth)
+        row["brigade_bytes"] = min((count for count in (median(rounds, "brigade", growth), bench.low_memory) if count), default=None)
         row["peer_bytes"] = median(rounds, "peer", growth) if bench.options.flags else bench.least_memory
         row["bytes_ratio"] = ratio(row["brigade_bytes"], row["peer_bytes"])
     row["rounds"] = rounds

@@ -48,6 +48,7 @@ FEATURES = {
     "watch: a job that stands still says who is waited for": {"core": 27, "dist": 819, "apps": 48, "gradient route": 10},
     "comm auto: ranks of a host add first, and an error calls a rank by its number in the job": {"dist": 30},
     "gpt in less memory: what is cheap is not kept for backward; bias and GELU in one pass; attention's weights are dropped": {"core": 97, "autograd": 45, "nn": 25, "apps": 3},
+    "low-memory: activations and gradients share memory": {"core": 40, "optim": 13, "apps": 24},
     "profile.json is fuzzed: nothing in it is out of range": {"apps": 11},
 }
 GRADIENT_ROUTE = ["autograd", "dist/ddp", "dist/comm"]  # each without its subfolders

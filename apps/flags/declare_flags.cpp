@@ -237,6 +237,8 @@ class Declaration : FlagGroups {
            "per rank (the cores it is bound to)");
     toggle("--tf32", o_.tf32, "matrix products on tensor cores, factors rounded to TF32; GPU");
     if (train_) {
+      toggle("--low-memory", o_.low_memory,
+             "give back what is not in use: activations share memory with gradients; CPU");
       number("--stall-warn", o_.stall_warn, 0.0, kNoLimit,
              "seconds without progress until a line names who is waited for (10; 0: off)");
       number("--timeout", o_.timeout, 0.0, kNoLimit,

@@ -11,6 +11,7 @@
 #include "dist/ddp/grad_averager.h"
 #include "dist/overlap/bucket_optimizer.h"
 #include "nn/gpt.h"
+#include "optim/optimizer.h"
 
 namespace brigade::apps {
 
@@ -84,6 +85,7 @@ struct Options {
   std::string device = "auto";
   std::string comm = "auto";
   bool tf32 = false;
+  bool low_memory = false;   // what is not in use goes back to the system
   std::int64_t threads = 0;  // 0: the cores of this rank's binding
   std::optional<dist::LinkModel> emulated_link;
   bool choose_link = false;  // --emulate-link auto
@@ -116,6 +118,9 @@ struct Options {
   std::optional<dist::UpdateDeadline> in_flight() const;
   bool checkpoints() const {
     return checkpoint_steps > 0 || checkpoint_minutes > 0.0 || !resume.empty();
+  }
+  optim::GradMemory grad_memory() const {
+    return low_memory ? optim::GradMemory::discard : optim::GradMemory::keep;
   }
   /// No gradient leaves its rank: all micro-batches run inside no_sync().
   bool never_syncs() const { return no_all_reduce; }

@@ -65,6 +65,8 @@ std::vector<Rule> refused(const Options& o) {
        message_of(flight, ": expected no ", o.clip_norm > 0.0 ? "--clip-norm" : "--find-unused",
                   ": what it needs is known only when backward is over, and by then the first "
                   "gradients are used up; leave one of them out")},
+      {in_flight && o.low_memory,
+       message_of("--low-memory: expected gradients that are used when a step ends, got ", flight)},
       {o.no_all_reduce && (!o.save.empty() || o.verify_every > 0 || o.checkpoints()),
        message_of("--no-all-reduce: expected no ",
                   !o.save.empty()      ? "--save"

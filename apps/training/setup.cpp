@@ -1,5 +1,7 @@
 #include "apps/training/setup.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -25,6 +27,18 @@
 
 namespace brigade::apps {
 
+namespace {
+
+/// What --low-memory does besides Optimizer::zero_grad(GradMemory::discard).
+void save_memory() {
+  constexpr std::size_t kSpares = 6 << 20;  // with less the step of a GPT takes longer
+  constexpr int kTrim = 1 << 20;            // bytes of libraries' buffers that may wait for reuse
+  Context::current().allocator(kCpu)->set_spares(kSpares);
+  static_cast<void>(mallopt(M_TRIM_THRESHOLD, kTrim));
+}
+
+}  // namespace
+
 Console make_console(const Options& options, const dist::RankInfo& ranks) {
   return {ranks.rank == 0, options.json ? Console::Target::err : Console::Target::out,
           options.color};
@@ -48,6 +62,12 @@ Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const 
         message_of("--tf32: expected a GPU, but this run is on ", place.device, "; leave it out"));
   }
   Context::current().set_tf32(options.tf32);
+  if (options.low_memory && place.device.is_cuda()) {
+    throw UsageError("--low-memory: expected --device cpu, got a GPU; leave it out");
+  }
+  if (options.low_memory) {
+    save_memory();
+  }
   if (options.shrinks() && place.device.is_cuda()) {
     throw UsageError("--on-failure shrink: expected --device cpu, got a GPU: NCCL has no sockets");
   }

@@ -58,7 +58,7 @@ RunResult train(const RunInfo& info, const TrainerParts& parts, const data::Data
   }
   for (std::int64_t step = info.first_step; step < info.steps; ++step) {
     trainer.begin_step(step);
-    parts.optimizer.zero_grad();
+    parts.optimizer.zero_grad(info.options.grad_memory());
     for (const MicroBatch& micro : trainer.micro_batches()) {  // --accum of them
       const autograd::Variable loss = trainer.forward(micro);
       trainer.backward(loss, micro);  // buckets travel while this computes

@@ -1,5 +1,7 @@
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
@@ -14,6 +16,10 @@ namespace {
 /// that with every block it has seen freed: the parameters that move into buckets are such blocks,
 /// and the holes were 7.5 of 36.5 MiB with 40 layers of 256 x 256.
 constexpr std::size_t kMapped = 128 << 10;
+/// Larger blocks ask for pages of this size, and smaller ones get all their pages at once. Either
+/// saves page faults. In a virtual machine on an AMD EPYC the fault of a page of 4 KiB took as long
+/// as writing 60 KiB.
+constexpr std::size_t kHugePage = 2 << 20;
 
 }  // namespace
 
@@ -21,8 +27,16 @@ void* CpuKernels::allocate(int /*device*/, std::size_t bytes) {
   if (bytes < kMapped) {
     return std::aligned_alloc(CachingAllocator::kAlignment, bytes);
   }
-  void* block = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return block == MAP_FAILED ? nullptr : block;
+  const int at_once = bytes < kHugePage ? MAP_POPULATE : 0;
+  void* block =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | at_once, -1, 0);
+  if (block == MAP_FAILED) {
+    return nullptr;
+  }
+  if (bytes >= kHugePage) {
+    static_cast<void>(madvise(block, bytes, MADV_HUGEPAGE));
+  }
+  return block;
 }
 
 void CpuKernels::deallocate(int /*device*/, void* block, std::size_t bytes) {
@@ -30,6 +44,16 @@ void CpuKernels::deallocate(int /*device*/, void* block, std::size_t bytes) {
     std::free(block);
   } else {
     static_cast<void>(munmap(block, bytes));
+  }
+}
+
+// Whole pages inside the stretch; in a small one there is nothing worth a system call.
+void CpuKernels::discard(void* dst, std::size_t bytes) {
+  static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t before = (page - reinterpret_cast<std::uintptr_t>(dst) % page) % page;
+  if (bytes >= kMapped) {
+    static_cast<void>(madvise(static_cast<std::byte*>(dst) + before, (bytes - before) / page * page,
+                              MADV_DONTNEED));
   }
 }
 

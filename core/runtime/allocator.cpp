@@ -50,13 +50,15 @@ void* CachingAllocator::obtain(std::size_t size) const {
   return dispatch(device_, [&]<class K>(K) { return K::allocate(device_.index, size); });
 }
 
+void CachingAllocator::give_back(void* block, std::size_t size) noexcept {
+  dispatch(device_, [&]<class K>(K) { K::deallocate(device_.index, block, size); });
+  stats_.reserved -= size;
+}
+
 void CachingAllocator::give_back_unused() noexcept {
   for (auto& [size, blocks] : free_) {
     for (void* block : blocks) {
-      dispatch(device_, [this, block, bytes = size]<class K>(K) {
-        K::deallocate(device_.index, block, bytes);
-      });
-      stats_.reserved -= size;
+      give_back(block, size);
     }
     blocks.clear();
   }
@@ -71,12 +73,22 @@ void CachingAllocator::release(void* block, std::size_t bytes) noexcept {
   const std::size_t size = rounded(bytes);
   const std::lock_guard lock(mutex_);
   stats_.in_use -= size;
-  free_[size].push_back(block);
+  std::vector<void*>& spares = free_[size];
+  if ((spares.size() + 1) * size <= most_spare_bytes_) {
+    spares.push_back(block);
+  } else {
+    give_back(block, size);
+  }
 }
 
 void CachingAllocator::trim() {
   const std::lock_guard lock(mutex_);
   give_back_unused();
+}
+
+void CachingAllocator::set_spares(std::size_t most_bytes) {
+  const std::lock_guard lock(mutex_);
+  most_spare_bytes_ = most_bytes;
 }
 
 void CachingAllocator::reset_peak() {

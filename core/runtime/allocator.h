@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -45,6 +46,10 @@ class CachingAllocator {
   /// phases whose sizes differ.
   void trim();
 
+  /// Of each size at most so many bytes wait for reuse, and further blocks go back to the system
+  /// when they are released. Less memory, but the system clears what it hands out again.
+  void set_spares(std::size_t most_bytes);
+
   /// From now on peak_in_use is the peak since this call.
   void reset_peak();
 
@@ -57,12 +62,14 @@ class CachingAllocator {
  private:
   static std::size_t rounded(std::size_t bytes);
   void* obtain(std::size_t size) const;
+  void give_back(void* block, std::size_t size) noexcept;
   void give_back_unused() noexcept;
 
   Device device_;
   mutable std::mutex mutex_;
   std::map<std::size_t, std::vector<void*>> free_;
   MemoryStats stats_;
+  std::size_t most_spare_bytes_ = std::numeric_limits<std::size_t>::max();
 };
 
 }  // namespace brigade

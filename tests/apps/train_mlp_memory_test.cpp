@@ -66,5 +66,24 @@ TEST_F(Memory, GradientsSharedWithOtherRanksAreCounted) {
   EXPECT_EQ(sum(memory), memory["peak"]);
 }
 
+TEST_F(Memory, ActivationsUseThatOfGradientsWithLowMemory) {
+  const std::string large = "--depth 4 --width 1024 --batch 1024 --train-samples 1024 --steps 3 ";
+  const nlohmann::json usual = memory_of(large + "--out " + (dir_.path() / "usual").string());
+  const auto weights = nlohmann::json::parse(outcome_.out)["params_hash"];
+  const nlohmann::json low =
+      memory_of(large + "--low-memory --out " + (dir_.path() / "low").string());
+  EXPECT_EQ(nlohmann::json::parse(outcome_.out)["params_hash"], weights);
+  // There are 16 MiB of each, at different times, and 6 MiB may wait for reuse.
+  EXPECT_LT(low["process_growth"].get<std::int64_t>(),
+            usual["process_growth"].get<std::int64_t>() - (8 << 20));
+}
+
+TEST_F(Memory, IsNotGivenBackBeforeUpdatesInFlightHaveUsedIt) {
+  outcome_ = test::run_program(BRIGADE_TRAIN_MLP, "--low-memory --cross-step", 0, dir_.path());
+  EXPECT_EQ(outcome_.exit_code, 2);
+  EXPECT_THAT(outcome_.err, HasSubstr("--low-memory: expected gradients that are used when a step "
+                                      "ends, got --cross-step"));
+}
+
 }  // namespace
 }  // namespace brigade

@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <numeric>
 
 #include "tests/support/expect_error.h"
+#include "tests/support/resident.h"
 
 namespace brigade {
 namespace {
@@ -128,6 +130,28 @@ TEST(Tensor, RefusesValuesThatDoNotFitTheShape) {
 TEST(Tensor, RefusesAnotherElementType) {
   EXPECT_ERROR(static_cast<void>(counting({2}).data<double>()),
                "tensor: expected dtype f64, got f32");
+}
+
+TEST(Tensor, GivesThePagesOfDiscardedValuesBackAndNoOthers) {
+  constexpr std::int64_t kLength = 1'000'003;  // no multiple of a page
+  constexpr std::int64_t kBytes = kLength * 4;
+  const Tensor whole = counting({3 * kLength});
+  const Tensor middle = whole.flat_view(kLength, {kLength});
+  const std::vector<float> before = whole.to_vector<float>();
+  const std::int64_t resident = test::resident_bytes();
+  middle.discard();
+  EXPECT_LT(test::resident_bytes(), resident - kBytes + kBytes / 8);
+  std::vector<float> after = whole.to_vector<float>();
+  std::iota(after.begin() + kLength, after.begin() + 2 * kLength, static_cast<float>(kLength));
+  EXPECT_EQ(after, before);
+}
+
+TEST(Tensor, KeepsAnothersMemoryWhenItIsDiscarded) {
+  const auto owner = std::make_shared<std::vector<float>>(1 << 20, 7.0F);
+  const Tensor tensor =
+      Tensor::over(owner, reinterpret_cast<std::byte*>(owner->data()), {1 << 20}, DType::f32);
+  tensor.discard();
+  EXPECT_THAT(tensor.to_vector<float>(), Each(7.0F));
 }
 
 TEST(Tensor, RefusesDataOfAnUndefinedTensor) {

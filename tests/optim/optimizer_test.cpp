@@ -11,6 +11,7 @@
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/resident.h"
 
 namespace brigade::optim {
 namespace {
@@ -96,6 +97,21 @@ TEST(Optimizer, AStepThatFailedLeavesNothingForTheNext) {
   optimizer.fails = false;
   optimizer.step();
   EXPECT_EQ(w.data().to_vector<float>(), (Row{0, 1})) << "once";
+}
+
+TEST(Optimizer, TrainsOnAfterTheMemoryOfGradientsWasGivenBack) {
+  constexpr std::size_t kLength = 1 << 20;
+  const Variable w = parameter(Row(kLength, 3));
+  Stubborn optimizer({w});
+  for (int step = 1; step <= 2; ++step) {
+    set_gradient(w, Row(kLength, 1));
+    optimizer.step();
+    EXPECT_THAT(w.data().to_vector<float>(), testing::Each(3.0F - static_cast<float>(step)));
+    const std::int64_t resident = test::resident_bytes();
+    optimizer.zero_grad(GradMemory::discard);
+    EXPECT_LT(test::resident_bytes(), resident - (3 << 20)) << "of 4 MiB";
+    EXPECT_FALSE(w.grad().defined());
+  }
 }
 
 TEST(Sgd, WithMomentumFollowsPyTorch) {

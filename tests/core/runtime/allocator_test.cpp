@@ -95,6 +95,20 @@ TEST(CachingAllocator, GivesBackWhatWaitsForReuseWhenMemoryIsShort) {
   patient.trim();
 }
 
+TEST(CachingAllocator, KeepsAsManyBytesOfASizeAsItMay) {
+  CachingAllocator allocator(kCpu);
+  allocator.set_spares(1500);
+  void* first = allocator.allocate(1024);
+  void* second = allocator.allocate(1024);
+  void* other = allocator.allocate(512);
+  allocator.release(first, 1024);
+  allocator.release(second, 1024);  // goes back to the system
+  allocator.release(other, 512);
+  EXPECT_EQ(allocator.stats().reserved, 1024U + 512U);
+  EXPECT_EQ(allocator.allocate(1024), first);
+  allocator.release(first, 1024);
+}
+
 TEST(CachingAllocator, AllocatesNothingForARepeatedSequenceOfTensors) {
   const auto step = [] {
     const Tensor activation = Tensor::empty({128, 512});

@@ -99,8 +99,8 @@ TEST(InFlightScope, EndsWhenAllUpdatesAreMade) {
 
 TEST(InFlightScope, HasNoStepAndNoClippingBesideIt) {
   constexpr const char* kTwice =
-      "optimizer: expected neither step() nor clipping while buckets are updated in flight: the "
-      "gradients may have been used already";
+      "optimizer: expected neither step() nor clipping nor GradMemory::discard while buckets are "
+      "updated in flight: the gradients may have been used already";
   test::thread_world(2, [&](Communicator& comm) {
     const auto model = test::make_mlp({6, 4});
     GradAverager data_parallel(model->parameters(), comm, {});
@@ -111,6 +111,7 @@ TEST(InFlightScope, HasNoStepAndNoClippingBesideIt) {
       test::backward_once(*model, 6, 4);
       EXPECT_ERROR(optimizer.step(), kTwice);
       EXPECT_ERROR(static_cast<void>(optim::clip_grad_norm(optimizer, 1.0)), kTwice);
+      EXPECT_ERROR(optimizer.zero_grad(optim::GradMemory::discard), kTwice);
     }
     optimizer.zero_grad();
     test::backward_once(*model, 6, 4);
