@@ -47,6 +47,8 @@ void declare(CLI::App& app, Texts& texts, PlanQuestion& question) {
   app.add_option("--accum", question.accum, "micro-batches of a step")
       ->check(CLI::Range(std::int64_t{1}, kMostAccum));
   app.add_flag("--cross-step", question.cross_step, "buckets travel on under the next forward");
+  app.add_flag("--shard-optimizer", question.shard_optimizer,
+               "each rank updates 1/N of the weights");
   app.add_option("--comm-hook", question.comm_hook, "compression, as of train_mlp");
   app.add_option("--algorithm", question.algorithm, "of the all-reduce")
       ->check(CLI::IsMember(dist::costed_algorithms()));
@@ -100,6 +102,7 @@ void complete(const CLI::App& app, const Texts& texts, PlanQuestion& question) {
   training.mode = question.mode;
   training.accum = question.accum;
   training.cross_step = question.cross_step;
+  training.shard_optimizer = question.shard_optimizer;
   training.choose_buckets = question.choose_buckets;
   training.comm_hook = question.comm_hook;
   check_combinations(training);

@@ -30,6 +30,7 @@ MODES = {
     "overlap, one bucket": ["--mode", "overlap", "--bucket-mb", "25"],
     "overlap, bf16": ["--mode", "overlap", "--bucket-mb", "1", "--comm-hook", "bf16"],
     "cross-step": ["--mode", "overlap", "--bucket-mb", "1", "--cross-step"],
+    "sharded": ["--mode", "overlap", "--bucket-mb", "1", "--shard-optimizer"],
     "no_sync": ["--mode", "no_sync", "--bucket-mb", "1", "--accum", "4"],
     "accum": ["--mode", "overlap", "--bucket-mb", "1", "--accum", "4"],
 }

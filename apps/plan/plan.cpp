@@ -71,8 +71,8 @@ class Planner {
         std::ceil(samples / (accum * ranks)) / static_cast<double>(profile_.batch);
     const double spread = question_.spread.value_or(profile_.spread);
     const double slower = std::exp(spread * expected_largest(ranks));
-    const dist::ComputeTimes usual = scaled(larger);
-    const dist::ComputeTimes slowest = scaled(larger * slower);
+    const dist::ComputeTimes usual = scaled(larger, ranks);
+    const dist::ComputeTimes slowest = scaled(larger * slower, ranks);
     const std::vector<dist::PlannedBucket> buckets = planned_buckets(slowest, ranks);
     const dist::PlannedStep step = dist::planned_step(slowest, buckets, schedule());
     const auto computes = [accum](const dist::ComputeTimes& times) {
@@ -90,8 +90,9 @@ class Planner {
  private:
   const Profile& network() const { return question_.network ? *question_.network : profile_; }
 
-  dist::ComputeTimes scaled(double factor) const {
+  dist::ComputeTimes scaled(double factor, int ranks) const {
     dist::ComputeTimes times = profile_.compute;
+    times.optimizer /= question_.shard_optimizer ? ranks : 1;
     times.forward *= factor;
     times.backward *= factor;
     for (dist::GradientReady& gradient : times.order) {
@@ -103,6 +104,7 @@ class Planner {
   dist::Schedule schedule() const {
     return {.overlap = question_.mode != "naive" && question_.mode != "flat",
             .one_by_one = question_.mode == "naive",
+            .sharded = question_.shard_optimizer,
             .cross_step = question_.cross_step,
             .accum = static_cast<std::size_t>(question_.accum),
             .defer_sync = question_.mode == "no_sync",
@@ -113,7 +115,8 @@ class Planner {
   dist::CollectiveCost cost(double bytes, int ranks) const {
     dist::CollectiveCost cost = dist::all_reduce_cost(cluster_, question_.algorithm, ranks, bytes);
     cost.latency_ms = dist::all_reduce_cost(cluster_, question_.algorithm, ranks, 0.0).ms;
-    return cost;
+    const double part = question_.shard_optimizer ? 0.5 : 1.0;  // reduce-scatter, later all-gather
+    return {part * cost.ms, part * cost.cpu_ms, part * cost.latency_ms};
   }
 
   dist::BucketPlan bucket_plan(const dist::ComputeTimes& times, int ranks) const {
@@ -162,6 +165,13 @@ void check(const PlanQuestion& question) {
     throw UsageError(
         message_of("--comm-hook: expected --algorithm ring, got ", question.algorithm,
                    ": hooks have algorithms of their own, which cost what a ring does"));
+  }
+  if (question.shard_optimizer && (question.algorithm != "ring" || question.ranks_per_host > 1)) {
+    throw UsageError(
+        message_of("--shard-optimizer: expected --algorithm ring and one rank per "
+                   "host, got ",
+                   question.algorithm, " and ", question.ranks_per_host,
+                   ": shares travel from every rank to every other"));
   }
   const bool knows_hosts = question.algorithm == "ring" || question.algorithm == "hierarchical";
   if (question.ranks_per_host > 1 && !knows_hosts) {

@@ -18,6 +18,7 @@ struct PlanQuestion {
   bool choose_buckets = false;  // --bucket-mb auto
   std::int64_t accum = 1;
   bool cross_step = false;
+  bool shard_optimizer = false;
   std::string comm_hook = "none";
   std::string algorithm = "ring";
   std::optional<dist::LinkModel> link = {};        // none: as measured

@@ -43,8 +43,10 @@ std::vector<std::string> premises(const Profile& profile, const PlanQuestion& qu
                                   ? "one all-reduce per parameter"
                                   : fmt::format("buckets of {} MiB", question.bucket_mb);
   lines.push_back(fmt::format("mode {}{}, {}, accum {}, hook {}, {}", question.mode,
-                              question.cross_step ? " with --cross-step" : "", buckets,
-                              question.accum, question.comm_hook, question.algorithm));
+                              question.cross_step        ? " with --cross-step"
+                              : question.shard_optimizer ? " with --shard-optimizer"
+                                                         : "",
+                              buckets, question.accum, question.comm_hook, question.algorithm));
   const Profile& measured = question.network ? *question.network : profile;
   std::string network = question.link ? text_of(*question.link) : measured_network(measured);
   if (question.ranks_per_host > 1) {

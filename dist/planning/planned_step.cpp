@@ -123,7 +123,7 @@ class Player {
 
   void step() {
     for (std::size_t micro = 0; micro < schedule_.accum; ++micro) {
-      forward(schedule_.cross_step && micro == 0);
+      forward((schedule_.cross_step || schedule_.sharded) && micro == 0);
       const bool last = micro + 1 == schedule_.accum;
       if (!schedule_.defer_sync || last) {
         synchronised_backward();
@@ -134,12 +134,15 @@ class Player {
     if (!schedule_.cross_step) {
       line_.compute(times_.optimizer);
     }
+    if (schedule_.sharded) {
+      gather();
+    }
   }
 
   const TimeLine& line() const { return line_; }
 
  private:
-  /// With cross_step a layer waits for its weights, whose update costs its part of the optimizer.
+  /// A layer waits for its weights, whose update with cross_step costs its part of the optimizer.
   void forward(bool waits) {
     double done = 0.0;
     std::vector<bool> updated(buckets_.size(), !waits);
@@ -149,12 +152,22 @@ class Player {
         line_.compute(needed_[parameter] - done);
         done = needed_[parameter];
         line_.wait_until(arrival_[bucket]);
-        line_.compute(times_.optimizer * static_cast<double>(buckets_[bucket].members.size()) /
-                      static_cast<double>(needed_.size()));
+        if (schedule_.cross_step) {
+          line_.compute(times_.optimizer * static_cast<double>(buckets_[bucket].members.size()) /
+                        static_cast<double>(needed_.size()));
+        }
         updated[bucket] = true;
       }
     }
     line_.compute(times_.forward - done);
+  }
+
+  void gather() {
+    for (std::size_t b = buckets_.size(); b-- > 0;) {
+      for (const CollectiveCost& chunk : buckets_[b].chunks) {
+        arrival_[b] = line_.send(chunk);
+      }
+    }
   }
 
   void synchronised_backward() {

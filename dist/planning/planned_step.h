@@ -32,8 +32,11 @@ struct PlannedBucket {
 
 /// When gradients travel; what a mode of training (grad_sync.h) does to the time line of a step.
 struct Schedule {
-  bool overlap = true;       ///< during backward; else after it, and backward's end is waited for
-  bool one_by_one = false;   ///< without overlap: each collective is waited for before the next
+  bool overlap = true;      ///< during backward; else after it, and backward's end is waited for
+  bool one_by_one = false;  ///< without overlap: each collective is waited for before the next
+  /// Collectives of backward only scatter. When the optimizer is done, as long ones gather the
+  /// weights, the last bucket first; forward waits for a layer's weights.
+  bool sharded = false;
   bool cross_step = false;   ///< the rest under the next forward; with overlap in order of need
   std::size_t accum = 1;     ///< micro-batches of a step
   bool defer_sync = false;   ///< only the last of them synchronises

@@ -32,16 +32,18 @@ class DdpPlan : public testing::Test {
 };
 
 TEST_F(DdpPlan, PredictsTheOtherModes) {
-  for (const std::string mode :
-       {"naive", "flat", "per_param", "overlap", "overlap --cross-step", "no_sync --accum 3"}) {
+  for (const std::string mode : {"naive", "flat", "per_param", "overlap", "overlap --cross-step",
+                                 "overlap --shard-optimizer", "no_sync --accum 3"}) {
+    // Emulated links charge each half of a sum the latency of the whole.
+    const std::string link = mode.ends_with("-optimizer") ? " --emulate-link 0,0.02" : "";
     double error = 1.0;
     for (int attempt = 0; attempt < 3 && error > 0.1; ++attempt) {  // other programs disturb both
-      ASSERT_EQ(train("--mode naive", "profiled").exit_code, 0);
+      ASSERT_EQ(train("--mode naive" + link, "profiled").exit_code, 0);
       const Outcome answer =
           plan("profiled/profile.json --ranks 2 --bucket-mb 0.5 --json --mode " + mode);
       ASSERT_EQ(answer.exit_code, 0) << answer.err;
       const double predicted = nlohmann::json::parse(answer.out)["rows"][0]["step_ms"];
-      const Outcome run = train("--mode " + mode, "run");
+      const Outcome run = train("--mode " + mode + link, "run");
       ASSERT_EQ(run.exit_code, 0) << run.err;
       const double measured = nlohmann::json::parse(run.out)["step_ms"];
       error = std::abs(predicted / measured - 1.0);
@@ -74,6 +76,8 @@ TEST_F(DdpPlan, RefusesWhatItCannotAnswer) {
   expect_refusal("alone/profile.json --link 1,1 --ranks 0", "--ranks");
   expect_refusal("alone/profile.json --link 1,1 --mode nave", "--mode");
   expect_refusal("alone/profile.json --link 1,1 --cross-step --mode naive", "--cross-step");
+  expect_refusal("alone/profile.json --link 1,1 --shard-optimizer --comm-hook bf16",
+                 "--shard-optimizer");
   expect_refusal("alone/profile.json --link 1,1 --bucket-mb few", "--bucket-mb");
   expect_refusal("alone/profile.json --link 1,1 --html /nowhere/plan.html", "/nowhere/plan.html");
 }

@@ -88,7 +88,21 @@ TEST(Plan, HooksSendFewerBytes) {
   EXPECT_ERROR_WITH(exposed("fp8"), "--comm-hook: expected none, fp16");
 }
 
+TEST(Plan, AShardedOptimizerTakesItsShareOfTheTime) {
+  // Of the 3 ms of an all-reduce half are spent after backward and half after the optimizer, which
+  // takes 0.5 ms instead of 1.
+  const PlanRow row = only_row({.ranks = {2}, .mode = "flat", .shard_optimizer = true});
+  EXPECT_DOUBLE_EQ(row.step, 3.0 + 6.0 + 1.5 + 0.5 + 1.5);
+  EXPECT_DOUBLE_EQ(row.compute, 9.5);
+  EXPECT_DOUBLE_EQ(row.exposed, 3.0);
+}
+
 TEST(Plan, RefusesWhatItsFormulasDoNotCover) {
+  EXPECT_ERROR(
+      plan(profile(), {.ranks = {8}, .shard_optimizer = true, .algorithm = "tree"}),
+      "--shard-optimizer: expected --algorithm ring and one rank per host, got tree and 1: "
+      "shares travel from every rank to every other");
+
   EXPECT_ERROR(plan(profile(), {.ranks = {8}, .comm_hook = "bf16", .algorithm = "tree"}),
                "--comm-hook: expected --algorithm ring, got tree: hooks have algorithms of their "
                "own, which cost what a ring does");

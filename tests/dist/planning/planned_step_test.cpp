@@ -100,6 +100,14 @@ TEST(PlannedStep, CrossStepSendsFirstWhatIsNeededFirst) {
   expect_step(planned_step(late, buckets, {.cross_step = true}), 16.0 + 3.6, 3.6, 6.0);
 }
 
+TEST(PlannedStep, AShardedOptimizersWeightsAreGatheredUnderTheNextForward) {
+  // Backward's collectives end 15 ms after its beginning, the optimizer 2 ms later. Forward needs
+  // the first weights after 0.4 ms, which arrive after 6, and the second, which arrive after 11,
+  // 2.4 ms later.
+  expect_step(planned_step(kCompute, two_buckets(), {.sharded = true}), 16.0 + 5.0 + 5.6 + 2.6,
+              5.0 + 5.6 + 2.6, 2 * 11.0);
+}
+
 TEST(PlannedStep, IsBoundByTheNetworkInTheEnd) {
   const std::vector<PlannedBucket> slow{{{1}, {{50.0, 0.0}}}, {{0}, {{60.0, 0.0}}}};
   const PlannedStep step = planned_step(kCompute, slow, {.cross_step = true});
