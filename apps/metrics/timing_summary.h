@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
@@ -35,15 +36,16 @@ class TimingHistory {
 };
 
 /// The rank for which the others wait: it computes longer than they do, or its data comes later, by
-/// a quarter and by a millisecond, in three of four steps. Ranks that are alike differ less.
+/// a quarter and by a millisecond, in three of four steps. Ranks that are alike differ less. Or its
+/// host has slow links (doctor/slow_link.h), which are measured once, after the last step.
 struct Straggler {
-  enum class Reason : bool { compute, data };
+  enum class Reason : std::uint8_t { compute, data, network };
 
   int rank = 0;
   Reason reason = Reason::compute;
-  double ms = 0.0;      ///< its median per step
+  double ms = 0.0;      ///< its median per step; network: of one exchange with a neighbour
   double others = 0.0;  ///< median of the other ranks' medians
-  double share = 0.0;   ///< of the steps, in which no rank took longer
+  double share = 0.0;   ///< of the steps, in which no rank took longer; network: 0
 };
 
 /// What a run's steps took. A step takes as long as its slowest rank: `step` is the median over the

@@ -103,7 +103,14 @@ void print_operations(const Console& console, const RunInfo& info, const RunResu
 
 /// To stderr, as every warning: it is the one line of a run that ended well which asks for action.
 void warn_of_straggler(const Console& console, const TimingSummary& timing) {
-  if (const std::optional<Straggler> slow = timing.straggler) {
+  const std::optional<Straggler> slow = timing.straggler;
+  if (slow && slow->reason == Straggler::Reason::network) {
+    console.warn(fmt::format(
+        "[rank 0] warning: the host of rank {} has slow links: a message of 512 KiB each way takes "
+        "{:.2f} ms, between other hosts {:.2f}, and every step waits {:.2f} ms for communication; "
+        "look at its cable, its port of the switch and its other traffic",
+        slow->rank, slow->ms, slow->others, timing.median.exposed));
+  } else if (slow) {
     const bool computes = slow->reason == Straggler::Reason::compute;
     console.warn(fmt::format(
         "[rank 0] warning: rank {} is the slowest in {:.0f} % of the steps: it {} {:.2f} ms per "

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -75,10 +76,13 @@ Json operations_json(const std::vector<OperationTime>& operations) {
   return list;
 }
 
+/// Of Straggler::Reason.
+constexpr std::array kReasons{"compute", "data", "network"};
+
 Json straggler_json(const std::optional<Straggler>& slow) {
   return !slow ? Json(nullptr)
                : Json{{"rank", slow->rank},
-                      {"reason", slow->reason == Straggler::Reason::compute ? "compute" : "data"},
+                      {"reason", kReasons.at(static_cast<std::size_t>(slow->reason))},
                       {"ms", slow->ms},
                       {"others_ms", slow->others},
                       {"share", slow->share}};

@@ -1,5 +1,6 @@
 #include "apps/training/training.h"
 
+#include "apps/doctor/slow_link.h"
 #include "apps/report/graph.h"
 #include "apps/report/report.h"
 #include "apps/training/checkpointing.h"
@@ -80,17 +81,34 @@ RunResult train(const RunInfo& info, const TrainerParts& parts, const data::Data
   return result;
 }
 
+/// A tenth of a step or more, and most of it not for a rank that computes longer. Links are left
+/// alone where every collective, also one of two ranks, is wrapped in one of all of them.
+bool should_compare_links(const Options& options, const TimingSummary& timing) {
+  const std::optional<Straggler>& slow = timing.straggler;
+  const bool computes = slow && slow->reason == Straggler::Reason::compute;
+  const double least =
+      std::max(timing.step / 10.0, computes ? 2.0 * (slow->ms - slow->others) : 0.0);
+  const bool wrapped =
+      options.check_reduce || options.emulated_link || options.choose_link || options.inject;
+  return timing.communicates && timing.median.exposed > least && !wrapped;
+}
+
 /// After the last step nobody needs the gradients: their memory is all-reduced. Collective.
-void add_network(std::optional<Profile>& profile, const dist::GradAverager& averager) {
+void add_network(RunResult& result, const Options& options, const dist::RankInfo& ranks,
+                 const dist::GradAverager& averager) {
   if (averager.communicator().size() == 1) {
     return;
   }
   const auto largest = std::ranges::max_element(
       averager.buckets(), {}, [](const dist::Bucket& bucket) { return bucket.grads.numel(); });
   const dist::LinkTimes link = dist::measure_link(averager.communicator(), largest->grads);
-  if (profile) {
-    profile->all_reduce = link.points();
-    profile->head_start = link.head_start_ms();
+  if (result.profile) {
+    result.profile->all_reduce = link.points();
+    result.profile->head_start = link.head_start_ms();
+  }
+  if (should_compare_links(options, result.timing)) {
+    const auto slow = find_slow_link(ranks, largest->grads.device(), averager.communicator());
+    result.timing.straggler = slow ? slow : result.timing.straggler;
   }
 }
 
@@ -148,7 +166,7 @@ int train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
   result.memory = largest_of_ranks(
       measure_memory(data_parallel, kept.optimizer, kept.parameters, kept.resident, result.tensors),
       *place.comm);
-  add_network(result.profile, data_parallel);
+  add_network(result, options, ranks, data_parallel);
   files.write_results(console, info, result, data_parallel.parameters());
   place.comm->barrier();  // nobody ends the job while rank 0 still writes
   if (!result.params_equal && !options.never_syncs()) {
