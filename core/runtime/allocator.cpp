@@ -64,8 +64,8 @@ void CachingAllocator::give_back_unused() noexcept {
   }
 }
 
-// Kept, not given back: the next step asks for this size again, and on a GPU cudaFree would wait
-// for everything in flight.
+// Kept up to most_spare_bytes_: the next step asks for this size again, and on a GPU cudaFree would
+// wait for everything in flight.
 void CachingAllocator::release(void* block, std::size_t bytes) noexcept {
   if (block == nullptr) {
     return;

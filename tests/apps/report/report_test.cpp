@@ -40,5 +40,20 @@ TEST(Report, ShowsAWaitAlsoWithoutCommunication) {
   EXPECT_THAT(last_lines({}), HasSubstr("waiting for gradients 0.14 ms, optimizer"));
 }
 
+TEST(Report, WarnsOfAHostWithSlowLinks) {
+  RunResult result;
+  result.timing.median.exposed = 50.0;
+  result.timing.straggler = Straggler{
+      .rank = 6, .reason = Straggler::Reason::network, .ms = 84.214, .others = 21.3, .share = 0.0};
+  testing::internal::CaptureStderr();
+  testing::internal::CaptureStdout();
+  print_result({true, Console::Target::out, "never"}, {}, result, {});
+  testing::internal::GetCapturedStdout();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "[rank 0] warning: the host of rank 6 has slow links: a message of 512 KiB each way "
+            "takes 84.21 ms, between other hosts 21.30, and every step waits 50.00 ms for "
+            "communication; look at its cable, its port of the switch and its other traffic\n");
+}
+
 }  // namespace
 }  // namespace brigade::apps

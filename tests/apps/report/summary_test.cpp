@@ -73,6 +73,18 @@ TEST(Summary, EveryTimeStandsUnderItsName) {
   }
 }
 
+TEST(Summary, AStragglerHasItsReason) {
+  using Reason = Straggler::Reason;
+  const auto name_of = [](Reason reason) {
+    RunResult result;
+    result.timing.straggler = Straggler{.reason = reason};
+    return nlohmann::json::parse(summary_json({}, result))["straggler"]["reason"];
+  };
+  EXPECT_EQ(name_of(Reason::compute), "compute");
+  EXPECT_EQ(name_of(Reason::data), "data");
+  EXPECT_EQ(name_of(Reason::network), "network");
+}
+
 TEST(Summary, EveryResultStandsUnderItsName) {
   RunResult result;
   result.loss_first = 1.5;
