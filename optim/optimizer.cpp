@@ -322,17 +322,15 @@ std::size_t Optimizer::state_bytes() const {
 void Optimizer::zero_grad(GradMemory memory) {
   if (memory == GradMemory::discard) {
     check_not_in_flight();
-  }
-  for (const autograd::Variable& parameter : parameters_) {
-    parameter.zero_grad();
-  }
-  if (memory == GradMemory::discard) {
     follow_moved_parameters();  // and no data(), which would wait for weights that still travel
     for (const Stretch& stretch : stretches_) {
       joined(parameters_[stretch.members.front()].grad_state()->grad(),
              parameters_[stretch.members.back()].grad_state()->grad())
           .discard();
     }
+  }
+  for (const autograd::Variable& parameter : parameters_) {
+    parameter.zero_grad();
   }
 }
 

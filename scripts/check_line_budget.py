@@ -45,7 +45,7 @@ FEATURES = {
     "ddp_plan: what a training would take on other numbers of ranks": {"dist": 362, "apps": 676},
     "ddp_plan: damaged profiles, shaped links, and questions that no training could ask": {"dist": 50, "apps": 55},
     "stragglers: how often a rank is the slowest, and whether it computes or reads data": {"apps": 50},
-    "stragglers: which host has slow links": {"apps": 114},
+    "stragglers: which host has slow links": {"apps": 97},
     "ddp_plan: a sharded optimizer": {"dist": 11, "apps": 26},
     "watch: a job that stands still says who is waited for": {"core": 27, "dist": 819, "apps": 48, "gradient route": 10},
     "comm auto: ranks of a host add first, and an error calls a rank by its number in the job": {"dist": 30},

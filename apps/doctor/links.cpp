@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <limits>
+#include <set>
 
 #include "apps/doctor/doctor.h"
 #include "core/runtime/context.h"
@@ -25,6 +27,19 @@ double wall_clock_offset_ms(dist::Communicator& comm) {
   return steady_ms + between.count() - dist::all_gather_values(comm, between.count())[0];
 }
 
+/// Sends `outgoing` to one rank and receives as much from another; -1: to and from nobody.
+void exchange(int to, int from, const Tensor& outgoing, dist::Communicator& comm) {
+  const Tensor incoming = Tensor::empty_like(outgoing);
+  const std::size_t messages = to < 0 ? 0 : 1;
+  const auto both = [=](dist::Collectives& ranks) {
+    const std::array out{dist::Message{to, outgoing}};
+    const std::array in{dist::Message{from, incoming}};
+    ranks.exchange(std::span(out).first(messages), std::span(in).first(messages));
+  };
+  comm.wait(comm.enqueue(outgoing, "link", both), outgoing.device());
+  compute_stream(outgoing.device()).synchronize();
+}
+
 /// This rank sends `bytes` to the next one of `ring` and then as many back to the previous one.
 /// The µs of one forth and back, the shortest of many: a busy host only adds time. The first is not
 /// counted: a link that was idle may take a burst faster. 0 for a rank outside of the ring.
@@ -34,20 +49,14 @@ double forth_and_back_us(const std::vector<int>& ring, std::int64_t bytes, dist:
   if (at == ring.size() || ring.size() == 1) {
     return 0.0;
   }
-  const std::array peers{ring[(at + 1) % ring.size()], ring[(at + ring.size() - 1) % ring.size()]};
+  const int next = ring[(at + 1) % ring.size()];
+  const int previous = ring[(at + ring.size() - 1) % ring.size()];
   const Tensor outgoing = Tensor::zeros({bytes}, DType::u8, device);
-  const Tensor incoming = Tensor::zeros({bytes}, DType::u8, device);
   double shortest = 0.0;
   for (int i = 0; i < (bytes == kSmall ? 20 : 4); ++i) {
     const auto begin = steady_clock::now();
-    for (const std::size_t to : {0U, 1U}) {
-      const auto exchange = [&](dist::Collectives& ranks) {
-        ranks.exchange(std::array{dist::Message{peers.at(to), outgoing}},
-                       std::array{dist::Message{peers.at(1 - to), incoming}});
-      };
-      comm.wait(comm.enqueue(outgoing, "doctor", exchange), device);
-      compute_stream(device).synchronize();
-    }
+    exchange(next, previous, outgoing, comm);
+    exchange(previous, next, outgoing, comm);
     const double us = 1e3 * Ms(steady_clock::now() - begin).count();
     shortest = i < 2 ? us : std::min(shortest, us);
   }
@@ -64,7 +73,89 @@ AlphaBeta measure(const std::vector<int>& ring, dist::Communicator& comm, Device
   return times[0].us > 0.0 ? fit_alpha_beta(times, 2).value_or(AlphaBeta{}) : AlphaBeta{};
 }
 
+/// The lowest rank of each host.
+std::vector<int> first_ranks(const dist::Placement& place, dist::Communicator& comm) {
+  const std::vector<int> nodes = dist::all_gather_values(comm, place.node_rank);
+  std::set<int> seen;
+  std::vector<int> firsts;
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    if (seen.insert(nodes[static_cast<std::size_t>(rank)]).second) {
+      firsts.push_back(rank);
+    }
+  }
+  return firsts;
+}
+
+/// The ms until this rank and `peer` have all of a message of the other, the shortest of four
+/// times. A send is over when the system has the message, so each tells the other that it has
+/// arrived. One exchange before is not counted: in it one waits for the other.
+double exchange_ms(int peer, Device device, dist::Communicator& comm) {
+  constexpr std::int64_t kBytes = std::int64_t{512} << 10U;  // more than shaped links pass at once
+  const Tensor message = Tensor::zeros({kBytes}, DType::u8, device);
+  double shortest = std::numeric_limits<double>::max();
+  for (int i = 0; i < 5; ++i) {
+    const auto begin = steady_clock::now();
+    exchange(peer, peer, message, comm);
+    exchange(peer, peer, message.rows(0, 1), comm);
+    const double ms = Ms(steady_clock::now() - begin).count();
+    shortest = i == 0 ? shortest : std::min(shortest, ms);
+  }
+  return shortest;
+}
+
 }  // namespace
+
+// The hosts stand in a circle, and link i joins host i and the next one. Links 0, 2 ... are busy in
+// the first round and 1, 3 ... in the second. If their number is odd, the last has a round of its
+// own. Ranks that have no link in a round exchange nothing, because all make the same calls.
+std::optional<Straggler> find_slow_link(const dist::Placement& place, Device device,
+                                        dist::Communicator& comm) {
+  const std::vector<int> firsts = first_ranks(place, comm);
+  const std::size_t hosts = firsts.size();
+  if (hosts < 3) {
+    return {};
+  }
+  const auto me = static_cast<std::size_t>(std::ranges::find(firsts, comm.rank()) - firsts.begin());
+  const auto round_of = [hosts](std::size_t link) {
+    return hosts % 2 == 1 && link == hosts - 1 ? 2U : link % 2;
+  };
+  double fastest = 0.0;
+  for (std::size_t round = 0; round < 2 + hosts % 2; ++round) {
+    int peer = -1;
+    if (me < hosts) {
+      const std::size_t next = (me + 1) % hosts;
+      const std::size_t previous = (me + hosts - 1) % hosts;
+      peer = round_of(me) == round         ? firsts[next]
+             : round_of(previous) == round ? firsts[previous]
+                                           : -1;
+    }
+    const double ms = exchange_ms(peer, device, comm);
+    if (peer >= 0) {
+      fastest = fastest == 0.0 ? ms : std::min(fastest, ms);
+    }
+  }
+  return slow_link_of(dist::all_gather_values(comm, fastest));
+}
+
+std::optional<Straggler> slow_link_of(const std::vector<double>& ms) {
+  constexpr double kSlower = 1.5;
+  constexpr double kLeast = 1.0;  // ms; a fast link differs by more than half by chance
+  const auto longest = std::ranges::max_element(ms);
+  std::vector<double> others;
+  for (auto each = ms.begin(); each != ms.end(); ++each) {
+    if (*each > 0.0 && each != longest) {
+      others.push_back(*each);
+    }
+  }
+  const double usual = quantile(others, 0.5);
+  if (others.size() < 2 || *longest < std::max(kSlower * usual, usual + kLeast)) {
+    return {};
+  }
+  return Straggler{.rank = static_cast<int>(longest - ms.begin()),
+                   .reason = Straggler::Reason::network,
+                   .ms = *longest,
+                   .others = usual};
+}
 
 void measure_links(const std::vector<RankFacts>& ranks, Device device, dist::Communicator& comm,
                    RankFacts& mine) {

@@ -85,7 +85,7 @@ struct Options {
   std::string device = "auto";
   std::string comm = "auto";
   bool tf32 = false;
-  bool low_memory = false;   // what is not in use goes back to the system
+  bool low_memory = false;   // memory goes back to the system while it is not in use
   std::int64_t threads = 0;  // 0: the cores of this rank's binding
   std::optional<dist::LinkModel> emulated_link;
   bool choose_link = false;  // --emulate-link auto

@@ -1,6 +1,6 @@
 #include "apps/training/training.h"
 
-#include "apps/doctor/slow_link.h"
+#include "apps/doctor/doctor.h"
 #include "apps/report/graph.h"
 #include "apps/report/report.h"
 #include "apps/training/checkpointing.h"
@@ -81,16 +81,15 @@ RunResult train(const RunInfo& info, const TrainerParts& parts, const data::Data
   return result;
 }
 
-/// A tenth of a step or more, and most of it not for a rank that computes longer. Links are left
-/// alone where every collective, also one of two ranks, is wrapped in one of all of them.
+/// Whether a step waits a tenth of its time or more, mostly not for a rank that computes longer.
+/// Links that are emulated are all alike, and --check-reduce takes every collective for a sum.
 bool should_compare_links(const Options& options, const TimingSummary& timing) {
   const std::optional<Straggler>& slow = timing.straggler;
   const bool computes = slow && slow->reason == Straggler::Reason::compute;
   const double least =
       std::max(timing.step / 10.0, computes ? 2.0 * (slow->ms - slow->others) : 0.0);
-  const bool wrapped =
-      options.check_reduce || options.emulated_link || options.choose_link || options.inject;
-  return timing.communicates && timing.median.exposed > least && !wrapped;
+  const bool real = !options.emulated_link && !options.choose_link && !options.check_reduce;
+  return timing.communicates && timing.median.exposed > least && real;
 }
 
 /// After the last step nobody needs the gradients: their memory is all-reduced. Collective.

@@ -1,7 +1,6 @@
-#include "apps/doctor/slow_link.h"
-
 #include <gtest/gtest.h>
 
+#include "apps/doctor/doctor.h"
 #include "tests/support/thread_world.h"
 
 namespace brigade::apps {
