@@ -76,7 +76,10 @@ void SocketMesh::append(std::span<const Message> messages, bool sending,
                   sockets_.size());
     if (message.tensor.nbytes() > 0) {
       const auto peer = static_cast<std::size_t>(message.peer);
-      Lane& lane = lanes[2 * peer + (sending ? 1 : 0)];
+      const std::size_t ahead = sockets_.size() + peer - static_cast<std::size_t>(rank_);
+      const std::size_t behind = 2 * sockets_.size() - ahead;
+      const std::size_t round = (sending ? ahead : behind) % sockets_.size();
+      Lane& lane = lanes[2 * round + (sending ? 1 : 0)];
       lane.socket = sockets_[peer].get();
       lane.peer = message.peer;
       lane.sending = sending;
@@ -88,9 +91,15 @@ void SocketMesh::append(std::span<const Message> messages, bool sending,
 // Each direction to each peer is a lane with messages in order. The thread sleeps until a lane can
 // move, moves at most one message per lane, reports arrivals, and sleeps again. While on_arrival
 // adds received data, the kernel's socket buffers continue to send and receive.
+//
+// If everybody sends to everybody, then in rounds: in round d rank r sends to rank r + d and
+// receives from rank r - d. At once, the senders would overflow the queue of a receiver's link, and
+// TCP would send again.
 void SocketMesh::exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
                           const Collectives::OnArrival& on_arrival) {
-  std::vector<Lane> lanes(2 * sockets_.size());
+  const std::size_t others = sockets_.size() - 1;
+  const bool in_rounds = outgoing.size() == others && incoming.size() == others;
+  std::vector<Lane> lanes(2 * sockets_.size());  // two per round
   append(outgoing, /*sending=*/true, lanes);
   append(incoming, /*sending=*/false, lanes);
   std::vector<bool> arrived;
@@ -106,7 +115,7 @@ void SocketMesh::exchange(std::span<const Message> outgoing, std::span<const Mes
 
   report();
   std::vector<pollfd> entries;
-  while (sleep_until_ready(lanes, entries)) {
+  while (sleep_until_ready(lanes, in_rounds, entries)) {
     for (std::size_t i = 0; i < lanes.size(); ++i) {
       Lane& lane = lanes[i];
       if (entries[i].revents != 0 && move(lane)) {
@@ -121,22 +130,29 @@ void SocketMesh::exchange(std::span<const Message> outgoing, std::span<const Mes
   }
 }
 
-/// Sleeps in poll(2) until some lanes can move and marks them in their entries. False at once when
-/// all lanes are finished.
-bool SocketMesh::sleep_until_ready(const std::vector<Lane>& lanes, std::vector<pollfd>& entries) {
+/// Sleeps in poll(2) until some lanes can move and marks them in their entries; with in_rounds,
+/// lanes of the first round that is not finished. False at once when all lanes are finished.
+bool SocketMesh::sleep_until_ready(const std::vector<Lane>& lanes, bool in_rounds,
+                                   std::vector<pollfd>& entries) {
+  const auto first = std::ranges::find(lanes, false, &Lane::finished);
+  if (first == lanes.end()) {
+    return false;
+  }
+  const auto round = static_cast<std::size_t>(first - lanes.begin()) / 2;
   entries.clear();
   for (const Lane& lane : lanes) {
-    const auto events = static_cast<short>(lane.sending ? POLLOUT : POLLIN);
-    entries.push_back({.fd = lane.finished() ? -1 : lane.socket, .events = events, .revents = 0});
-    if (!lane.sending && !lane.finished()) {
+    const bool in_turn = !in_rounds || entries.size() / 2 == round;
+    const bool idle = lane.finished() || (lane.sending && !in_turn);
+    // A peer that closes its connection is noticed before its turn. Else the error would name
+    // another rank, which has noticed and closes its own.
+    const auto events = static_cast<short>(lane.sending ? POLLOUT : in_turn ? POLLIN : POLLRDHUP);
+    entries.push_back({.fd = idle ? -1 : lane.socket, .events = events, .revents = 0});
+    if (!lane.sending && !idle) {
       const std::size_t left = lane.queue[lane.next]->tensor.nbytes() - lane.moved;
       const int bytes = static_cast<int>(std::min(left, kWakeBytes));
       // Only a hint: if this fails, poll returns earlier.
       static_cast<void>(setsockopt(lane.socket, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes));
     }
-  }
-  if (std::ranges::all_of(lanes, &Lane::finished)) {
-    return false;
   }
   while (poll(entries.data(), entries.size(), -1) < 0) {
     BRIGADE_CHECK(errno == EINTR, "sockets: poll: ", std::strerror(errno));

@@ -41,7 +41,8 @@ class SocketMesh {
  private:
   struct Lane;
   void append(std::span<const Message> messages, bool sending, std::vector<Lane>& lanes) const;
-  static bool sleep_until_ready(const std::vector<Lane>& lanes, std::vector<pollfd>& entries);
+  static bool sleep_until_ready(const std::vector<Lane>& lanes, bool in_rounds,
+                                std::vector<pollfd>& entries);
   bool move(Lane& lane) const;
   [[noreturn]] void fail(int peer, int code) const;
 
