@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""bench_buckets.py [--rounds 5] [--caps 0.25,1,5,25] [--cells NAME,...] [--json FILE]: is --bucket-mb auto as good as the best fixed size?
+"""bench_buckets.py [--rounds 5] [--caps 0.25,1,5,25] [--cells NAME,...] [--gflops 16] [--json FILE]: is --bucket-mb auto as good as the
+best fixed size?
 
 Two ranks on this machine, one thread each, over emulated links (train_mlp --emulate-link US,GB/S): four models x three rates.
+Products of matrices last as long as at --gflops, and the rank sleeps for most of that (slow_products.c): medians of the same
+plan then differ by less than the bar allows. --gflops 0 computes on the cores alone.
 Per round every size runs once, and the order turns by one from round to round. A row per cell: the median step of
 each size in ms, what auto has chosen, and auto / best, where best is the fixed size with the least median. The bar: at most 1.03
 in every cell. Needs the build of scripts/setup.sh and cmake --preset cpu-release. Exit code 3 when the bar is missed, 2
@@ -13,25 +16,30 @@ import re
 import statistics
 import subprocess
 import sys
+import tempfile
 
-BIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "build", "cpu-release", "bin")
-STEPS = "40"
+from check_plan import ROOT, slow_products
+
+BIN = os.path.join(ROOT, "build", "cpu-release", "bin")
+STEPS = "25"
 MODELS = {
     "mlp 8x512": ["train_mlp", "--depth", "8", "--width", "512", "--batch", "64"],
     "mlp 4x1024": ["train_mlp", "--depth", "4", "--width", "1024", "--batch", "128"],
     "mlp 24x256": ["train_mlp", "--depth", "24", "--width", "256", "--batch", "128"],
-    "gpt 4x128": ["train_gpt", "--layers", "4", "--heads", "4", "--width", "128", "--context", "64", "--batch", "4", "--sample", "0"],
+    "gpt 4x128": ["train_gpt", "--layers", "4", "--heads", "4", "--width", "128", "--context", "64", "--batch", "4", "--sample", "0",
+                  "--text", os.path.join(ROOT, "nn")],
 }
 RATES = {"1 Gbit/s": "50,0.125", "4 Gbit/s": "50,0.5", "16 Gbit/s": "50,2"}
 BAR = 1.03
 
 
-def measure(model, rate, size):
+def measure(model, rate, size, variables):
     """(median step in ms, number of buckets)"""
     program, *flags = MODELS[model]
     command = ["mpirun", "-np", "2", "--bind-to", "core", os.path.join(BIN, program), *flags, "--steps", STEPS, "--warmup", "8",
-               "--threads", "1", "--emulate-link", RATES[rate], "--bucket-mb", size, "--eval-every", "0", "--json"]
-    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+               "--threads", "1", "--emulate-link", RATES[rate], "--bucket-mb", size, "--eval-every", "0", "--log-every", "1000",
+               "--json"]
+    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **variables}
     ran = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
     if ran.returncode != 0:
         sys.exit(f"bench_buckets: {' '.join(command)}: exit code {ran.returncode}\n{ran.stderr}")
@@ -39,12 +47,12 @@ def measure(model, rate, size):
     return summary["step_ms"], len(summary["buckets"])
 
 
-def measure_cell(model, rate, sizes, rounds):
+def measure_cell(model, rate, sizes, rounds, variables):
     steps = {size: [] for size in sizes}
     chosen = []
     for turn in range(rounds):
         for size in sizes[turn % len(sizes):] + sizes[:turn % len(sizes)]:
-            step, buckets = measure(model, rate, size)
+            step, buckets = measure(model, rate, size, variables)
             steps[size].append(step)
             if size == "auto":
                 chosen.append(buckets)
@@ -56,6 +64,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--caps", default="0.25,1,5,25")
     parser.add_argument("--cells", help="part of a model's or rate's name", default="")
+    parser.add_argument("--gflops", type=float, default=16.0)
     parser.add_argument("--json")
     arguments = parser.parse_args()
     caps = arguments.caps.split(",")
@@ -64,15 +73,17 @@ def main():
         sys.exit(2)
     rows = []
     print(f"{'model':<12}{'link':<11}" + "".join(f"{cap + ' MiB':>10}" for cap in caps) + f"{'auto':>9}{'buckets':>9}{'auto/best':>11}")
-    for model in MODELS:
-        for rate in RATES:
-            if not any(part in f"{model} {rate}" for part in arguments.cells.split(",")):
-                continue
-            steps, buckets = measure_cell(model, rate, ["auto", *caps], arguments.rounds)
-            ratio = steps["auto"] / min(steps[cap] for cap in caps)
-            rows.append({"model": model, "link": rate, "step_ms": steps, "buckets": buckets, "ratio": ratio})
-            print(f"{model:<12}{rate:<11}" + "".join(f"{steps[cap]:>10.2f}" for cap in caps)
-                  + f"{steps['auto']:>9.2f}{buckets:>9}{ratio:>11.3f}", flush=True)
+    with tempfile.TemporaryDirectory() as directory:
+        variables = slow_products(arguments.gflops, directory)
+        for model in MODELS:
+            for rate in RATES:
+                if not any(part in f"{model} {rate}" for part in arguments.cells.split(",")):
+                    continue
+                steps, buckets = measure_cell(model, rate, ["auto", *caps], arguments.rounds, variables)
+                ratio = steps["auto"] / min(steps[cap] for cap in caps)
+                rows.append({"model": model, "link": rate, "step_ms": steps, "buckets": buckets, "ratio": ratio})
+                print(f"{model:<12}{rate:<11}" + "".join(f"{steps[cap]:>10.2f}" for cap in caps)
+                      + f"{steps['auto']:>9.2f}{buckets:>9}{ratio:>11.3f}", flush=True)
     if not rows:
         print(f"bench_buckets: --cells {arguments.cells}: expected part of {', '.join([*MODELS, *RATES])}", file=sys.stderr)
         sys.exit(2)
