@@ -21,7 +21,7 @@ import tempfile
 from check_plan import ROOT, slow_products
 
 BIN = os.path.join(ROOT, "build", "cpu-release", "bin")
-STEPS = "25"
+STEPS = "40"
 MODELS = {
     "mlp 8x512": ["train_mlp", "--depth", "8", "--width", "512", "--batch", "64"],
     "mlp 4x1024": ["train_mlp", "--depth", "4", "--width", "1024", "--batch", "128"],
