@@ -63,7 +63,7 @@ def slow_products(gflops, directory):
         return {}
     library = os.path.join(directory, "slow_products.so")
     source = os.path.join(ROOT, "scripts", "slow_products.c")
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
+    call(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"])
     return {"LD_PRELOAD": library, "SLOW_GFLOPS": str(gflops)}
 
 

@@ -1,4 +1,4 @@
-// Preloaded by check_plan.py: a product of matrices lasts 2 m n k / (SLOW_GFLOPS * 1e9) seconds, as on a
+// Preloaded by check_plan.py and bench_buckets.py: a product of matrices lasts 2 m n k / (SLOW_GFLOPS * 1e9) seconds, as on a
 // device beside the processor. It is computed at once, and the thread sleeps for the rest of the time.
 #define _GNU_SOURCE
 #include <cblas.h>

@@ -92,16 +92,15 @@ void SocketMesh::append(std::span<const Message> messages, bool sending,
 // move, moves at most one message per lane, reports arrivals, and sleeps again. While on_arrival
 // adds received data, the kernel's socket buffers continue to send and receive.
 //
-// If everybody sends to everybody, then in rounds: in round d rank r sends to rank r + d and
-// receives from rank r - d. At once, the senders would overflow the queue of a receiver's link, and
-// TCP would send again.
+// If this rank sends to and receives from all others, it does so in rounds: in round d rank r sends
+// to rank r + d and receives from rank r - d. At once, the senders would overflow the queue of a
+// receiver's link, and TCP would send again.
 void SocketMesh::exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
                           const Collectives::OnArrival& on_arrival) {
-  const std::size_t others = sockets_.size() - 1;
-  const bool in_rounds = outgoing.size() == others && incoming.size() == others;
-  std::vector<Lane> lanes(2 * sockets_.size());  // two per round
+  std::vector<Lane> lanes(2 * sockets_.size());  // two per round; none is used in round 0
   append(outgoing, /*sending=*/true, lanes);
   append(incoming, /*sending=*/false, lanes);
+  const bool in_rounds = std::ranges::count_if(lanes, &Lane::finished) == 2;
   std::vector<bool> arrived;
   for (const Message& message : incoming) {
     arrived.push_back(message.tensor.nbytes() == 0);
