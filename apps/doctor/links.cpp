@@ -64,8 +64,8 @@ double forth_and_back_us(const std::vector<int>& ring, std::int64_t bytes, dist:
   return shortest;
 }
 
-/// Measured three times, the shortest counts: ranks that share a core for a moment would see a small
-/// message take as long as a large one.
+/// Measured three times, the shortest counts: to ranks that share a core for a moment, a small
+/// message takes as long as a large one.
 AlphaBeta measure(const std::vector<int>& ring, dist::Communicator& comm, Device device) {
   // Forth and back take 2 α + 2 S β, as an all-reduce of 2 S bytes by a ring of 2 ranks does.
   constexpr double kNever = std::numeric_limits<double>::max();

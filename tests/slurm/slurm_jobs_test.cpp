@@ -63,9 +63,9 @@ TEST_F(SlurmJobs, ContinueAfterANodeHasDied) {
   expect_the_same_end(job);
 }
 
-// Slurm looks at time limits every 30 s and may warn 60 s early: here within 30 s of the first step,
-// because a process that is still in MPI_Init ends at SIGTERM without a word. The recipe writes no
-// checkpoint in the first minute but for the warning.
+// Slurm looks at time limits every 30 s and may warn 60 s early: here within 30 s of the limit's
+// change. Not before the first step, because in MPI_Init a process ends at SIGTERM without a word.
+// The recipe writes no checkpoint in the first minute but for the warning.
 TEST_F(SlurmJobs, ContinueAfterTheTimeLimit) {
   set_more_flags(kSlow);
   const std::string job = submit("", kWork + std::string(" --log-every 2"));
