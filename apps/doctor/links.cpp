@@ -14,7 +14,7 @@ namespace brigade::apps {
 namespace {
 
 constexpr std::int64_t kSmall = 8;
-constexpr std::int64_t kLarge = std::int64_t{2} << 20U;
+constexpr std::int64_t kLarge = std::int64_t{1} << 20U;
 
 using Ms = std::chrono::duration<double, std::milli>;
 using std::chrono::steady_clock;
@@ -43,13 +43,10 @@ void exchange(int to, int from, const Tensor& outgoing, dist::Communicator& comm
 
 /// This rank sends `bytes` to the next one of `ring` and then as many back to the previous one.
 /// The µs of one forth and back, the shortest of many: a busy host only adds time. The first is not
-/// counted: a link that was idle may take a burst faster. 0 for a rank outside of the ring.
+/// counted: a link that was idle may take a burst faster.
 double forth_and_back_us(const std::vector<int>& ring, std::int64_t bytes, dist::Communicator& comm,
                          Device device) {
   const auto at = static_cast<std::size_t>(std::ranges::find(ring, comm.rank()) - ring.begin());
-  if (at == ring.size() || ring.size() == 1) {
-    return 0.0;
-  }
   const int next = ring[(at + 1) % ring.size()];
   const int previous = ring[(at + ring.size() - 1) % ring.size()];
   const Tensor outgoing = Tensor::zeros({bytes}, DType::u8, device);
@@ -64,9 +61,13 @@ double forth_and_back_us(const std::vector<int>& ring, std::int64_t bytes, dist:
   return shortest;
 }
 
+/// Of a rank outside of the ring, and of a ring of one: nothing.
 /// Measured three times, the shortest counts: to ranks that share a core for a moment, a small
 /// message takes as long as a large one.
 AlphaBeta measure(const std::vector<int>& ring, dist::Communicator& comm, Device device) {
+  if (ring.size() < 2 || std::ranges::count(ring, comm.rank()) == 0) {
+    return {};
+  }
   // Forth and back take 2 α + 2 S β, as an all-reduce of 2 S bytes by a ring of 2 ranks does.
   constexpr double kNever = std::numeric_limits<double>::max();
   std::array times{MeasuredTime{2.0 * kSmall, kNever}, MeasuredTime{2.0 * kLarge, kNever}};
@@ -75,7 +76,7 @@ AlphaBeta measure(const std::vector<int>& ring, dist::Communicator& comm, Device
     times[1].us = std::min(times[1].us, forth_and_back_us(ring, kLarge, comm, device));
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
-  return times[0].us > 0.0 ? fit_alpha_beta(times, 2).value_or(AlphaBeta{}) : AlphaBeta{};
+  return fit_alpha_beta(times, 2).value_or(AlphaBeta{});
 }
 
 /// The lowest rank of each host, in the order of the ranks.

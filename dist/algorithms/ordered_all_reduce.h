@@ -17,7 +17,7 @@ void reduce_scatter_in_rank_order(Collectives& ranks, const Tensor& tensor, Scra
 /// bucket size or mode gives other bits: at 2 ranks never, at 3 and 5 easily. With this one naive,
 /// flat, per_param and overlap end with bit-identical weights at any bucket size.
 ///
-/// A reduce-scatter and an all-gather, in each of which every rank talks to all others at once.
+/// A reduce-scatter and an all-gather, in each of which every rank exchanges with all others.
 /// With S bytes, latency α and time per byte β, on a network that is not blocked by everybody
 /// talking to everybody (Thakur, Rabenseifner and Gropp 2005, section 4.3: pairwise exchange):
 ///

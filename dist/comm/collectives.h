@@ -48,8 +48,8 @@ class Collectives {
   virtual void all_gather(const Tensor& tensor);
 
   /// Sends all of `outgoing` and receives all of `incoming`, at the same time. What rank a sends to
-  /// rank b must be what b receives from a: as many messages, of the same lengths, in the same
-  /// order. A rank with nothing to send or receive need not call. Any dtype.
+  /// rank b in a call must be what b receives from a in one: as many messages, of the same lengths,
+  /// in the same order. A rank with nothing to send or receive need not call. Any dtype.
   ///
   /// Calls `on_arrival(i)`, if there is one, when incoming[0 ... i] have arrived, if possible while
   /// the others are still in flight, so that they can be added meanwhile. Runs on the calling

@@ -39,6 +39,10 @@ constexpr std::chrono::seconds kHeadStart{2};
 /// % of its core instead of 6 to 7 %.
 constexpr std::size_t kWakeBytes = 128U << 10U;
 
+/// Messages of up to this many bytes go to all peers at once, in one latency: a few packets from
+/// each sender overflow no queue.
+constexpr std::size_t kSmall = 16U << 10U;
+
 }  // namespace
 
 void SocketMesh::abandon() noexcept {
@@ -69,18 +73,16 @@ std::string SocketMesh::description() const {
 
 void SocketMesh::append(std::span<const Message> messages, bool sending,
                         std::vector<Lane>& lanes) const {
+  const int size = static_cast<int>(sockets_.size());
   for (const Message& message : messages) {
-    BRIGADE_CHECK(message.peer >= 0 && message.peer < static_cast<int>(sockets_.size()) &&
-                      message.peer != rank_,
+    BRIGADE_CHECK(message.peer >= 0 && message.peer < size && message.peer != rank_,
                   "sockets: rank ", rank_, " cannot exchange with rank ", message.peer, " of ",
-                  sockets_.size());
+                  size);
     if (message.tensor.nbytes() > 0) {
-      const auto peer = static_cast<std::size_t>(message.peer);
-      const std::size_t ahead = sockets_.size() + peer - static_cast<std::size_t>(rank_);
-      const std::size_t behind = 2 * sockets_.size() - ahead;
-      const std::size_t round = (sending ? ahead : behind) % sockets_.size();
+      const int distance = sending ? message.peer - rank_ : rank_ - message.peer;
+      const auto round = static_cast<std::size_t>((distance + size) % size);
       Lane& lane = lanes[2 * round + (sending ? 1 : 0)];
-      lane.socket = sockets_[peer].get();
+      lane.socket = sockets_[static_cast<std::size_t>(message.peer)].get();
       lane.peer = message.peer;
       lane.sending = sending;
       lane.queue.push_back(&message);
@@ -92,31 +94,26 @@ void SocketMesh::append(std::span<const Message> messages, bool sending,
 // move, moves at most one message per lane, reports arrivals, and sleeps again. While on_arrival
 // adds received data, the kernel's socket buffers continue to send and receive.
 //
-// If this rank sends to and receives from all others, it does so in rounds: in round d rank r sends
-// to rank r + d and receives from rank r - d. At once, the senders would overflow the queue of a
-// receiver's link, and TCP would send again.
+// If this rank sends to and receives from all others, and not only small messages, it does so in
+// rounds: in round d rank r sends to rank r + d and receives from rank r - d. At once, the senders
+// would overflow the queue of a receiver's link, and TCP would send again.
 void SocketMesh::exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
                           const Collectives::OnArrival& on_arrival) {
   std::vector<Lane> lanes(2 * sockets_.size());  // two per round; none is used in round 0
   append(outgoing, /*sending=*/true, lanes);
   append(incoming, /*sending=*/false, lanes);
-  const bool in_rounds = std::ranges::count_if(lanes, &Lane::finished) == 2;
-  std::vector<bool> arrived;
-  for (const Message& message : incoming) {
-    arrived.push_back(message.tensor.nbytes() == 0);
-  }
+  const auto is_large = [](const Message& each) { return each.tensor.nbytes() > kSmall; };
+  const bool in_rounds =
+      std::ranges::count_if(lanes, &Lane::finished) == 2 && std::ranges::any_of(outgoing, is_large);
+  std::vector<bool> arrived(incoming.size());
   std::size_t reported = 0;
-  const auto report = [&] {
-    for (; reported < arrived.size() && arrived[reported]; ++reported) {
-      on_arrival(reported);
-    }
-  };
-
-  report();
-  std::vector<pollfd> entries;
-  while (sleep_until_ready(lanes, in_rounds, entries)) {
+  std::vector<pollfd> entries(lanes.size());  // in the first pass no lane can move
+  do {
     for (std::size_t i = 0; i < lanes.size(); ++i) {
       Lane& lane = lanes[i];
+      if (lane.sending && (entries[i].revents & POLLRDHUP) != 0) {
+        fail(lane.peer, 0);  // send() might still succeed
+      }
       if (entries[i].revents != 0 && move(lane)) {
         if (!lane.sending) {
           arrived[static_cast<std::size_t>(lane.queue[lane.next] - incoming.data())] = true;
@@ -125,8 +122,12 @@ void SocketMesh::exchange(std::span<const Message> outgoing, std::span<const Mes
         ++lane.next;
       }
     }
-    report();
-  }
+    for (; reported < arrived.size() &&
+           (arrived[reported] || incoming[reported].tensor.nbytes() == 0);
+         ++reported) {
+      on_arrival(reported);
+    }
+  } while (sleep_until_ready(lanes, in_rounds, entries));
 }
 
 /// Sleeps in poll(2) until some lanes can move and marks them in their entries; with in_rounds,
@@ -141,12 +142,12 @@ bool SocketMesh::sleep_until_ready(const std::vector<Lane>& lanes, bool in_round
   entries.clear();
   for (const Lane& lane : lanes) {
     const bool in_turn = !in_rounds || entries.size() / 2 == round;
-    const bool idle = lane.finished() || (lane.sending && !in_turn);
     // A peer that closes its connection is noticed before its turn. Else the error would name
     // another rank, which has noticed and closes its own.
-    const auto events = static_cast<short>(lane.sending ? POLLOUT : in_turn ? POLLIN : POLLRDHUP);
-    entries.push_back({.fd = idle ? -1 : lane.socket, .events = events, .revents = 0});
-    if (!lane.sending && !idle) {
+    const auto events = static_cast<short>(!in_turn ? POLLRDHUP : lane.sending ? POLLOUT : POLLIN);
+    const int socket = lane.finished() ? -1 : lane.socket;
+    entries.push_back({.fd = socket, .events = events, .revents = 0});
+    if (!lane.sending && !lane.finished()) {
       const std::size_t left = lane.queue[lane.next]->tensor.nbytes() - lane.moved;
       const int bytes = static_cast<int>(std::min(left, kWakeBytes));
       // Only a hint: if this fails, poll returns earlier.

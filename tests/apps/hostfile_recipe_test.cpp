@@ -104,19 +104,23 @@ TEST_F(HostfileRecipe, AddsInARingWhereHostsHaveDifferentNumbersOfRanks) {
 // Its link is cut: after 30 s mpirun takes it for lost. Then its line is taken out of HOSTFILE.
 TEST_F(HostfileRecipe, ContinuesOnOneHostAfterTheOtherWasLost) {
   std::future<Outcome> training = std::async(std::launch::async, [this] {
-    return train("--steps 5000 --global-batch 16 --checkpoint-every 5 --inject slow:ms=20");
+    return train(
+        "--steps 5000 --global-batch 16 --checkpoint-every 5 --keep 0 --inject slow:ms=20");
   });
   constexpr std::chrono::milliseconds kPause{100};
   while (!std::filesystem::exists(dir_ / "runs/hostfile/checkpoints/step-000000005") &&
          training.wait_for(kPause) == std::future_status::timeout) {
   }
-  EXPECT_EQ(netlab("exec 2 -- ip link set eth0 down").exit_code, 0);
+  TemporaryDirectory elsewhere;  // each program's output goes to its directory
+  const Outcome cut =
+      test::run_program(test::netlab(), "exec 2 -- ip link set eth0 down", 0, elsewhere.path());
+  EXPECT_EQ(cut.exit_code, 0) << cut.err;
   const Outcome lost = training.get();
   EXPECT_NE(lost.exit_code, 0);
   EXPECT_THAT(lost.err, HasSubstr("[rank 0] watch: ranks 2 and 3 do not answer"));
   EXPECT_LT(lost.seconds, 60.0);
   write_hostfile("h1 slots=2\n");
-  const Outcome outcome = train("--steps 110 --global-batch 16");
+  const Outcome outcome = train("--steps 2000 --global-batch 16");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("2 on 1 host"));
   EXPECT_THAT(outcome.err, ContainsRegex("checkpoint: continues after step [1-9]"));

@@ -2,10 +2,6 @@
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 
-#include <atomic>
-#include <chrono>
-#include <thread>
-
 #include "core/error.h"
 #include "dist/sockets/socket_address.h"
 #include "dist/sockets/socket_communicator.h"
@@ -73,33 +69,6 @@ TEST(SocketCommunicator, ReportsArrivalsInTheOrderOfTheMessages) {
     });
     comm.wait(work, kCpu);
     EXPECT_THAT(order, ElementsAre(0, 1, 2, 3, 4, 5));
-  });
-}
-
-TEST(SocketCommunicator, ExchangesWithAllOthersInRounds) {
-  std::atomic<bool> first_round = false;  // rank 2 sends, rank 0 receives
-  socket_world(3, [&first_round](Communicator& comm) {
-    const Tensor mine = Tensor::zeros({1000});
-    std::vector<Message> outgoing;
-    std::vector<Message> incoming;
-    for (int peer = 0; peer < 3; ++peer) {
-      if (peer != comm.rank()) {
-        outgoing.push_back({peer, mine});
-        incoming.push_back({peer, Tensor::zeros({1000})});
-      }
-    }
-    const Work work = comm.enqueue(mine, "all to all", [&](Collectives& ranks) {
-      if (comm.rank() == 2) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(200));
-        first_round = true;
-      }
-      ranks.exchange(outgoing, incoming, [&](std::size_t i) {
-        if (comm.rank() == 0 && incoming[i].peer == 1) {
-          EXPECT_TRUE(first_round) << "rank 1 sends to rank 0 in the second round";
-        }
-      });
-    });
-    comm.wait(work, kCpu);
   });
 }
 
