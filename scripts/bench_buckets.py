@@ -4,7 +4,8 @@ best fixed size?
 
 Two ranks on this machine, one thread each, over emulated links (train_mlp --emulate-link US,GB/S): four models x three rates.
 Products of matrices last as long as at --gflops, and the rank sleeps for most of that (slow_products.c), so that computation varies
-less and communication has a core. --gflops 0 computes on the cores alone. Needs x86-64 and libdnnl-dev without it.
+less and communication has a core. --gflops 0 computes on the cores alone; without it, x86-64 and
+libdnnl-dev are needed.
 Per round every size runs once, and the order turns by one from round to round. A row per cell: the median step of
 each size in ms, what auto has chosen, and auto / best, where best is the fixed size with the least median. The bar: at most 1.03
 in every cell. Needs the build of scripts/setup.sh and cmake --preset cpu-release. Exit code 3 when the bar is missed, 2
