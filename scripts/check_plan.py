@@ -3,10 +3,10 @@
 
 Pretend hosts on this machine (netlab.sh, needs root), one rank each. Products of matrices last as long as at --gflops, and the rank
 sleeps for most of that (slow_products.c): so hosts that share this machine's cores do not slow each other down. --gflops 0 computes
-on the cores alone; without it, x86-64 and libdnnl-dev are needed. The planner knows of each model a run with --mode naive on as many
-hosts at the last rate, and of each rate one run on two hosts. From these it predicts every mode at every rate, and each is measured. A row per prediction, then the median of
-|predicted - measured| / measured, and the value below which nine of ten lie. The bars: 3 % and 8 %. Needs the build of
-cmake --preset cpu-release. Exit code 3 when a bar is missed, 2 for wrong flags."""
+on the cores alone; without it, x86-64 and libdnnl-dev are needed. The planner knows of each model a run with --mode naive on as
+many hosts at the last rate, and of each rate one run on two hosts. From these it predicts every mode at every rate, and each is
+measured. A row per prediction, then the median of |predicted - measured| / measured, and the value below which nine of ten lie. The
+bars: 3 % and 8 %. Needs the build of cmake --preset cpu-release. Exit code 3 when a bar is missed, 2 for wrong flags."""
 import argparse
 import json
 import os
