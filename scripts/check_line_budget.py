@@ -52,6 +52,9 @@ FEATURES = {
     "gpt in less memory: what is cheap is not kept for backward; bias and GELU in one pass; attention's weights are dropped": {"core": 97, "autograd": 45, "nn": 25, "apps": 3},
     "low-memory: activations and gradients share memory": {"core": 40, "optim": 13, "apps": 24},
     "profile.json is fuzzed: nothing in it is out of range": {"apps": 11},
+    "watch from the start: a rank that hangs while it reads its data is named": {"dist": 13, "apps": 13},
+    "checkpoints: the thread that writes them has the lowest priority": {"dist": 3},
+    "bf16: on the matrix unit of a CPU with AMX; activations stay in bf16": {"core": 168, "autograd": 9, "gradient route": 2},
     "rounds: ranks that exchange with all others over sockets do not overflow a receiver's link": {"dist": 10},
 }
 GRADIENT_ROUTE = ["autograd", "dist/ddp", "dist/comm"]  # each without its subfolders

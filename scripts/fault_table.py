@@ -92,8 +92,9 @@ FAULTS = [
     # --cross-step waits in the next forward, which counts as computing.
     Fault("slow", ("overlap shared 2", "naive mpi 3", "flat ring 4"), "--inject slow:rank=1,ms=20", codes=(0,),
           line="rank 1 is the slowest", steps=40, seconds=10, short=ONE),
-    Fault("a disk that takes long", ONE, f"{GOOD_DATA} --prefetch off", prepare=all_of(fashion_mnist(), shim),
-          setup=SHIM.format("FAULT_OPEN=1"), at="start", codes=(0,), steps=40, seconds=20, plain_flags=GOOD_DATA),
+    Fault("a disk that takes long", ONE, f"{GOOD_DATA} --prefetch off --stall-warn 1", prepare=all_of(fashion_mnist(), shim),
+          setup=SHIM.format("FAULT_OPEN=1"), at="start", codes=(0,), steps=40, seconds=20, plain_flags=GOOD_DATA,
+          line="watch: rank 1 has not reached the all-gather; it is in reading or writing files", short=ONE),
     # ---- memory, disks
     Fault("address space is limited", FEW, "--hidden 4096,4096", setup="ulimit -v 600000", at="start", codes=(1,),
           line=r"\[rank 1\].*out of (host )?memory", short=ONE),

@@ -11,6 +11,7 @@
 #include "apps/doctor/doctor.h"
 #include "apps/metrics/figure.h"
 #include "core/cpu/threads.h"
+#include "core/error.h"
 #include "core/io/checksum.h"
 #include "dist/sockets/socket_address.h"
 
@@ -64,7 +65,12 @@ RankFacts collect_facts(const dist::RankInfo& ranks, Device device,
 
   const std::string description = comm.description();  // may be "TCP sockets (10.0.0.1, ...)"
   facts.transport = description.substr(0, description.find(','));
-  for (const dist::NamedInterface& interface : dist::interfaces_up()) {
+  std::vector<dist::NamedInterface> up;
+  try {
+    up = dist::interfaces_up();
+  } catch (const Error&) {  // no file descriptors left: code that needs one reports it
+  }
+  for (const dist::NamedInterface& interface : up) {
     facts.interfaces.push_back(interface.name);
     const std::string address = "[( ]" + dist::address_text(interface.address) + "[,)]";
     if (std::regex_search(description, std::regex(address))) {

@@ -68,11 +68,9 @@ std::unique_ptr<dist::Checkpoints> open_checkpoints(const Options& options, cons
   return std::make_unique<dist::Checkpoints>(directory / kDirectory, std::move(parts), result);
 }
 
-dist::WatchOptions watch_options(const Options& options, Runtime& place,
-                                 const fs::path& directory) {
-  dist::WatchOptions result{.warn_after = options.stall_warn,
-                            .end_after = options.timeout,
-                            .report = directory / "stall.json"};
+dist::WatchOptions watch_options(const Options& options, Runtime& place) {
+  dist::WatchOptions result{
+      .warn_after = options.stall_warn, .end_after = options.timeout, .enabled = place.can_watch};
   if (place.survivors != nullptr) {
     result.lost_after = 0.0;
     result.end = [&place](const dist::Diagnosis& diagnosis) {

@@ -22,9 +22,7 @@ std::unique_ptr<dist::Checkpoints> open_checkpoints(const Options& options, cons
                                                     dist::CheckpointParts parts,
                                                     std::int64_t steps_done);
 
-/// --stall-warn, --timeout and --on-failure; the report goes to `directory`. `place` must outlive
-/// the watch.
-dist::WatchOptions watch_options(const Options& options, Runtime& place,
-                                 const std::filesystem::path& directory);
+/// --stall-warn, --timeout and --on-failure. `place` must outlive the watch.
+dist::WatchOptions watch_options(const Options& options, Runtime& place);
 
 }  // namespace brigade::apps

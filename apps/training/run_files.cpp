@@ -25,6 +25,7 @@ constexpr const char* kTimeline = "timeline.html";
 }  // namespace
 
 RunFiles::RunFiles(const Options& options, dist::Communicator& comm) {
+  const ScopeName scope(kWritesFiles);
   const bool first = comm.rank() == 0;
   if (first && options.out.empty() && !options.save.empty()) {
     check_output_files({options.save});  // before there is a runs/<n> for nothing

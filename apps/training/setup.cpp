@@ -16,6 +16,7 @@
 #include "core/ops.h"
 #include "core/random.h"
 #include "core/runtime/context.h"
+#include "core/runtime/trace.h"
 #include "dist/algorithms/ordered_all_reduce.h"
 #include "dist/launch/agreement.h"
 #include "nn/data/fashion_mnist.h"
@@ -105,6 +106,7 @@ bool prefetches(const Options& options, Device device, std::int64_t threads, std
 }
 
 data::DataSplits load_data(const Options& options, std::int64_t global_batch) {
+  const ScopeName scope(kWritesFiles);
   if (options.model == "gpt") {
     return load_text(options);
   }
@@ -155,6 +157,7 @@ std::unique_ptr<nn::Module> make_model(const Options& options, const data::Datas
   auto model = make_network(shape_of(options, data), seed, device);
   const auto* gpt = dynamic_cast<const nn::GPT*>(model.get());
   if (!options.init.empty()) {
+    const ScopeName scope(kWritesFiles);
     gpt != nullptr ? nn::load_gpt2(*gpt, options.init) : nn::load(*model, options.init);
   }
   return model;

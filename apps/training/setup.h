@@ -33,6 +33,7 @@ struct Runtime {
   std::unique_ptr<dist::Communicator> comm;
   dist::Survivors* survivors = nullptr;  ///< with --on-failure shrink
   int lost = 0;                          ///< ranks, since the start
+  bool can_watch = true;                 ///< false: the Watch before the training did not work
   double flops_per_s = 0.0;              ///< product_rate() of one rank; 0: not measured
   Loss loss = {};                        ///< the last one
 };

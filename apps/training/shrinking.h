@@ -8,8 +8,8 @@
 namespace brigade::apps {
 
 /// With --on-failure shrink, before MPI starts: ends this process with exit code 5 if that and all
-/// else before train_and_shrink() takes longer than --timeout. A rank that dies meanwhile is missed
-/// by nobody: mpirun was told to leave the others alone, and there is no watch yet.
+/// else before train_and_shrink() takes longer than --timeout. Until there is a watch, nobody
+/// misses a rank that dies: mpirun was told to leave the others alone.
 void limit_start(const Options& options);
 
 /// Calls `train` with the ranks of `place`. With --on-failure shrink calls it again when ranks were

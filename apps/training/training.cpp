@@ -112,7 +112,7 @@ void add_network(RunResult& result, const Options& options, const dist::RankInfo
 }
 
 /// From kept.steps_done to the end, with the ranks that there are now.
-int train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
+void train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
   const Console console = make_console(options, ranks);
   Runtime& place = kept.place;
   const dist::TrainingState state = dist::state_of(kept.parameters, kept.optimizer);
@@ -123,6 +123,7 @@ int train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
   const auto finite_check = add_finite_check(options, sync);
   kept.faults.on_the_wire(*place.comm, place.device);
   const auto reduce_check = make_reduce_check(options, place);
+  dist::Watch watch(*place.comm, watch_options(options, place));
   dist::GradAverager data_parallel(kept.parameters, *place.comm, sync);  // compares the ranks
   watch_naive(options, finite_check.get(), data_parallel);
   const data::BatchGeometry geometry = geometry_of(options, ranks, place.lost);
@@ -130,7 +131,7 @@ int train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
                                    data::parse_uneven(options.uneven));
 
   RunFiles files(options, *place.comm);
-  dist::Watch watch(*place.comm, watch_options(options, place, files.directory()));
+  watch.set_report(files.directory() / "stall.json");
   const auto checkpoints =
       open_checkpoints(options, place, files.directory(), kept.data,
                        {.state = state, .averager = data_parallel}, kept.steps_done);
@@ -171,7 +172,6 @@ int train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
   if (!result.params_equal && !options.never_syncs()) {
     data_parallel.verify_parameters_equal();  // throws, and names the parameter
   }
-  return 0;
 }
 
 }  // namespace
@@ -181,6 +181,9 @@ int run_training(Options options, const dist::RankInfo& ranks, const AfterTraini
   set_threads(options, ranks);
   Runtime place = find_runtime(options, ranks, console);
   FaultInjector faults(options.inject, *place.comm);
+  // train_together() has a watch of its own, because ranks that go on have another communicator.
+  std::optional<dist::Watch> watch(std::in_place, *place.comm, watch_options(options, place));
+  place.can_watch = watch->works();
 
   const data::DataSplits data =
       load_data(options, geometry_of(options, ranks, /*lost=*/0).global_batch());
@@ -204,15 +207,17 @@ int run_training(Options options, const dist::RankInfo& ranks, const AfterTraini
             .parameters = parameters,
             .optimizer = *optimizer,
             .resident = resident};
+  place.comm->barrier();  // nobody leaves while another rank still prepares
+  watch.reset();
   return train_and_shrink(options, ranks, place, [&](const dist::RankInfo& present) {
-    const int exit_code = train_together(options, present, kept);
+    train_together(options, present, kept);
     if (afterwards) {
       if (present.rank == 0) {
         afterwards(*model, make_console(options, present));
       }
       place.comm->barrier();  // nobody ends the job meanwhile
     }
-    return exit_code;
+    return 0;
   });
 }
 

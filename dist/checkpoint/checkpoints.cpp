@@ -240,7 +240,7 @@ void Checkpoints::after_step() {
   ++step_;
   const SignalRequest request = agreed_request();
   if (request != SignalRequest::none || (options_.every > 0 && step_ % options_.every == 0)) {
-    save();
+    save(request == SignalRequest::stop);
   }
   if (request == SignalRequest::stop) {
     // All ranks leave together: the first that ends the job must not end a rank that still writes.
@@ -265,7 +265,7 @@ SignalRequest Checkpoints::agreed_request() {
 
 // The tensors are read on this thread, behind everything that the step has enqueued or left in
 // flight: Variable::data() waits for the update of that parameter and of its optimizer state.
-void Checkpoints::save() {
+void Checkpoints::save(bool last) {
   const TraceScope trace(kWritesFiles, Lane::host);
   writer_.finish();
   last_ = std::chrono::steady_clock::now();
@@ -293,7 +293,7 @@ void Checkpoints::save() {
   if (!own.empty()) {
     writer_.copy(own_file(comm_.rank()), own);
   }
-  writer_.start(info, files);
+  last ? writer_.write(info, files) : writer_.start(info, files);
 }
 
 void Checkpoints::say(const std::string& text) const {

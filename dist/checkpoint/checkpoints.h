@@ -100,8 +100,9 @@ class Checkpoints {
   void after_step();
 
   /// Writes a checkpoint now. Waits for the one before, if that is still being written; tells on
-  /// stderr if that has failed, and training goes on. Collective.
-  void save();
+  /// stderr if that has failed, and training goes on. `last`: writes it on this thread, because
+  /// nothing is computed beside it. Collective.
+  void save(bool last = false);
 
  private:
   template <class Module, class Optimizer, class Loader>

@@ -1,5 +1,6 @@
 #include "dist/watch/watch.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -56,7 +57,7 @@ Watch::Watch(Communicator& comm, WatchOptions options)
       options_(std::move(options)),
       ledger_(std::make_shared<Ledger>(Context::current().scope_names())),
       exceptions_at_start_(std::uncaught_exceptions()) {
-  if (comm_.size() == 1) {
+  if (comm_.size() == 1 || !options_.enabled) {
     return;
   }
   std::string why = complaints_about(comm_, [] { make_endpoint(); });
@@ -97,6 +98,16 @@ Watch::~Watch() {
   }
 }
 
+void Watch::set_report(std::filesystem::path report) {
+  const std::lock_guard lock(mutex_);
+  report_ = std::move(report);
+}
+
+std::filesystem::path Watch::report() const {
+  const std::lock_guard lock(mutex_);
+  return report_;
+}
+
 void Watch::set_contents(std::map<std::string, std::string> contents) {
   const std::lock_guard lock(mutex_);
   contents_ = std::move(contents);
@@ -110,6 +121,7 @@ std::string Watch::describe(std::string_view label) const {
 }
 
 void Watch::run() {
+  pthread_setname_np(pthread_self(), "brigade-watch");
   while (!leaving_) {
     std::vector<LedgerEntry> entries = ledger_->take_new();
     entries.push_back(ledger_->now());
@@ -158,7 +170,7 @@ void Watch::look() {
 /// of all ranks but this one, whose watch would pause with it.
 void Watch::look_into_threads(const std::optional<Diagnosis>& end_is_near,
                               const std::vector<RankView>& views) {
-  if (!end_is_near || options_.report.empty() || speaker_among(views) != comm_.rank()) {
+  if (!end_is_near || report().empty() || speaker_among(views) != comm_.rank()) {
     std::erase_if(stacks_, [](const auto& stacks) { return stacks.second.done(); });
     return;
   }
@@ -237,17 +249,17 @@ void Watch::end(const Diagnosis& diagnosis, const std::vector<RankView>& views) 
     let_speak(speaker);
     std::_Exit(kExitCode);
   }
-  std::string report;
-  if (!options_.report.empty()) {
+  std::string written;
+  if (const std::filesystem::path file = report(); !file.empty()) {
     try {
-      write_file_atomically(options_.report, stall_report(diagnosis, *exchange_, stacks_));
-      report = message_of(" (", options_.report.string(), ")");
+      write_file_atomically(file, stall_report(diagnosis, *exchange_, stacks_));
+      written = message_of(" (", file.string(), ")");
     } catch (const Error& error) {
-      report = message_of(" (", error.what(), ")");
+      written = message_of(" (", error.what(), ")");
     }
   }
   write_line(
-      message_of("[rank ", comm_.rank(), "] watch: ", diagnosis.text, "; the job ends", report));
+      message_of("[rank ", comm_.rank(), "] watch: ", diagnosis.text, "; the job ends", written));
   kill_silent(diagnosis, views);
   std::_Exit(kExitCode);  // not exit(): the rank's own thread may hold any lock
 }

@@ -25,8 +25,7 @@ struct WatchOptions {
   /// Seconds without progress until a line says who is waited for; 0: never.
   double warn_after = 10.0;
   double end_after = 120.0;  ///< likewise until the job ends
-  /// Where to write stall.json when it ends; empty: nowhere.
-  std::filesystem::path report = {};
+  bool enabled = true;       ///< false: does nothing, as with one rank
   /// Seconds for the launcher to end the job when a process has ended without a word: the rank's
   /// own line and mpirun need up to four.
   double lost_after = 6.0;
@@ -58,8 +57,12 @@ class Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
+  /// False with one rank, and where the ranks cannot connect, which the constructor has printed.
+  bool works() const { return thread_.joinable(); }
   /// Steps count from 1: what a message calls them.
   void begin_step(std::int64_t step) { ledger_->begin_step(step); }
+  /// Where to write stall.json when the job ends; nowhere before.
+  void set_report(std::filesystem::path report);
   /// The parameters in each collective, by its label, for messages.
   void set_contents(std::map<std::string, std::string> contents);
 
@@ -75,6 +78,7 @@ class Watch {
   void end(const Diagnosis& diagnosis, const std::vector<RankView>& views);
   void kill_silent(const Diagnosis& diagnosis, const std::vector<RankView>& views) const;
   std::string describe(std::string_view label) const;
+  std::filesystem::path report() const;
 
   Communicator& comm_;
   WatchOptions options_;
@@ -84,8 +88,9 @@ class Watch {
   bool warned_ = false;                  // of this stall
   std::map<int, ThreadStacks> stacks_;   // by rank
   int beats_alone_ = 0;
-  bool handled_ = false;  // by options_.end
-  mutable std::mutex mutex_;
+  bool handled_ = false;      // by options_.end
+  mutable std::mutex mutex_;  // of the next two
+  std::filesystem::path report_;
   std::map<std::string, std::string> contents_;
   std::atomic<bool> leaving_ = false;
   int exceptions_at_start_;

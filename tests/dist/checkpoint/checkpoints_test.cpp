@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <string>
 
 #include "dist/checkpoint/snapshot_writer.h"
 #include "dist/hooks/top_k.h"
@@ -189,6 +192,22 @@ TEST(SnapshotWriter, DoesNotWaitForOtherRanksInADirectoryThatIsGone) {
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_FALSE(writer.finish());
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+}
+
+TEST(SnapshotWriter, ItsThreadAloneHasTheLowestPriority) {
+  const TemporaryDirectory directory;
+  const int usual = getpriority(PRIO_PROCESS, 0);
+  SnapshotWriter writer(CheckpointStore(directory / "c"), /*rank=*/0, /*keep=*/2);
+  EXPECT_TRUE(writer.finish());  // the thread runs
+  std::map<std::string, int> priorities;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(task.path() / "comm"), name);
+    const auto id = static_cast<id_t>(std::stoi(task.path().filename().string()));
+    priorities[name] = getpriority(PRIO_PROCESS, id);
+  }
+  EXPECT_EQ(priorities["brigade-saver"], 19);
+  EXPECT_EQ(getpriority(PRIO_PROCESS, 0), usual);
 }
 
 TEST(Checkpoints, ThatCannotBeWrittenCostNoTraining) {

@@ -107,7 +107,6 @@ class Findings {
   WatchOptions options(double warn_after, double end_after) {
     return {.warn_after = warn_after,
             .end_after = end_after,
-            .report = {},
             .end = [this](const Diagnosis& diagnosis) {
               const std::lock_guard lock(mutex_);
               texts_.push_back(diagnosis.text);
@@ -163,9 +162,8 @@ TEST(Watch, IsNotPausedByGdbWhereNobodyIsToBlame) {
   const TemporaryDirectory directory;
   Findings findings;
   test::thread_world(3, [&](Communicator& comm) {
-    WatchOptions options = findings.options(0.0, 1.0);
-    options.report = directory / "stall.json";
-    const Watch watch(comm, options);
+    Watch watch(comm, findings.options(0.0, 1.0));
+    watch.set_report(directory / "stall.json");
     const Work work =
         comm.enqueue(Tensor::zeros({4}), "bucket_0", [&](Collectives&) { findings.wait_for(3); });
     comm.wait(work, kCpu);
