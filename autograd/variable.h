@@ -83,6 +83,11 @@ class Variable {
   /// that are fast compared with the product behind them.
   void set_recompute(std::function<Tensor()> recompute) const;
 
+  /// The values in bf16, if the function that made them keeps those for its backward; else
+  /// undefined. linear() multiplies these, so data() must not be changed afterwards.
+  const Tensor& rounded() const { return state_->rounded; }
+  void set_rounded(Tensor values) const { state_->rounded = std::move(values); }
+
   /// Moves the values to other memory of the same shape (a slice of a flat buffer), by a copy.
   void move_data_to(const Tensor& place) const;
   /// From now on the gradient is written to `place`. A present value is copied.
@@ -105,6 +110,7 @@ class Variable {
     std::shared_ptr<GradState> grad_state;  // null: requires no gradient
     std::function<void()> pending_write;    // null: the values can be read at once
     std::function<Tensor()> recompute;      // null: nodes save `data`
+    Tensor rounded;
     Tensor data;
     std::string name;
   };

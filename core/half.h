@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 namespace brigade {
 
@@ -79,6 +80,24 @@ constexpr float to_float(Half x) {
 /// Exact.
 constexpr float to_float(BFloat16 x) {
   return std::bit_cast<float>(std::uint32_t{x.bits} << 16U);
+}
+
+/// For kernels of T or BFloat16: a BFloat16 as a float, any other number as it is, and back.
+template <class F>
+constexpr auto widened(F x) {
+  if constexpr (std::is_same_v<F, BFloat16>) {
+    return to_float(x);
+  } else {
+    return x;
+  }
+}
+template <class F, class T>
+constexpr F narrowed(T x) {
+  if constexpr (std::is_same_v<F, BFloat16>) {
+    return to_bfloat16(x);
+  } else {
+    return x;
+  }
 }
 
 }  // namespace brigade

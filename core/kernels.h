@@ -53,10 +53,11 @@ struct CpuReductions {
   /// dx[o, j, i] = dy[o, i], with `index` (of reduce_max, or null) 0 for j other than index[o, i].
   static void reduce_backward(Stream& s, ReduceShape shape, const T* dy, const std::int64_t* index,
                               Scale scale, T* dx);
-  /// dz, as unary_backward, and its column sums db[c] = Σ_r dz[r, c] in one pass.
-  ///   dy, kept, dz: [rows, cols], dz may be dy   db: [cols]
+  /// dz, as unary_backward, and its column sums db[c] = Σ_r dz[r, c] in one pass, which rounds dz
+  /// after it is added.   dy, kept, dz: [rows, cols], F is T or bf16, dz may be dy   db: [cols]
+  template <class F>
   static void bias_backward(Stream& s, UnaryOp op, std::int64_t rows, std::int64_t cols,
-                            const T* dy, const T* kept, T* dz, T* db);
+                            const T* dy, const F* kept, F* dz, T* db);
 };
 
 /// losses.cpp
@@ -181,8 +182,9 @@ struct CudaReductions {
   static void reduce_max(Stream& s, ReduceShape shape, const T* x, T* y, std::int64_t* index);
   static void reduce_backward(Stream& s, ReduceShape shape, const T* dy, const std::int64_t* index,
                               Scale scale, T* dx);
+  template <class F>
   static void bias_backward(Stream& s, UnaryOp op, std::int64_t rows, std::int64_t cols,
-                            const T* dy, const T* kept, T* dz, T* db);
+                            const T* dy, const F* kept, F* dz, T* db);
 };
 
 template <class T>

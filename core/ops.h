@@ -40,6 +40,7 @@ void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y,
 
 /// dz, as unary_backward, and its column sums db (on the CPU in one pass).
 ///   dy, kept, dz: [N, out]   db: [out]
+/// All of one dtype, or kept and dz bf16, the others f32: dz is added first and rounded then.
 void bias_backward(UnaryOp op, const Tensor& dy, const Tensor& kept, Tensor& dz, Tensor& db);
 
 /// loss = mean of (x - target)² over all elements.   loss: []

@@ -41,12 +41,13 @@ void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y, Activa
 }
 
 void bias_backward(UnaryOp op, const Tensor& dy, const Tensor& kept, Tensor& dz, Tensor& db) {
-  check_same("bias_backward", {{"dy", dy}, {"kept", kept}, {"dz", dz}});
   check_matrix("bias_backward", "dy", dy);
+  check_shape("bias_backward", "kept", kept, dy.shape());
+  check_same("bias_backward", {{"kept", kept}, {"dz", dz}});
   check_alike("bias_backward", {{"dy", dy}, {"db", db, Shape{dy.shape()[1]}}});
-  launch(dy, [&]<class K, class T>(Stream& s) {
-    K::bias_backward(s, op, dy.shape()[0], dy.shape()[1], dy.data<T>(), kept.data<T>(),
-                     dz.data<T>(), db.data<T>());
+  launch_product("bias_backward", kept, db, [&]<class K, class T, class F>(Stream& s) {
+    K::template bias_backward<F>(s, op, dy.shape()[0], dy.shape()[1], dy.data<T>(), kept.data<F>(),
+                                 dz.data<F>(), db.data<T>());
   });
 }
 

@@ -195,7 +195,7 @@ class Declaration : FlagGroups {
     if (!gpt_) {
       toggle("--no-bias", o_.bias, "Linear layers without bias", false);
     }
-    choice("--dtype", o_.dtype, {"f32", "bf16"}, "what layers multiply; all else stays f32: ");
+    choice("--dtype", o_.dtype, {"f32", "bf16"}, "what layers multiply; sums stay f32: ");
   }
 
   void optimizer() {

@@ -302,8 +302,10 @@ RunInfo describe_setting(const Options& options, const dist::RankInfo& ranks,
   info.ranks = ranks;
   info.device = place.device;
   info.device_name = place.device.is_cuda() ? gpu_identity(place.device.index).name : "cpu";
-  info.libraries = message_of(place.device.is_cuda() ? cuda_info().runtime : blas_description(),
-                              options.tf32 ? ", TF32" : "");
+  const bool on_cpu = !place.device.is_cuda();
+  info.libraries =
+      message_of(on_cpu ? blas_description() : cuda_info().runtime, options.tf32 ? ", TF32" : "",
+                 on_cpu && options.dtype == "bf16" ? ", " + bf16_description() : "");
   info.comm = place.comm->description();
   info.flops_per_s = ranks.size * place.flops_per_s;
   info.threads = cpu_threads();

@@ -80,4 +80,10 @@ std::string blas_description() {
                       : blas().description;
 }
 
+std::string bf16_description() {
+  return !onednn::has_matrix_unit() ? "bf16 as f32: no AMX for oneDNN"
+         : use_onednn()             ? "bf16 by AMX"
+                                    : "bf16 as f32: AMX needs --threads 1";
+}
+
 }  // namespace brigade

@@ -83,8 +83,11 @@ template <class T>
 template <class F>
 void CpuProducts<T>::gemm(Stream& s, const GemmArgs<T, F>& args) {
   if constexpr (std::is_same_v<F, BFloat16>) {
-    // No bf16 unit is asked for. The product of two bf16 numbers is exact in f32, so widening the
-    // factors gives what such a unit would, up to the order and rounding of its additions.
+    if (use_onednn() && onednn::gemm_on_matrix_unit(args)) {
+      return;
+    }
+    // The product of two bf16 numbers is exact in f32, so widening the factors gives what a bf16
+    // unit would, up to the order and rounding of its additions.
     const Tensor a = widened(s, args.a, args.m * args.k);
     const Tensor b = widened(s, args.b, args.k * args.n);
     multiply<float>(s, {args.transpose_a, args.transpose_b, args.m, args.n, args.k, a.data<float>(),

@@ -12,6 +12,14 @@ bool has_avx512() {
   return false;
 }
 
+bool has_matrix_unit() {
+  return false;
+}
+
+bool gemm_on_matrix_unit(const GemmArgs<float, BFloat16>& /*args*/) {
+  return false;
+}
+
 std::string description() {
   return {};
 }

@@ -110,19 +110,6 @@ void transpose_and_add_bias(std::int64_t batch, std::int64_t out, const float* t
   });
 }
 
-/// oneDNN asks OpenMP how many threads it may use, a number that OpenMP keeps per calling thread.
-/// One, as we only come here with set_cpu_threads(1) (use_onednn). By dlsym: this does not link
-/// OpenMP, oneDNN may.
-void limit_openmp_to_one_thread() {
-  thread_local const bool done = [] {
-    if (void* set = dlsym(RTLD_DEFAULT, "omp_set_num_threads")) {
-      reinterpret_cast<void (*)(int)>(set)(1);
-    }
-    return true;
-  }();
-  static_cast<void>(done);
-}
-
 /// Reads W, a number of every cache line, if the second-level cache has room for it beside the
 /// library's copy. In order memory is read ahead of the program; the library, which copies W with
 /// its rows as columns, reads it in strides and waits for every line (tests/bench/GEMMS.md).
@@ -135,10 +122,6 @@ void fetch(const float* w, std::int64_t numel) {
   for (std::int64_t i = 0; i < numel; i += kLine) {
     static_cast<void>(*static_cast<const volatile float*>(w + i));  // volatile: is not left out
   }
-}
-
-void* handle(const float* values) {  // oneDNN has one type of handle for what it reads and writes
-  return const_cast<float*>(values);
 }
 
 /// yᵀ = W xᵀ, then y from that.
@@ -162,6 +145,17 @@ bool has(dnnl::cpu_isa wanted) {
 }
 
 }  // namespace
+
+/// By dlsym: this does not link OpenMP, oneDNN may.
+void limit_openmp_to_one_thread() {
+  thread_local const bool done = [] {
+    if (void* set = dlsym(RTLD_DEFAULT, "omp_set_num_threads")) {
+      reinterpret_cast<void (*)(int)>(set)(1);
+    }
+    return true;
+  }();
+  static_cast<void>(done);
+}
 
 void linear(std::int64_t batch, std::int64_t in, std::int64_t out, const float* x, const float* w,
             const float* b, float* y) try {

@@ -64,22 +64,33 @@ void CpuReductions<T>::reduce_backward(Stream& /*s*/, ReduceShape shape, const T
 }
 
 template <class T>
+template <class F>
 void CpuReductions<T>::bias_backward(Stream& s, UnaryOp op, std::int64_t rows, std::int64_t cols,
-                                     const T* dy, const T* kept, T* dz, T* db) {
+                                     const T* dy, const F* kept, F* dz, T* db) {
   visit(op, [&]<UnaryOp kOp>() {
     sum_columns<T>(
         rows, cols,
         [=](std::int64_t /*row*/, std::int64_t i) {
-          return dz[i] = unary_gradient<kOp>(dy[i], kept[i]);
+          const T gradient = unary_gradient<kOp>(dy[i], widened(kept[i]));
+          dz[i] = narrowed<F>(gradient);
+          return gradient;
         },
         [=](std::int64_t col, T sum) { db[col] = sum; });
   });
-  if (cols == 1) {  // a column by itself is a row: with the bits of reduce_sum
-    reduce_sum(s, {.outer = 1, .n = rows, .inner = 1}, dz, {}, db);
+  if constexpr (std::is_same_v<F, T>) {
+    if (cols == 1) {  // a column by itself is a row: with the bits of reduce_sum
+      reduce_sum(s, {.outer = 1, .n = rows, .inner = 1}, dz, {}, db);
+    }
   }
 }
 
 template struct CpuReductions<float>;
 template struct CpuReductions<double>;
+template decltype(CpuReductions<float>::bias_backward<float>)
+    CpuReductions<float>::bias_backward<float>;
+template decltype(CpuReductions<float>::bias_backward<BFloat16>)
+    CpuReductions<float>::bias_backward<BFloat16>;
+template decltype(CpuReductions<double>::bias_backward<double>)
+    CpuReductions<double>::bias_backward<double>;
 
 }  // namespace brigade

@@ -1,5 +1,8 @@
 #include "core/cuda/reduce.cuh"
 
+#include "core/arithmetic.h"
+#include "core/half.h"
+
 namespace brigade {
 namespace {
 
@@ -20,6 +23,18 @@ struct Max {
     }
   }
 };
+
+/// The sums are those of numbers that are not rounded yet, so they are computed twice.
+template <UnaryOp op, class T, class F>
+void rounded_bias_backward(Stream& s, ReduceShape shape, const T* dy, const F* kept, F* dz, T* db) {
+  const auto addend = [=] __device__(std::int64_t i, std::int64_t /*j*/) {
+    return unary_gradient<op>(dy[i], widened(kept[i]));
+  };
+  cuda::sum_over(s, shape, addend, {}, db);
+  cuda::for_each(s, shape.n * shape.inner, [=] __device__(std::int64_t i) {
+    dz[i] = narrowed<F>(unary_gradient<op>(dy[i], widened(kept[i])));
+  });
+}
 
 }  // namespace
 
@@ -58,13 +73,25 @@ void CudaReductions<T>::reduce_backward(Stream& s, ReduceShape shape, const T* d
 /// Two passes: the sums keep one block per 32 columns busy, too few to mask the whole matrix as
 /// well.
 template <class T>
+template <class F>
 void CudaReductions<T>::bias_backward(Stream& s, UnaryOp op, std::int64_t rows, std::int64_t cols,
-                                      const T* dy, const T* kept, T* dz, T* db) {
-  CudaElementwise<T>::unary_backward(s, op, rows * cols, dy, kept, {}, dz);
-  reduce_sum(s, {.outer = 1, .n = rows, .inner = cols}, dz, {}, db);
+                                      const T* dy, const F* kept, F* dz, T* db) {
+  const ReduceShape columns{.outer = 1, .n = rows, .inner = cols};
+  if constexpr (std::is_same_v<F, T>) {
+    CudaElementwise<T>::unary_backward(s, op, rows * cols, dy, kept, {}, dz);
+    reduce_sum(s, columns, dz, {}, db);
+  } else {
+    visit(op, [&]<UnaryOp kOp>() { rounded_bias_backward<kOp>(s, columns, dy, kept, dz, db); });
+  }
 }
 
 template struct CudaReductions<float>;
 template struct CudaReductions<double>;
+template decltype(CudaReductions<float>::bias_backward<float>)
+    CudaReductions<float>::bias_backward<float>;
+template decltype(CudaReductions<float>::bias_backward<BFloat16>)
+    CudaReductions<float>::bias_backward<BFloat16>;
+template decltype(CudaReductions<double>::bias_backward<double>)
+    CudaReductions<double>::bias_backward<double>;
 
 }  // namespace brigade

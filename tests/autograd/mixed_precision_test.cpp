@@ -1,13 +1,18 @@
 #include <gmock/gmock.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "autograd/engine.h"
 #include "autograd/functions/linear.h"
 #include "autograd/functions/loss.h"
+#include "core/cpu/threads.h"
 #include "core/ops.h"
+#include "core/runtime/context.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/small_training.h"
 #include "tests/support/tensors.h"
 
 namespace brigade::autograd {
@@ -44,14 +49,28 @@ TEST(MixedPrecision, FactorsAreRoundedAndSumsAreNot) {
   EXPECT_NE(mixed.to_vector<float>(), rounded(mixed).to_vector<float>());
 }
 
-TEST(MixedPrecision, OfTransposedFactorsToo) {
-  const Tensor a = numbers({7, 5}, 1);
-  const Tensor b = numbers({3, 7}, 2);
-  Tensor mixed = Tensor::empty({5, 3});
-  Tensor expected = Tensor::empty({5, 3});
-  ops::gemm(narrow(a), Trans::yes, narrow(b), Trans::yes, {}, mixed);
-  ops::gemm(rounded(a), Trans::yes, rounded(b), Trans::yes, {}, expected);
-  EXPECT_EQ(mixed.to_vector<float>(), expected.to_vector<float>());
+/// Sizes that no tile divides, among others. With one thread a CPU with AMX takes its matrix unit,
+/// which adds in another order. Any other CPU computes both sides alike, except for widening.
+TEST(MixedPrecision, ProductsAreThoseOfRoundedFactorsOnAnyUnit) {
+  set_cpu_threads(1);
+  RecordProperty("unit", bf16_description());
+  const auto no = Trans::no;
+  const auto yes = Trans::yes;
+  for (const auto& [m, n, k] : {std::array{5, 3, 7}, {64, 64, 64}, {33, 130, 257}, {1, 32, 96}}) {
+    for (const auto& [ta, tb] :
+         {std::pair(no, yes), std::pair(yes, no), std::pair(no, no), std::pair(yes, yes)}) {
+      for (const Scale scale : {Scale{}, Scale{0.5, 0.0}, Scale{0.25, 1.0}, Scale{1.0, 0.5}}) {
+        const Tensor a = numbers(ta == yes ? Shape{k, m} : Shape{m, k}, 1);
+        const Tensor b = numbers(tb == yes ? Shape{n, k} : Shape{k, n}, 2);
+        Tensor mixed = numbers({m, n}, 3);
+        Tensor expected = mixed.clone();
+        ops::gemm(narrow(a), ta, narrow(b), tb, scale, mixed);
+        ops::gemm(rounded(a), ta, rounded(b), tb, scale, expected);
+        EXPECT_LT(test::relative_l2(mixed.to_vector<float>(), expected.to_vector<float>()), 1e-6)
+            << m << ' ' << n << ' ' << k << ' ' << scale.alpha << ' ' << scale.beta;
+      }
+    }
+  }
 }
 
 TEST(MixedPrecision, NeedsF32ForItsSums) {
@@ -106,7 +125,7 @@ TEST(MixedPrecision, RoundsNothingButF32) {
 }
 
 /// Every product that a layer makes: forward y = x Wᵀ, backward dW = dzᵀ x and dx = dz W. What is
-/// no product, the bias and its gradient, is not rounded.
+/// no product, the bias and its gradient, is not rounded, except what GELU's derivative is of.
 TEST(MixedPrecision, ALayerRoundsWhatItMultipliesAndNothingElse) {
   const Tensor x = numbers({4, 6}, 1);
   const Tensor w = numbers({3, 6}, 2);
@@ -131,7 +150,7 @@ TEST(MixedPrecision, ALayerRoundsWhatItMultipliesAndNothingElse) {
     ops::mse_backward(out, target, one, {}, dz);
     if (activation != Activation::none) {
       const Tensor dy = dz.clone();
-      ops::unary_backward(function_of(activation), dy, gelu ? z : out, {}, dz);
+      ops::unary_backward(function_of(activation), dy, gelu ? rounded(z) : out, {}, dz);
     }
     Tensor dw = Tensor::empty({3, 6});
     Tensor dx = Tensor::empty({4, 6});
@@ -144,6 +163,24 @@ TEST(MixedPrecision, ALayerRoundsWhatItMultipliesAndNothingElse) {
     EXPECT_EQ(gradient(bias), db.to_vector<float>()) << static_cast<int>(activation);
     EXPECT_EQ(weight.data().to_vector<float>(), master) << "it is not rounded itself";
   }
+}
+
+/// Bytes that stay allocated for backward.
+std::size_t kept_by_forward(Precision precision) {
+  const Tensor x = numbers({2048, 64}, 1);
+  const Variable w(numbers({64, 64}, 2), true, "w");
+  const CachingAllocator& allocator = *Context::current().allocator(kCpu);
+  const std::size_t before = allocator.stats().in_use;
+  Variable y(x);
+  for (int layer = 0; layer < 32; ++layer) {
+    y = linear_relu(y, w, Variable(), precision);
+  }
+  return allocator.stats().in_use - before;
+}
+
+TEST(MixedPrecision, KeepsActivationsInHalfTheMemory) {
+  EXPECT_LE(static_cast<double>(kept_by_forward(Precision::bf16)),
+            0.6 * static_cast<double>(kept_by_forward(Precision::full)));
 }
 
 TEST(MixedPrecision, ARoundedWeightIsThatOfItsForward) {

@@ -8,6 +8,7 @@
 #include "core/cpu/threads.h"
 #include "core/ops.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/tensors.h"
 
 namespace brigade {
 namespace {
@@ -103,6 +104,31 @@ TYPED_TEST(ActivatedLinear, BackwardEqualsTheActivationsAndThenColumnSum) {
         ops::bias_backward(op, in_place, y, in_place, db);
         this->expect_same_bits(in_place, expected);
         this->expect_same_bits(db, expected_sums);
+      }
+    }
+  }
+}
+
+TEST(BiasBackward, RoundsWhatItHasAdded) {
+  for (const UnaryOp op : {UnaryOp::relu, UnaryOp::gelu}) {
+    for (const std::int64_t cols : kEdgeSizes) {
+      const Tensor dy = test::numbers({33, cols}, 1);
+      Tensor kept = Tensor::empty({33, cols}, DType::bf16);
+      Tensor dz = Tensor::empty_like(kept);
+      Tensor expected = Tensor::empty_like(kept);
+      Tensor db = Tensor::empty({cols});
+      Tensor sums = Tensor::empty({cols});
+      ops::narrow(test::numbers({33, cols}, 5), kept);
+      ops::bias_backward(op, dy, kept, dz, db);
+
+      Tensor wide = Tensor::empty({33, cols});
+      ops::widen(kept, {}, wide);
+      ops::unary_backward(op, dy, wide, {}, wide);
+      ops::narrow(wide, expected);
+      EXPECT_EQ(dz.to_vector<BFloat16>(), expected.to_vector<BFloat16>()) << cols;
+      ops::column_sum(wide, {}, sums);
+      for (std::int64_t col = 0; col < cols; ++col) {
+        EXPECT_NEAR(db.data<float>()[col], sums.data<float>()[col], 1e-5) << cols;
       }
     }
   }

@@ -130,5 +130,28 @@ TEST_F(HalfOnGpu, ConversionsHaveTheBitsOfTheCpu) {
   }
 }
 
+TEST_F(HalfOnGpu, BiasBackwardRoundsAsTheCpuDoes) {
+  const auto numbers = [](std::uint32_t sequence) {
+    Tensor x = Tensor::empty({33, 70});
+    ops::uniform({.seed = 1, .sequence = sequence, .low = -1.0, .high = 1.0}, x);
+    return x;
+  };
+  const Tensor dy = numbers(1);
+  Tensor kept = Tensor::empty({33, 70}, DType::bf16);
+  ops::narrow(numbers(2), kept);
+  Tensor dz = Tensor::empty_like(kept);
+  Tensor db = Tensor::empty({70});
+  ops::bias_backward(UnaryOp::relu, dy, kept, dz, db);
+  Tensor gpu_dz = Tensor::empty(kept.shape(), DType::bf16, kGpu);
+  Tensor gpu_db = Tensor::empty({70}, DType::f32, kGpu);
+  ops::bias_backward(UnaryOp::relu, dy.to(kGpu), kept.to(kGpu), gpu_dz, gpu_db);
+  const Tensor fetched = gpu_dz.to(kCpu);
+  EXPECT_EQ(std::memcmp(fetched.bytes(), dz.bytes(), dz.nbytes()), 0);
+  const std::vector<float> sums = gpu_db.to_vector<float>();
+  for (std::size_t col = 0; col < sums.size(); ++col) {
+    EXPECT_NEAR(sums[col], db.data<float>()[col], 1e-5) << col;
+  }
+}
+
 }  // namespace
 }  // namespace brigade

@@ -1,0 +1,108 @@
+#include <cmath>
+#include <compare>
+#include <cstdint>
+#include <dnnl.hpp>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "core/cpu/onednn_private.h"
+#include "core/error.h"
+
+namespace brigade::onednn {
+namespace {
+
+using dnnl::memory;
+
+struct ProductShape {
+  bool transpose_a, transpose_b;
+  std::int64_t m, n, k;
+  float alpha, beta;
+  auto operator<=>(const ProductShape&) const = default;
+};
+
+struct Product {
+  dnnl::matmul::primitive_desc description;
+  dnnl::matmul code;
+};
+
+/// Returns nullopt if oneDNN would not use AMX. Its other code for bf16 is slower than a product of
+/// floats, and for AVX2 there is none (2.6.3).
+std::optional<Product> make_product(const ProductShape& shape, const dnnl::engine& engine) try {
+  using Type = memory::data_type;
+  const auto& [transpose_a, transpose_b, m, n, k, alpha, beta] = shape;
+  const auto strides = [](std::int64_t rows, std::int64_t cols, bool transposed) {
+    return transposed ? memory::dims{1, rows} : memory::dims{cols, 1};
+  };
+  dnnl::primitive_attr attributes;
+  if (alpha != 1.0F) {
+    attributes.set_output_scales(0, {alpha});
+  }
+  if (beta != 0.0F) {
+    dnnl::post_ops sum;
+    sum.append_sum(beta);
+    attributes.set_post_ops(sum);
+  }
+  const dnnl::matmul::primitive_desc description({{{m, k}, Type::bf16, strides(m, k, transpose_a)},
+                                                  {{k, n}, Type::bf16, strides(k, n, transpose_b)},
+                                                  {{m, n}, Type::f32, strides(m, n, false)}},
+                                                 attributes, engine);
+  const std::string_view name = description.impl_info_str();
+  return name.find("amx_bf16") != std::string_view::npos
+             ? std::optional<Product>({description, dnnl::matmul(description)})
+             : std::nullopt;
+} catch (const dnnl::error&) {  // it has no code for this CPU
+  return std::nullopt;
+}
+
+/// Those of one thread, as LinearKernels of onednn.cpp.
+struct Products {
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream{engine};
+  std::map<ProductShape, std::optional<Product>> made;
+
+  const std::optional<Product>& get(const ProductShape& shape) {
+    const auto found = made.find(shape);
+    return found != made.end() ? found->second
+                               : made.emplace(shape, make_product(shape, engine)).first->second;
+  }
+};
+
+}  // namespace
+
+bool has_matrix_unit() {
+  static const bool result = [] {
+    constexpr std::int64_t kSide = 64;
+    const ProductShape usual{false, true, kSide, kSide, kSide, 1.0F, 0.0F};
+    return make_product(usual, dnnl::engine(dnnl::engine::kind::cpu, 0)).has_value();
+  }();
+  return result;
+}
+
+bool gemm_on_matrix_unit(const GemmArgs<float, BFloat16>& args) try {
+  const auto& [transpose_a, transpose_b, m, n, k, a, b, c, scale] = args;
+  const bool finite = std::isfinite(scale.alpha) && std::isfinite(scale.beta);  // as part of a key
+  if (!has_matrix_unit() || m == 0 || n == 0 || k == 0 || !finite) {
+    return false;
+  }
+  limit_openmp_to_one_thread();
+  thread_local Products products;
+  const std::optional<Product>& product =
+      products.get({transpose_a, transpose_b, m, n, k, static_cast<float>(scale.alpha),
+                    static_cast<float>(scale.beta)});
+  if (!product) {
+    return false;
+  }
+  const auto& [description, code] = *product;
+  const dnnl::engine& engine = products.engine;
+  code.execute(products.stream,
+               {{DNNL_ARG_SRC, memory(description.src_desc(), engine, handle(a))},
+                {DNNL_ARG_WEIGHTS, memory(description.weights_desc(), engine, handle(b))},
+                {DNNL_ARG_DST, memory(description.dst_desc(), engine, handle(c))}});
+  return true;
+} catch (const dnnl::error& error) {
+  throw Error(message_of("gemm: oneDNN refuses bf16 factors of ", args.m, " x ", args.k, " and ",
+                         args.k, " x ", args.n, ": ", error.what()));
+}
+
+}  // namespace brigade::onednn
