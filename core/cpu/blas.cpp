@@ -81,9 +81,10 @@ std::string blas_description() {
 }
 
 std::string bf16_description() {
-  return !onednn::has_matrix_unit() ? "bf16 as f32: no AMX for oneDNN"
-         : use_onednn()             ? "bf16 by AMX"
-                                    : "bf16 as f32: AMX needs --threads 1";
+  const std::string_view unit = onednn::bf16_unit();
+  return unit.empty()   ? "bf16 as f32: no fast unit for it"
+         : use_onednn() ? message_of("bf16 by ", unit)
+                        : message_of("bf16 as f32: ", unit, " needs --threads 1");
 }
 
 }  // namespace brigade

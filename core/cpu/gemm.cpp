@@ -83,7 +83,7 @@ template <class T>
 template <class F>
 void CpuProducts<T>::gemm(Stream& s, const GemmArgs<T, F>& args) {
   if constexpr (std::is_same_v<F, BFloat16>) {
-    if (use_onednn() && onednn::gemm_on_matrix_unit(args)) {
+    if (use_onednn() && onednn::gemm_bf16(args)) {
       return;
     }
     // The product of two bf16 numbers is exact in f32, so widening the factors gives what a bf16

@@ -12,11 +12,11 @@ bool has_avx512() {
   return false;
 }
 
-bool has_matrix_unit() {
-  return false;
+std::string_view bf16_unit() {
+  return {};
 }
 
-bool gemm_on_matrix_unit(const GemmArgs<float, BFloat16>& /*args*/) {
+bool gemm_bf16(const GemmArgs<float, BFloat16>& /*args*/) {
   return false;
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "core/cpu/features_private.h"
 #include "core/cpu/onednn_private.h"
 #include "core/error.h"
 
@@ -26,8 +27,17 @@ struct Product {
   dnnl::matmul code;
 };
 
-/// Returns nullopt if oneDNN would not use AMX. Its other code for bf16 is slower than a product of
-/// floats, and for AVX2 there is none (2.6.3).
+/// What code of this name multiplies bf16 factors with, if that is faster than a product of floats:
+/// AMX, and on AMD's CPUs AVX512_BF16. On a Xeon that is slower, and so is anything else (2.6.3).
+std::string_view unit_of(std::string_view name) {
+  if (name.find("amx_bf16") != std::string_view::npos) {
+    return "AMX";
+  }
+  const bool fast = name.find("avx512_core_bf16") != std::string_view::npos;
+  return fast && cpu_is_amd_with_avx512() ? "AVX512_BF16" : "";
+}
+
+/// Returns nullopt if oneDNN has no fast code for this shape; for AVX2 it has none at all.
 std::optional<Product> make_product(const ProductShape& shape, const dnnl::engine& engine) try {
   using Type = memory::data_type;
   const auto& [transpose_a, transpose_b, m, n, k, alpha, beta] = shape;
@@ -47,10 +57,9 @@ std::optional<Product> make_product(const ProductShape& shape, const dnnl::engin
                                                   {{k, n}, Type::bf16, strides(k, n, transpose_b)},
                                                   {{m, n}, Type::f32, strides(m, n, false)}},
                                                  attributes, engine);
-  const std::string_view name = description.impl_info_str();
-  return name.find("amx_bf16") != std::string_view::npos
-             ? std::optional<Product>({description, dnnl::matmul(description)})
-             : std::nullopt;
+  return unit_of(description.impl_info_str()).empty()
+             ? std::nullopt
+             : std::optional<Product>({description, dnnl::matmul(description)});
 } catch (const dnnl::error&) {  // it has no code for this CPU
   return std::nullopt;
 }
@@ -70,19 +79,20 @@ struct Products {
 
 }  // namespace
 
-bool has_matrix_unit() {
-  static const bool result = [] {
+std::string_view bf16_unit() {
+  static const std::string_view result = [] {
     constexpr std::int64_t kSide = 64;
     const ProductShape usual{false, true, kSide, kSide, kSide, 1.0F, 0.0F};
-    return make_product(usual, dnnl::engine(dnnl::engine::kind::cpu, 0)).has_value();
+    const auto product = make_product(usual, dnnl::engine(dnnl::engine::kind::cpu, 0));
+    return product ? unit_of(product->description.impl_info_str()) : "";
   }();
   return result;
 }
 
-bool gemm_on_matrix_unit(const GemmArgs<float, BFloat16>& args) try {
+bool gemm_bf16(const GemmArgs<float, BFloat16>& args) try {
   const auto& [transpose_a, transpose_b, m, n, k, a, b, c, scale] = args;
   const bool finite = std::isfinite(scale.alpha) && std::isfinite(scale.beta);  // as part of a key
-  if (!has_matrix_unit() || m == 0 || n == 0 || k == 0 || !finite) {
+  if (bf16_unit().empty() || m == 0 || n == 0 || k == 0 || !finite) {
     return false;
   }
   limit_openmp_to_one_thread();

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "core/kernels.h"
 
@@ -22,13 +23,14 @@ std::string description();
 /// the core binding that mpirun sets.
 void gemm(const GemmArgs<float>& args);
 
-/// Whether oneDNN multiplies bf16 factors on the matrix unit of a CPU with AMX. The unit adds in
-/// another order than other units, and takes numbers below 2⁻¹²⁶ for 0.
-bool has_matrix_unit();
+/// What oneDNN multiplies bf16 factors with: "AMX" or "AVX512_BF16"; empty if this CPU has neither
+/// or floats are faster. Both add in another order than other units, and take numbers below 2⁻¹²⁶
+/// for 0.
+std::string_view bf16_unit();
 
 /// False, and nothing is done, if an extent is 0, the scale is not finite, or oneDNN would not use
-/// the matrix unit. On the calling thread.
-bool gemm_on_matrix_unit(const GemmArgs<float, BFloat16>& args);
+/// that unit. On the calling thread.
+bool gemm_bf16(const GemmArgs<float, BFloat16>& args);
 
 /// oneDNN asks OpenMP how many threads it may use, a number that OpenMP keeps per calling thread.
 /// One, as we only come here with set_cpu_threads(1) (use_onednn).

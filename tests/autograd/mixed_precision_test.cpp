@@ -49,7 +49,7 @@ TEST(MixedPrecision, FactorsAreRoundedAndSumsAreNot) {
   EXPECT_NE(mixed.to_vector<float>(), rounded(mixed).to_vector<float>());
 }
 
-/// Sizes that no tile divides, among others. With one thread a CPU with AMX takes its matrix unit,
+/// Sizes that no tile divides, among others. With one thread a CPU with a unit for bf16 takes that,
 /// which adds in another order. Any other CPU computes both sides alike, except for widening.
 TEST(MixedPrecision, ProductsAreThoseOfRoundedFactorsOnAnyUnit) {
   set_cpu_threads(1);
