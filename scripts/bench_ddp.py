@@ -12,9 +12,10 @@ Per round each of these runs once, and the order turns by one from round to roun
   flat          backward, then one all-reduce per bucket; times computation and communication apart
   naive, per_param, overlap, optimizer (--optimizer-overlap), cross-step   as train_mlp has them
   torch CAP     PyTorch DDP over gloo with bucket_cap_mb CAP, for every --caps; PYTHON must import torch
-All do the same work: Linear and ReLU layers, MSE, SGD, float32, one thread per rank. Medians of the rounds. (So
-no_sync is not among them: with it both sides communicate once per K micro-batches. --momentum X and --no-bias reach
-PyTorch, too; other flags of train_mlp are refused next to --python, except those that leave the work as it is.)
+All do the same work: Linear and ReLU layers, MSE, SGD, float32 (--precision: as bench_compute.py has it), one thread
+per rank. Medians of the rounds. (So no_sync is not among them: with it both sides communicate once per K
+micro-batches. --momentum X and --no-bias reach PyTorch, too; other flags of train_mlp are refused next to --python,
+except those that leave the work as it is.)
 --cells DEPTHxWIDTHxBATCH,... measures one network after the other and ends with the median of their ratios.
 
   compute    forward + backward + optimizer of the slower rank in `flat`: both compute, nothing travels meanwhile
@@ -33,6 +34,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
+
+from bench_compute import PRECISIONS
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.join(HERE, "..", "build", "cpu-release", "bin")
@@ -188,9 +191,9 @@ def measure(place, options, model, both, flags):
         result = {}
         for name in names[turn:] + names[:turn]:
             if name.startswith("torch"):
-                result[name] = torch(place, options.python, name.split()[1], model, both)
+                result[name] = torch(place, options.python, name.split()[1], model, both + PRECISIONS[options.precision][1])
             else:
-                result[name] = brigade(place, name, model, both + flags)
+                result[name] = brigade(place, name, model, both + PRECISIONS[options.precision][0] + flags)
         print(f"round {number + 1}: " + "  ".join(f"{n} {result[n]['step_ms']:.1f}" for n in names), flush=True)
         rounds.append(result)
     return names, rounds
@@ -285,6 +288,7 @@ def main():
         parser.add_argument(f"--{key}", type=int, default=value)
     parser.add_argument("--momentum", type=float, help="of the SGD of all")
     parser.add_argument("--no-bias", action="store_true", help="layers without bias, in all")
+    parser.add_argument("--precision", choices=PRECISIONS, default="f32", help="of products, in all")
     parser.add_argument("--json")
     parser.add_argument("--check", action="store_true")
     options, flags = parser.parse_known_args()
@@ -303,7 +307,7 @@ def main():
             names, rounds = measure(place, options, model, both, flags)
             summary, met = report(options, names, rounds)
             all_met = all_met and met
-            results.append({"model": model, "rate": options.rate, **summary, "rounds": rounds})
+            results.append({"model": model, "rate": options.rate, "precision": options.precision, **summary, "rounds": rounds})
             if options.json:
                 write(results, options.json)
     if len(results) > 1:

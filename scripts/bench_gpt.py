@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """bench_gpt.py: is a training step of a GPT-2 faster than PyTorch's, and does it need less memory?
 
-  scripts/bench_gpt.py --python PYTHON [--cells 4x128x4x128x8,...|grid] [--rounds 5] [--compile] [--bf16] [--json FILE]
+  scripts/bench_gpt.py --python PYTHON [--cells 4x128x4x128x8,...|grid] [--rounds 5] [--compile]
+                       [--precision f32|high|medium|bf16] [--json FILE]
   scripts/bench_gpt.py --python PYTHON --unshaped [--caps 25,4,1] [...]
   sudo scripts/bench_gpt.py --python PYTHON --rate 1gbit [...]
 
 A cell is LAYERSxWIDTHxHEADSxCONTEXTxSEQUENCES; `grid` is 4x128, 6x384 and 12x768 at contexts of 128 and 512. In every
 round train_gpt and torch_baseline.py take turns, one thread per rank: GPT-2 over 256 bytes, AdamW, gradients clipped,
-float32 (--bf16: Brigade's --dtype bf16, PyTorch's autocast). PyTorch has scaled_dot_product_attention and its AdamW of
+float32 (--precision: as bench_compute.py has it). PyTorch has scaled_dot_product_attention and its AdamW of
 one pass; --compile also times torch.compile. PYTHON is one that can import torch. Other flags go to train_gpt.
 
 Without --unshaped or --rate one rank on core 0 is compared. With them it is two ranks, --mode overlap with buckets of
@@ -20,7 +21,7 @@ Without --unshaped or --rate one rank on core 0 is compared. With them it is two
   low        one rank: Brigade with --low-memory, its step and memory likewise
 
 The last lines name every bar that is missed. One rank: ratio <= 1 with and without --low-memory, in the median <= 0.9
-(--bf16: 0.75) without; memory <= 1 in the better of the two. Two ranks: ratio to the default cap <= 0.75 (--rate: 0.8),
+(--precision bf16: 0.75) without; memory <= 1 in the better of the two. Two ranks: ratio to the default cap <= 0.75 (--rate: 0.8),
 to the best <= 0.97. With --check that is exit code 3."""
 import argparse
 import os
@@ -29,7 +30,7 @@ import statistics
 import sys
 import tempfile
 
-from bench_compute import can_import
+from bench_compute import PRECISIONS, can_import
 from bench_ddp import BUILD, HERE, Shaped, Unshaped, catch_signals, run_json, write
 
 BUCKETS = ["--bucket-mb", "4"]
@@ -70,7 +71,7 @@ def brigade(place, cell, options, *flags):
 def torch(place, cell, options, *flags):
     program = [options.python, os.path.join(HERE, "torch_baseline.py"), "--device", "cpu", "--set-to-none",
                "--gpt", "x".join(map(str, cell[:4])), "--batch", str(cell[4]), "--warmup", str(WARMUP),
-               "--steps", str(steps_of(cell)), *(["--autocast"] if options.bf16 else []), *flags]
+               "--steps", str(steps_of(cell)), *PRECISIONS[options.precision][1], *flags]
     return run_json(place.torch(program), "torch", {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"})
 
 
@@ -142,7 +143,7 @@ def missed_bars(rows, options):
     if options.ranks == 1:
         for peer in rows[0]["peers"]:
             expect(f"median against {peer}", statistics.median(row["peers"][peer]["ratio"] for row in rows),
-                   0.75 if options.bf16 else 0.9)
+                   0.75 if options.precision == "bf16" else 0.9)
     return lines
 
 
@@ -156,7 +157,7 @@ def parse():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--caps", default="25,4,1")
     parser.add_argument("--compile", action="store_true")
-    parser.add_argument("--bf16", action="store_true")
+    parser.add_argument("--precision", choices=PRECISIONS, default="f32")
     parser.add_argument("--json")
     parser.add_argument("--check", action="store_true")
     options, options.flags = parser.parse_known_args()
@@ -177,7 +178,7 @@ def parse():
     if not can_import(options.python, "torch"):
         parser.error(f"--python: expected a python that can import torch, got {options.python}")
     options.caps = options.caps.split(",")
-    options.flags = (BUCKETS if options.ranks == 2 else []) + (["--dtype", "bf16"] if options.bf16 else []) + options.flags
+    options.flags = (BUCKETS if options.ranks == 2 else []) + PRECISIONS[options.precision][0] + options.flags
     return options
 
 

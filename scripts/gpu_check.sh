@@ -202,14 +202,14 @@ find_torch() {
 }
 
 check_speed() {
-  ROUNDS=5 COMPILE=yes bench 40x4096x64-tf32 64 40 4096 --no-bias --tf32
+  ROUNDS=5 COMPILE=yes bench 40x4096x64-tf32 64 40 4096 --no-bias --matmul-precision high
   ROUNDS=5 COMPILE=yes bench 40x256x64 64 40 256
 }
 
 check_large() {
   bench 40x4096x64 64 40 4096 --no-bias
-  bench 40x4096x1024-tf32 1024 40 4096 --tf32
-  bench 40x4096x4096-tf32 4096 40 4096 --tf32
+  bench 40x4096x1024-tf32 1024 40 4096 --matmul-precision high
+  bench 40x4096x4096-tf32 4096 40 4096 --matmul-precision high
 }
 
 write_result() {

@@ -37,7 +37,8 @@ def parse():
     parser.add_argument("--compile", nargs="?", const="default", metavar="MODE",
                         help="torch.compile the network, in MODE: reduce-overhead has CUDA graphs")
     parser.add_argument("--cuda-graph", action="store_true", help="the whole step as one CUDA graph; one rank")
-    parser.add_argument("--tf32", action="store_true", help="products may round their factors to TF32")
+    parser.add_argument("--matmul-precision", choices=["highest", "high", "medium"], default="highest",
+                        help="of float32 products: torch.set_float32_matmul_precision")
     parser.add_argument("--bucket-mb", type=float, default=25.0, help="bucket_cap_mb of DistributedDataParallel")
     parser.add_argument("--set-to-none", action=argparse.BooleanOptionalAction, default=None,
                         help="drop the gradients' memory after every step, as PyTorch does by default; default here: on a GPU. "
@@ -211,7 +212,7 @@ def main():
 
     if args.device == "cuda" and not torch.cuda.is_available():
         sys.exit("torch_baseline: --device cuda: expected a GPU, but PyTorch finds none; add --device cpu")
-    torch.backends.cuda.matmul.allow_tf32 = args.tf32
+    torch.set_float32_matmul_precision(args.matmul_precision)
     torch.set_num_threads(args.threads)
     now = time.thread_time if args.cpu_time else time.perf_counter
     start = timer(torch, args.device, now)

@@ -255,7 +255,7 @@ double rounding_tolerance(const Options& options) {
     return std::numeric_limits<double>::infinity();
   }
   // A sum that differs in its last bit may be rounded to the neighbour of what it was, 2⁻⁸ away.
-  const bool rounds = options.dtype == "bf16" || options.tf32;
+  const bool rounds = options.dtype == "bf16" || options.matmul_precision != "highest";
   return options.optimizer == "sgd" && !rounds ? 1e-6 : 1e-2;
 }
 

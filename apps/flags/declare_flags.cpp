@@ -196,6 +196,8 @@ class Declaration : FlagGroups {
       toggle("--no-bias", o_.bias, "Linear layers without bias", false);
     }
     choice("--dtype", o_.dtype, {"f32", "bf16"}, "what layers multiply; sums stay f32: ");
+    choice("--matmul-precision", o_.matmul_precision, {"highest", "high", "medium"},
+           "round f32 products, where that is faster: ");
   }
 
   void optimizer() {
@@ -235,7 +237,6 @@ class Declaration : FlagGroups {
     choice("--device", o_.device, {"auto", "cpu", "cuda"});
     number("--threads", o_.threads, std::int64_t{1}, std::int64_t{4096},
            "per rank (the cores it is bound to)");
-    toggle("--tf32", o_.tf32, "matrix products on tensor cores, factors rounded to TF32; GPU");
     if (train_) {
       toggle("--low-memory", o_.low_memory,
              "give back what is not in use: activations share memory with gradients; CPU");

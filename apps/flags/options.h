@@ -84,7 +84,7 @@ struct Options {
 
   std::string device = "auto";
   std::string comm = "auto";
-  bool tf32 = false;
+  std::string matmul_precision = "highest";
   bool low_memory = false;   // memory goes back to the system while it is not in use
   std::int64_t threads = 0;  // 0: the cores of this rank's binding
   std::optional<dist::LinkModel> emulated_link;

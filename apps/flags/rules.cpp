@@ -134,7 +134,8 @@ std::vector<std::string> idle_flags(const Options& o) {
        "--keep-global-batch: no rank is lost without --on-failure shrink"},
       {o.inject && o.inject->kind == FaultKind::other_seed && !o.init.empty(),
        "--inject other_seed: the weights are those of --init"},
-      {o.tf32 && o.dtype == "bf16", "--tf32: --dtype bf16 rounds further"}};
+      {o.matmul_precision != "highest" && o.dtype == "bf16" && o.model == "mlp",
+       "--matmul-precision: with --dtype bf16 no layer multiplies f32"}};
   std::vector<std::string> idle;
   for (const Rule& rule : rules) {
     if (rule.applies) {

@@ -58,11 +58,10 @@ Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const 
   for (const std::string& idle : idle_flags(options)) {
     console.warn(message_of("[rank 0] warning: no effect: ", idle));
   }
-  if (options.tf32 && !place.device.is_cuda()) {
-    throw UsageError(
-        message_of("--tf32: expected a GPU, but this run is on ", place.device, "; leave it out"));
-  }
-  Context::current().set_tf32(options.tf32);
+  Context::current().set_matmul_precision(options.matmul_precision == "high" ? MatmulPrecision::high
+                                          : options.matmul_precision == "medium"
+                                              ? MatmulPrecision::medium
+                                              : MatmulPrecision::highest);
   if (options.low_memory && place.device.is_cuda()) {
     throw UsageError("--low-memory: expected --device cpu, got a GPU; leave it out");
   }
@@ -279,11 +278,11 @@ void set_threads(const Options& options, const dist::RankInfo& ranks) {
                                        : std::min<std::int64_t>(ranks.threads, max_cpu_threads())));
 }
 
-double product_rate(Device device) {
+double product_rate(Device device, DType factors) {
   constexpr std::int64_t kSide = 1024;
   constexpr int kTimes = 10;
-  const Tensor a = Tensor::zeros({kSide, kSide}, DType::f32, device);
-  Tensor c = Tensor::empty_like(a);
+  const Tensor a = Tensor::zeros({kSide, kSide}, factors, device);
+  Tensor c = Tensor::empty({kSide, kSide}, DType::f32, device);
   double shortest = std::numeric_limits<double>::max();
   for (int i = 0; i < kTimes; ++i) {
     const auto begin = std::chrono::steady_clock::now();
@@ -303,9 +302,14 @@ RunInfo describe_setting(const Options& options, const dist::RankInfo& ranks,
   info.device = place.device;
   info.device_name = place.device.is_cuda() ? gpu_identity(place.device.index).name : "cpu";
   const bool on_cpu = !place.device.is_cuda();
-  info.libraries =
-      message_of(on_cpu ? blas_description() : cuda_info().runtime, options.tf32 ? ", TF32" : "",
-                 on_cpu && options.dtype == "bf16" ? ", " + bf16_description() : "");
+  info.libraries = on_cpu ? blas_description() : cuda_info().runtime;
+  if (on_cpu && options.dtype == "bf16") {
+    info.libraries += ", " + bf16_description();
+  }
+  if (options.matmul_precision != "highest") {
+    info.libraries +=
+        ", " + (on_cpu ? f32_description() : "f32 products: " + options.matmul_precision);
+  }
   info.comm = place.comm->description();
   info.flops_per_s = ranks.size * place.flops_per_s;
   info.threads = cpu_threads();

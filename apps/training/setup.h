@@ -109,7 +109,7 @@ TraceSchedule trace_schedule(const Options& options, std::int64_t first, std::in
 void set_threads(const Options& options, const dist::RankInfo& ranks);
 
 /// Floating point operations per second of an f32 product of matrices of 1024 x 1024.
-double product_rate(Device device);
+double product_rate(Device device, DType factors);
 
 /// What setting_lines() and setting_figures() show, but for the number of parameters.
 RunInfo describe_setting(const Options& options, const dist::RankInfo& ranks,

@@ -191,7 +191,8 @@ int run_training(Options options, const dist::RankInfo& ranks, const AfterTraini
   emulate_link(options, *data.train, place, console);
   if (options.model == "gpt") {
     place.comm->barrier();  // all ranks measure while the others do
-    place.flops_per_s = product_rate(place.device);
+    place.flops_per_s =
+        product_rate(place.device, options.dtype == "bf16" ? DType::bf16 : DType::f32);
   }
   const ResidentPeak resident = count_memory(place.device);
 

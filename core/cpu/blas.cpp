@@ -8,6 +8,7 @@
 #include "core/config.h"
 #include "core/cpu/blas_private.h"
 #include "core/cpu/features_private.h"
+#include "core/cpu/gemm_in_parts.h"
 #include "core/cpu/onednn_private.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"
@@ -78,6 +79,17 @@ bool use_onednn() {
 std::string blas_description() {
   return use_onednn() ? message_of(onednn::description(), " and ", blas().description)
                       : blas().description;
+}
+
+std::string f32_description() {
+  if (const int parts = parts_of_floats(); parts > 0) {
+    return parts == 1 ? "f32 products of bf16 factors" : "f32 products as three of bf16";
+  }
+  const std::string_view unit = onednn::bf16_unit();
+  return message_of("f32 products as they are: ", unit.empty() ? "no fast unit for bf16"
+                                                  : !use_onednn()
+                                                      ? message_of(unit, " needs --threads 1")
+                                                      : "three of bf16 would take longer");
 }
 
 std::string bf16_description() {

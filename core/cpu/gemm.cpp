@@ -1,6 +1,7 @@
 #include <type_traits>
 
 #include "core/cpu/blas_private.h"
+#include "core/cpu/gemm_in_parts.h"
 #include "core/cpu/onednn_private.h"
 #include "core/error.h"
 #include "core/kernels.h"
@@ -92,6 +93,12 @@ void CpuProducts<T>::gemm(Stream& s, const GemmArgs<T, F>& args) {
     const Tensor b = widened(s, args.b, args.k * args.n);
     multiply<float>(s, {args.transpose_a, args.transpose_b, args.m, args.n, args.k, a.data<float>(),
                         b.data<float>(), args.c, args.scale});
+  } else if constexpr (std::is_same_v<T, float>) {
+    if (const int parts = parts_of_floats(); parts > 0) {
+      gemm_in_parts(s, parts, args);
+    } else {
+      multiply<float>(s, args);
+    }
   } else {
     multiply<T>(s, args);
   }

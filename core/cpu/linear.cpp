@@ -2,6 +2,7 @@
 
 #include "core/arithmetic.h"
 #include "core/cpu/blas_private.h"
+#include "core/cpu/gemm_in_parts.h"
 #include "core/cpu/onednn_private.h"
 #include "core/cpu/vectorized_private.h"
 #include "core/kernels.h"
@@ -33,7 +34,8 @@ void CpuProducts<T>::linear(Stream& s, const LinearArgs<T, F>& args) {
     }
   };
   if constexpr (std::is_same_v<F, float>) {
-    if (use_onednn() && onednn::has_avx512() && batch > 0 && in > 0 && out > 0) {
+    const bool products_of_floats = use_onednn() && parts_of_floats() == 0;
+    if (products_of_floats && onednn::has_avx512() && batch > 0 && in > 0 && out > 0) {
       onednn::linear(batch, in, out, x, w, b, args.sums());
       activate();
       return;

@@ -28,7 +28,8 @@ struct Product {
 };
 
 /// What code of this name multiplies bf16 factors with, if that is faster than a product of floats:
-/// AMX, and on AMD's CPUs AVX512_BF16. On a Xeon that is slower, and so is anything else (2.6.3).
+/// AMX, and on AMD's CPUs AVX512_BF16. oneDNN 2.6.3 is slower than that with AVX512_BF16 on a Xeon,
+/// and with all its other code for bf16 (tests/bench/GEMMS.md).
 std::string_view unit_of(std::string_view name) {
   if (name.find("amx_bf16") != std::string_view::npos) {
     return "AMX";

@@ -11,10 +11,9 @@
 #include <optional>
 #include <type_traits>
 
-#include "core/cuda/blas_workspace.h"
 #include "core/cuda/launch.h"
+#include "core/cuda/products.h"
 #include "core/error.h"
-#include "core/runtime/context.h"
 #include "core/tensor.h"
 
 namespace brigade::cuda {
@@ -27,7 +26,8 @@ constexpr std::uint32_t kAlignment = 16;
 struct Kind {
   cudaDataType_t factors = CUDA_R_32F;
   std::int64_t batch = 0, in = 0, out = 0;
-  bool bias = false, relu = false, tf32 = false;
+  bool bias = false, relu = false;
+  cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   auto operator<=>(const Kind&) const = default;
 
   cublasLtEpilogue_t epilogue() const {
@@ -45,8 +45,7 @@ class Product {
     init_layout(w_, kind.factors, kind.in, kind.out);
     init_layout(x_, kind.factors, kind.in, kind.batch);
     init_layout(y_, CUDA_R_32F, kind.out, kind.batch);
-    CUBLAS_CHECK(cublasLtMatmulDescInit(
-        &description_, kind.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    CUBLAS_CHECK(cublasLtMatmulDescInit(&description_, kind.compute, CUDA_R_32F));
     set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, kind.epilogue());
     if (kind.bias) {
@@ -148,13 +147,14 @@ bool fused_linear(Stream& s, const LinearArgs<float, F>& args) {
       !aligned({args.x, args.w, args.b, args.y})) {
     return false;
   }
-  const Kind kind{.factors = kBf16 ? CUDA_R_16BF : CUDA_R_32F,
+  constexpr cudaDataType_t kFactors = kBf16 ? CUDA_R_16BF : CUDA_R_32F;
+  const Kind kind{.factors = kFactors,
                   .batch = args.batch,
                   .in = args.in,
                   .out = args.out,
                   .bias = args.b != nullptr,
                   .relu = relu,
-                  .tf32 = !kBf16 && Context::current().tf32()};
+                  .compute = compute_type(kFactors)};
   static_cast<void>(stream_of(s));  // makes the GPU of `s` current
   thread_local std::map<int, Products> gpus;
   auto& [handle, known] = gpus[s.device().index];

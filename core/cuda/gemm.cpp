@@ -2,10 +2,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/cuda/blas_workspace.h"
 #include "core/cuda/launch.h"
+#include "core/cuda/products.h"
 #include "core/kernels.h"
-#include "core/runtime/context.h"
 
 namespace brigade {
 namespace {
@@ -33,15 +32,17 @@ class BlasHandles {
       CUBLAS_CHECK(cublasSetStream(handle, stream));
       CUBLAS_CHECK(cublasSetWorkspace(handle, cuda::blas_workspace(s), cuda::kBlasWorkspace));
     }
-    const bool tf32 = Context::current().tf32();
-    CUBLAS_CHECK(
-        cublasSetMathMode(handle, tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH));
     return handle;
   }
 
  private:
   std::map<std::pair<int, cudaStream_t>, cublasHandle_t> handles_;
 };
+
+template <class T>
+constexpr cudaDataType_t kCudaType = std::is_same_v<T, double>  ? CUDA_R_64F
+                                     : std::is_same_v<T, float> ? CUDA_R_32F
+                                                                : CUDA_R_16BF;
 
 cublasHandle_t blas_handle(const Stream& s) {
   thread_local BlasHandles handles;
@@ -74,17 +75,9 @@ void CudaProducts<T>::gemm(Stream& s, const GemmArgs<T, F>& args) {
   const T alpha = static_cast<T>(scale.alpha);
   const T beta = static_cast<T>(scale.beta);
   cublasHandle_t handle = blas_handle(s);
-  if constexpr (std::is_same_v<F, BFloat16>) {
-    CUBLAS_CHECK(cublasGemmEx_64(handle, op_b, op_a, n, m, k, &alpha, b, CUDA_R_16BF, row_b, a,
-                                 CUDA_R_16BF, row_a, &beta, c, CUDA_R_32F, n, CUBLAS_COMPUTE_32F,
-                                 CUBLAS_GEMM_DEFAULT));
-  } else if constexpr (std::is_same_v<T, float>) {
-    CUBLAS_CHECK(
-        cublasSgemm_64(handle, op_b, op_a, n, m, k, &alpha, b, row_b, a, row_a, &beta, c, n));
-  } else {
-    CUBLAS_CHECK(
-        cublasDgemm_64(handle, op_b, op_a, n, m, k, &alpha, b, row_b, a, row_a, &beta, c, n));
-  }
+  CUBLAS_CHECK(cublasGemmEx_64(handle, op_b, op_a, n, m, k, &alpha, b, kCudaType<F>, row_b, a,
+                               kCudaType<F>, row_a, &beta, c, kCudaType<T>, n,
+                               cuda::compute_type(kCudaType<F>), CUBLAS_GEMM_DEFAULT));
 }
 
 template decltype(CudaProducts<float>::gemm<float>) CudaProducts<float>::gemm<float>;

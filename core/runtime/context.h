@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 
@@ -8,6 +9,16 @@
 #include "core/runtime/trace.h"
 
 namespace brigade {
+
+/// How products of f32 tensors are computed, in PyTorch's words (set_float32_matmul_precision):
+///
+///              GPU                CPU, one thread, if its unit makes that faster; else as highest
+///   highest    in f32             in f32
+///   high       factors as TF32    as three products of bf16 (core/cpu/gemm_in_parts.h)
+///   medium     factors as bf16    factors as bf16
+///
+/// Attention on a GPU stays in f32. PyTorch itself takes TF32 for both words on a GPU.
+enum class MatmulPrecision : std::uint8_t { highest, high, medium };
 
 /// What one rank computes with: a compute stream and a caching allocator per device.
 ///
@@ -27,10 +38,9 @@ class Context {
 
   MemoryStats memory_stats(Device device) { return allocator(device)->stats(); }
 
-  /// Whether matrix products of f32 tensors on this thread's GPU may round their factors to TF32
-  /// (10 bits of mantissa) for its tensor cores; false, as at first: true f32 arithmetic.
-  bool tf32() const { return tf32_; }
-  void set_tf32(bool allowed) { tf32_ = allowed; }
+  /// Of this thread's products of f32 tensors.
+  MatmulPrecision matmul_precision() const { return matmul_precision_; }
+  void set_matmul_precision(MatmulPrecision precision) { matmul_precision_ = precision; }
 
   /// Where this thread's TraceScopes go; null, as at first: nowhere. The log must outlive its use.
   SpanLog* span_log() const { return span_log_; }
@@ -51,7 +61,7 @@ class Context {
   std::map<int, PerDevice> gpus_;
   SpanLog* span_log_ = nullptr;
   ScopeNames scope_names_;
-  bool tf32_ = false;
+  MatmulPrecision matmul_precision_ = MatmulPrecision::highest;
 };
 
 /// While it lives, this thread's operators on `stream`'s device are enqueued on `stream`: how an

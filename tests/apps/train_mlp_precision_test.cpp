@@ -1,4 +1,4 @@
-// Runs the program under mpirun: --dtype bf16.
+// Runs the program under mpirun: --dtype and --matmul-precision.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -12,12 +12,16 @@ namespace {
 
 class TrainMlpPrecision : public ::testing::Test {
  protected:
-  nlohmann::json trained(const std::string& flags) const {
+  test::Outcome run(const std::string& flags) const {
     const test::Outcome outcome = test::run_program(
         BRIGADE_TRAIN_MLP,
         "--hidden 32 --epochs 4 --batch 32 --train-samples 512 --threads 1 --json " + flags, 2,
         dir_.path());
     EXPECT_EQ(outcome.exit_code, 0) << flags << '\n' << outcome.err;
+    return outcome;
+  }
+  nlohmann::json trained(const std::string& flags) const {
+    const test::Outcome outcome = run(flags);
     return outcome.exit_code == 0 ? nlohmann::json::parse(outcome.out) : nlohmann::json();
   }
 
@@ -37,6 +41,22 @@ TEST_F(TrainMlpPrecision, Bf16EndsWithTheSameBitsInEveryMode) {
   for (const std::string mode : {"naive", "flat", "per_param"}) {
     EXPECT_EQ(trained("--dtype bf16 --mode " + mode)["params_hash"], overlap["params_hash"])
         << mode;
+  }
+}
+
+/// The screen says what the CPU makes of the word. Where bf16 is not faster, nothing changes.
+TEST_F(TrainMlpPrecision, MatmulPrecisionSaysWhatBecomesOfF32Products) {
+  const auto full = trained("--device cpu");
+  const double loss = full["test_loss"];
+  for (const std::string precision : {"highest", "high", "medium"}) {
+    const test::Outcome outcome = run("--device cpu --matmul-precision " + precision);
+    const auto result = nlohmann::json::parse(outcome.out);
+    EXPECT_EQ(test::count(outcome.err, ", f32 products "), precision == "highest" ? 0 : 1);
+    const bool rounds = test::count(outcome.err, "bf16 factors") == 1 ||
+                        test::count(outcome.err, "as three of bf16") == 1;
+    EXPECT_EQ(result["params_hash"] != full["params_hash"], rounds) << precision;
+    EXPECT_NEAR(result["test_loss"].get<double>(), loss,
+                (precision == "high" ? 1e-4 : 0.02) * loss);
   }
 }
 

@@ -55,12 +55,6 @@ TEST_F(TrainMlp, ASeedIsThatOfTheWeightsAndOfTheOrder) {
   EXPECT_NE(first_loss("--seed 2 --no-shuffle"), first_loss("--seed 1 --no-shuffle"));
 }
 
-TEST_F(TrainMlp, Tf32NeedsAGpu) {
-  const Outcome outcome = run("--tf32 --device cpu", 2);
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_EQ(count(outcome.err, "--tf32: expected a GPU, but this run is on cpu"), 1);
-}
-
 TEST_F(TrainMlp, MoreThreadsThanTheLibraryIsBuiltForAreRefused) {
   const Outcome outcome = run(std::string(kTiny) + "--threads 4096", 2);
   EXPECT_EQ(outcome.exit_code, 2);

@@ -1,5 +1,5 @@
-// gemm_share [DEPTH WIDTH BATCH THREADS ROUNDS]: what does a training step consist of, and how near
-// is it to the machine's limit?
+// gemm_share [DEPTH WIDTH BATCH THREADS ROUNDS BYTES]: what does a training step consist of, and
+// how near is it to the machine's limit?
 //
 // A step is forward, backward and SGD; no communication. Two measurements take turns:
 //
@@ -11,6 +11,8 @@
 // writes the weight, 12 bytes per weight at the bandwidth that one plain loop over them reaches.
 // And peak, before and after all turns: a large square product, as fast as this machine multiplies
 // anything.
+//
+// BYTES: of the numbers that are multiplied, 4 for f32 or 2 for bf16.
 //
 // Two limits: the floor is GEMMs + memory, with products as fast as their library has them at these
 // shapes; the roof has them at the peak rate as well, whatever their shape. Medians over the
@@ -46,6 +48,17 @@ struct Sizes {
   std::int64_t batch = 128;
   int threads = 1;
   int rounds = 25;
+  int bytes = 4;  // of a factor: f32 or bf16
+
+  /// `x` as it is multiplied.
+  Tensor factor(const Tensor& x) const {
+    if (bytes == 4) {
+      return x;
+    }
+    Tensor rounded = Tensor::empty(x.shape(), DType::bf16);
+    ops::narrow(x, rounded);
+    return rounded;
+  }
 };
 
 /// CPU time: what other programs take of the core does not count.
@@ -69,28 +82,31 @@ double median(std::vector<double> values) {
 /// weights.
 class Floor {
  public:
-  explicit Floor(const Sizes& sizes) : x_(random({sizes.batch, sizes.width})) {
+  explicit Floor(const Sizes& sizes) {
+    inputs_.push_back(sizes.factor(random({sizes.batch, sizes.width})));
     for (int layer = 0; layer < sizes.depth; ++layer) {
       weights_.push_back(random({sizes.width, sizes.width}));
+      multiplied_weights_.push_back(sizes.factor(weights_.back()));
       grads_.push_back(random({sizes.width, sizes.width}));
       outputs_.push_back(random({sizes.batch, sizes.width}));
+      inputs_.push_back(sizes.factor(outputs_.back()));
     }
-    for (Tensor& delta : deltas_) {
-      delta = random({sizes.batch, sizes.width});
+    for (std::size_t i = 0; i < deltas_.size(); ++i) {
+      deltas_[i] = random({sizes.batch, sizes.width});
+      multiplied_deltas_[i] = sizes.factor(deltas_[i]);
     }
   }
 
   void multiply() {
-    const auto input = [&](std::size_t i) -> const Tensor& { return i > 0 ? outputs_[i - 1] : x_; };
     const std::size_t depth = weights_.size();
     for (std::size_t i = 0; i < depth; ++i) {
-      ops::gemm(input(i), Trans::no, weights_[i], Trans::yes, {}, outputs_[i]);
+      ops::gemm(inputs_[i], Trans::no, multiplied_weights_[i], Trans::yes, {}, outputs_[i]);
     }
     for (std::size_t i = depth; i-- > 0;) {
-      const Tensor& dy = deltas_[(i + 1) % 2];
-      ops::gemm(dy, Trans::yes, input(i), Trans::no, {}, grads_[i]);
+      const Tensor& dy = multiplied_deltas_[(i + 1) % 2];
+      ops::gemm(dy, Trans::yes, inputs_[i], Trans::no, {}, grads_[i]);
       if (i > 0) {
-        ops::gemm(dy, Trans::no, weights_[i], Trans::no, {}, deltas_[i % 2]);
+        ops::gemm(dy, Trans::no, multiplied_weights_[i], Trans::no, {}, deltas_[i % 2]);
       }
     }
   }
@@ -103,7 +119,7 @@ class Floor {
 
   /// Of multiply().
   double flop() const {
-    const auto rows = static_cast<double>(x_.shape()[0]);
+    const auto rows = static_cast<double>(inputs_.front().shape()[0]);
     const auto gemms = static_cast<double>(3 * weights_.size() - 1);
     return 2.0 * gemms * rows * static_cast<double>(weights_.front().numel());
   }
@@ -121,7 +137,10 @@ class Floor {
     return values;
   }
 
-  Tensor x_;                      // [batch, width]
+  // As they are multiplied: with f32 the same memory as those without the prefix.
+  std::vector<Tensor> inputs_;  // [batch, width]: of every layer, and what the last gives
+  std::vector<Tensor> multiplied_weights_;  // [width, width]
+  std::array<Tensor, 2> multiplied_deltas_;
   std::vector<Tensor> weights_;   // [width, width]
   std::vector<Tensor> grads_;     // [width, width]
   std::vector<Tensor> outputs_;   // [batch, width], of every layer
@@ -132,7 +151,8 @@ class FullStep {
  public:
   explicit FullStep(const Sizes& sizes)
       : model_(test::make_mlp(
-            std::vector<std::int64_t>(static_cast<std::size_t>(sizes.depth) + 1, sizes.width))),
+            std::vector<std::int64_t>(static_cast<std::size_t>(sizes.depth) + 1, sizes.width), 1,
+            kCpu, sizes.bytes == 4 ? autograd::Precision::full : autograd::Precision::bf16)),
         optimizer_(model_->parameters(), {.lr = 0.01}),
         x_(Tensor::empty({sizes.batch, sizes.width})),
         target_(Tensor::zeros({sizes.batch, sizes.width})) {
@@ -153,16 +173,18 @@ class FullStep {
 };
 
 /// In GFLOP per second of CPU time, best of several.
-double peak_gflops() {
+double peak_gflops(const Sizes& sizes) {
   constexpr std::int64_t kSide = 768;
   constexpr int kTimes = 7;
   constexpr double kFlop = 2.0 * kSide * kSide * kSide;
   Tensor a = Tensor::empty({kSide, kSide});
   ops::uniform({.low = -1.0, .high = 1.0}, a);
+  const Tensor factor = sizes.factor(a);
   Tensor c = Tensor::empty({kSide, kSide});
   double best = 0.0;
   for (int time = 0; time < kTimes; ++time) {
-    const double ms = milliseconds([&] { ops::gemm(a, Trans::yes, a, Trans::no, {}, c); });
+    const double ms =
+        milliseconds([&] { ops::gemm(factor, Trans::yes, factor, Trans::no, {}, c); });
     best = std::max(best, 1e-6 * kFlop / ms);
   }
   return best;
@@ -194,14 +216,16 @@ Times take_turns(Floor& floor, const Sizes& sizes) {
 }
 
 void measure(const Sizes& sizes) {
+  BRIGADE_CHECK(sizes.bytes == 4 || sizes.bytes == 2, "gemm_share: BYTES: expected 4 or 2, got ",
+                sizes.bytes);
   set_cpu_threads(sizes.threads);
   Floor floor(sizes);
-  double peak = peak_gflops();
+  double peak = peak_gflops(sizes);
   const Times times = take_turns(floor, sizes);
   const double gemms = median(times.gemms);
   const double step = median(times.step);
   const double moves = median(times.moves);
-  peak = std::max({peak, peak_gflops(), 1e-6 * floor.flop() / gemms});
+  peak = std::max({peak, peak_gflops(sizes), 1e-6 * floor.flop() / gemms});
   const double floor_ms = gemms + moves;
   const double roof_ms = 1e-6 * floor.flop() / peak + moves;
   const nlohmann::ordered_json result{{"depth", sizes.depth},
@@ -209,6 +233,7 @@ void measure(const Sizes& sizes) {
                                       {"batch", sizes.batch},
                                       {"threads", sizes.threads},
                                       {"rounds", sizes.rounds},
+                                      {"factor_bytes", sizes.bytes},
                                       {"peak_gflops", peak},
                                       {"memory_gigabytes_per_s", 1e-6 * floor.bytes() / moves},
                                       {"step_ms", step},
@@ -226,12 +251,14 @@ void measure(const Sizes& sizes) {
 }  // namespace brigade
 
 int main(int argc, char** argv) {
-  return brigade::test::run_measurement(argc, argv, "gemm_share DEPTH WIDTH BATCH THREADS ROUNDS",
-                                        {8, 1024, 128, 1, 25}, [](const std::vector<int>& numbers) {
-                                          brigade::measure({.depth = numbers[0],
-                                                            .width = numbers[1],
-                                                            .batch = numbers[2],
-                                                            .threads = numbers[3],
-                                                            .rounds = numbers[4]});
-                                        });
+  return brigade::test::run_measurement(
+      argc, argv, "gemm_share DEPTH WIDTH BATCH THREADS ROUNDS BYTES", {8, 1024, 128, 1, 25, 4},
+      [](const std::vector<int>& numbers) {
+        brigade::measure({.depth = numbers[0],
+                          .width = numbers[1],
+                          .batch = numbers[2],
+                          .threads = numbers[3],
+                          .rounds = numbers[4],
+                          .bytes = numbers[5]});
+      });
 }

@@ -7,18 +7,12 @@
 
 struct cublasContext {
   cudaStream_t stream = nullptr;
-  bool tf32 = false;
 };
 
 namespace emulator {
 namespace {
 
 constexpr std::uintptr_t kWorkspaceAlignment = 256;
-
-struct Gemm {
-  cublasOperation_t op_a, op_b;
-  std::int64_t m, n, k;
-};
 
 Factor factor(const void* values, cudaDataType_t type, cublasOperation_t op, std::int64_t rows,
               std::int64_t cols, std::int64_t leading) {
@@ -33,22 +27,6 @@ cublasStatus_t enqueue(cublasHandle_t handle, const Product& product) {
   }
   submit(handle->stream, [product] { product.compute(); });
   return CUBLAS_STATUS_SUCCESS;
-}
-
-template <class T>
-cublasStatus_t gemm(cublasHandle_t handle, const Gemm& shape, cudaDataType_t type, const T* alpha,
-                    const void* a, std::int64_t leading_a, const void* b, std::int64_t leading_b,
-                    const T* beta, void* c, std::int64_t leading_c) {
-  return enqueue(handle, {.a = factor(a, type, shape.op_a, shape.m, shape.k, leading_a),
-                          .b = factor(b, type, shape.op_b, shape.k, shape.n, leading_b),
-                          .m = shape.m,
-                          .n = shape.n,
-                          .k = shape.k,
-                          .alpha = static_cast<double>(*alpha),
-                          .beta = static_cast<double>(*beta),
-                          .d = c,
-                          .leading = leading_c,
-                          .tf32 = handle->tf32});
 }
 
 }  // namespace
@@ -74,10 +52,6 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t /*handle*/, void* memory, si
   return aligned && emulator::on_gpu(memory, bytes) ? CUBLAS_STATUS_SUCCESS
                                                     : CUBLAS_STATUS_INVALID_VALUE;
 }
-cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
-  handle->tf32 = mode == CUBLAS_TF32_TENSOR_OP_MATH;
-  return CUBLAS_STATUS_SUCCESS;
-}
 cublasStatus_t cublasGetProperty(libraryPropertyType type, int* value) {
   *value = type == MAJOR_VERSION ? CUBLAS_VER_MAJOR : type == MINOR_VERSION ? CUBLAS_VER_MINOR : 0;
   return CUBLAS_STATUS_SUCCESS;
@@ -89,22 +63,6 @@ const char* cublasGetStatusString(cublasStatus_t /*status*/) {
   return "refused by the emulator, see above";
 }
 
-cublasStatus_t cublasSgemm_v2_64(cublasHandle_t handle, cublasOperation_t op_a,
-                                 cublasOperation_t op_b, int64_t m, int64_t n, int64_t k,
-                                 const float* alpha, const float* a, int64_t leading_a,
-                                 const float* b, int64_t leading_b, const float* beta, float* c,
-                                 int64_t leading_c) {
-  return emulator::gemm(handle, {op_a, op_b, m, n, k}, CUDA_R_32F, alpha, a, leading_a, b,
-                        leading_b, beta, c, leading_c);
-}
-cublasStatus_t cublasDgemm_v2_64(cublasHandle_t handle, cublasOperation_t op_a,
-                                 cublasOperation_t op_b, int64_t m, int64_t n, int64_t k,
-                                 const double* alpha, const double* a, int64_t leading_a,
-                                 const double* b, int64_t leading_b, const double* beta, double* c,
-                                 int64_t leading_c) {
-  return emulator::gemm(handle, {op_a, op_b, m, n, k}, CUDA_R_64F, alpha, a, leading_a, b,
-                        leading_b, beta, c, leading_c);
-}
 cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t op_a,
                                cublasOperation_t op_b, int64_t m, int64_t n, int64_t k,
                                const void* alpha, const void* a, cudaDataType_t type_a,
@@ -112,12 +70,30 @@ cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t op_a,
                                int64_t leading_b, const void* beta, void* c, cudaDataType_t type_c,
                                int64_t leading_c, cublasComputeType_t compute,
                                cublasGemmAlgo_t /*algorithm*/) {
-  if (type_a != CUDA_R_16BF || type_b != type_a || type_c != CUDA_R_32F ||
-      compute != CUBLAS_COMPUTE_32F) {
+  const bool is_double = type_c == CUDA_R_64F;
+  const bool fast =
+      compute == CUBLAS_COMPUTE_32F_FAST_TF32 || compute == CUBLAS_COMPUTE_32F_FAST_16BF;
+  const bool in_float = compute == CUBLAS_COMPUTE_32F || (fast && type_a == CUDA_R_32F);
+  const bool known = is_double ? type_a == CUDA_R_64F && compute == CUBLAS_COMPUTE_64F
+                               : (type_a == CUDA_R_32F || type_a == CUDA_R_16BF) &&
+                                     type_c == CUDA_R_32F && in_float;
+  if (!known || type_b != type_a) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
-  return emulator::gemm(handle, {op_a, op_b, m, n, k}, type_a, static_cast<const float*>(alpha), a,
-                        leading_a, b, leading_b, static_cast<const float*>(beta), c, leading_c);
+  const auto scale = [is_double](const void* value) {
+    return is_double ? *static_cast<const double*>(value)
+                     : static_cast<double>(*static_cast<const float*>(value));
+  };
+  return emulator::enqueue(handle, {.a = emulator::factor(a, type_a, op_a, m, k, leading_a),
+                                    .b = emulator::factor(b, type_b, op_b, k, n, leading_b),
+                                    .m = m,
+                                    .n = n,
+                                    .k = k,
+                                    .alpha = scale(alpha),
+                                    .beta = scale(beta),
+                                    .d = c,
+                                    .leading = leading_c,
+                                    .precision = compute});
 }
 
 }  // extern "C"

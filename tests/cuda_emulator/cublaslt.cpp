@@ -20,7 +20,7 @@ struct Layout {
 };
 
 struct Description {
-  bool tf32 = false;
+  cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   cublasOperation_t op_a = CUBLAS_OP_N;
   cublasOperation_t op_b = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
@@ -140,8 +140,7 @@ cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t layout, 
 cublasStatus_t cublasLtMatmulDescInit_internal(cublasLtMatmulDesc_t description, size_t bytes,
                                                cublasComputeType_t compute,
                                                cudaDataType_t /*scale*/) {
-  return emulator::init(description, bytes,
-                        Description{.tf32 = compute == CUBLAS_COMPUTE_32F_FAST_TF32});
+  return emulator::init(description, bytes, Description{.compute = compute});
 }
 
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t handle,
@@ -196,7 +195,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/, cublasLtMatmulDesc_t 
                                   .beta = static_cast<double>(*static_cast<const float*>(beta)),
                                   .d = d,
                                   .leading = result.leading,
-                                  .tf32 = description.tf32};
+                                  .precision = description.compute};
   const bool matches = emulator::rows_of(left) == product.m &&
                        emulator::rows_of(right) == product.k &&
                        emulator::cols_of(right) == product.n;

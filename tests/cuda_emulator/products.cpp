@@ -28,18 +28,22 @@ blasint to_int(std::int64_t extent) {
 
 }  // namespace
 
-std::vector<float> widened(const Factor& factor, bool tf32) {
+std::vector<float> widened(const Factor& factor, cublasComputeType_t precision) {
   std::vector<float> result(numbers(factor));
   if (factor.type == CUDA_R_32F) {
     std::memcpy(result.data(), factor.values, result.size() * sizeof(float));
   }
+  const std::uint32_t lost = precision == CUBLAS_COMPUTE_32F_FAST_TF32   ? 23 - 10  // bits
+                             : precision == CUBLAS_COMPUTE_32F_FAST_16BF ? 23 - 7
+                                                                         : 0;
   for (std::size_t i = 0; i < result.size(); ++i) {
     std::uint32_t bits = 0;
     if (factor.type == CUDA_R_16BF) {
       bits = std::uint32_t{static_cast<const std::uint16_t*>(factor.values)[i]} << 16U;
-    } else if (tf32 && !std::isnan(result[i])) {
+    } else if (lost > 0 && !std::isnan(result[i])) {
       std::memcpy(&bits, &result[i], sizeof bits);
-      bits = (bits + 0x1000U) & ~0x1fffU;  // 23 - 10 bits go
+      const std::uint32_t half = std::uint32_t{1} << (lost - 1);
+      bits = (bits + half) & ~(2 * half - 1);
     } else {
       continue;
     }
@@ -72,8 +76,8 @@ void Product::compute() const {
                 static_cast<double*>(d), to_int(leading));
     return;
   }
-  const std::vector<float> left = widened(a, tf32);
-  const std::vector<float> right = widened(b, tf32);
+  const std::vector<float> left = widened(a, precision);
+  const std::vector<float> right = widened(b, precision);
   cblas_sgemm(CblasColMajor, transposed(a), transposed(b), to_int(m), to_int(n), to_int(k),
               static_cast<float>(alpha), left.data(), to_int(a.leading), right.data(),
               to_int(b.leading), static_cast<float>(beta), static_cast<float*>(d), to_int(leading));

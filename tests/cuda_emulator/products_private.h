@@ -15,8 +15,8 @@ struct Factor {
   std::int64_t rows, cols, leading;  ///< as it lies in memory
 };
 
-/// f32 or bf16 numbers as f32; `tf32` rounds them to ten bits behind the point.
-std::vector<float> widened(const Factor& factor, bool tf32);
+/// f32 or bf16 numbers as f32, rounded to what `precision` multiplies: to TF32 or bf16, or not.
+std::vector<float> widened(const Factor& factor, cublasComputeType_t precision);
 
 /// d = alpha op(a) op(b) + beta d;   d: [m, n]
 struct Product {
@@ -25,7 +25,7 @@ struct Product {
   double alpha, beta;
   void* d;
   std::int64_t leading;
-  bool tf32;
+  cublasComputeType_t precision;
 
   /// Whether everything is memory of the GPU and large enough.
   bool valid() const;

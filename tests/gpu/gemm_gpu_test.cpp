@@ -41,26 +41,30 @@ TYPED_TEST(GemmOnGpu, WithBetaZeroIgnoresTheDestination) {
       [](Tensors& t) { ops::gemm(t[0], Trans::no, t[1], Trans::no, {}, t[2]); }, this->kTolerance);
 }
 
-using Tf32OnGpu = GpuTest;
+using MatmulPrecisionOnGpu = GpuTest;
 
-TEST_F(Tf32OnGpu, RoundsFactorsOnlyWhereItIsAllowed) {
-  // cuBLAS may, but need not, take a TF32 kernel; for a product as large as this it should.
+TEST_F(MatmulPrecisionOnGpu, RoundsFactorsOnlyWhereItIsAllowed) {
+  // cuBLAS may, but need not, take such a kernel; for a product as large as this it should.
   constexpr std::int64_t kSize = 512;
   constexpr auto kNumbers = static_cast<std::size_t>(kSize * kSize);
-  // 1 + 2^-12 is a float but no TF32 number: its product with 1 shows what was rounded.
-  const Tensor a =
-      Tensor::from(std::vector<float>(kNumbers, 1.0F + 0x1p-12F), {kSize, kSize}, kGpu);
+  // 1 + 2^-12 is a float but no TF32 number, 1 + 2^-9 one of TF32 but not of bf16. Their products
+  // with 1 show what was rounded.
   const Tensor b = Tensor::from(std::vector<float>(kNumbers, 1.0F), {kSize, kSize}, kGpu);
-  const auto product = [&](bool tf32) {
-    Context::current().set_tf32(tf32);
+  const auto product = [&](MatmulPrecision precision, float number) {
+    const Tensor a = Tensor::from(std::vector<float>(kNumbers, number), {kSize, kSize}, kGpu);
+    Context::current().set_matmul_precision(precision);
     Tensor c = Tensor::empty({kSize, kSize}, DType::f32, kGpu);
     ops::gemm(a, Trans::no, b, Trans::no, {}, c);
-    Context::current().set_tf32(false);
+    Context::current().set_matmul_precision(MatmulPrecision::highest);
     return c.to_vector<float>()[0];
   };
-  EXPECT_FLOAT_EQ(product(false), 512.0F + 0x1p-3F);
-  EXPECT_EQ(product(true), 512.0F);
-  EXPECT_FLOAT_EQ(product(false), 512.0F + 0x1p-3F) << "and not for ever";
+  constexpr float kFloat = 1.0F + 0x1p-12F;
+  constexpr float kTf32 = 1.0F + 0x1p-9F;
+  EXPECT_FLOAT_EQ(product(MatmulPrecision::highest, kFloat), 512.0F + 0x1p-3F);
+  EXPECT_EQ(product(MatmulPrecision::high, kFloat), 512.0F);
+  EXPECT_EQ(product(MatmulPrecision::high, kTf32), 513.0F);
+  EXPECT_EQ(product(MatmulPrecision::medium, kTf32), 512.0F);
+  EXPECT_FLOAT_EQ(product(MatmulPrecision::highest, kFloat), 512.0F + 0x1p-3F) << "not for ever";
 }
 
 using MixedPrecisionOnGpu = KernelTest<float>;

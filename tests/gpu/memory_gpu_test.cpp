@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/cuda/blas_workspace.h"
+#include "core/cuda/products.h"
 #include "core/runtime/allocator.h"
 #include "core/runtime/context.h"
 #include "tests/gpu/gpu_test.h"

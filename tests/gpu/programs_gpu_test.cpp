@@ -94,7 +94,7 @@ TEST_F(OneRankWithoutAGpu, IsAMistakeWhereGpusWereAskedFor) {
   EXPECT_THAT(outcome.err, HasSubstr("device: cuda is not usable: rank 1 has no GPU"));
 }
 
-TEST_F(ProgramsOnGpu, FactorsAreRoundedToTf32OnlyOnRequest) {
+TEST_F(ProgramsOnGpu, FactorsAreRoundedOnlyOnRequest) {
   const auto loss = [this](const char* flags) {
     constexpr const char* kLarge =
         "--hidden 256,256 --batch 128 --train-samples 256 --steps 2 --json ";
@@ -104,9 +104,11 @@ TEST_F(ProgramsOnGpu, FactorsAreRoundedToTf32OnlyOnRequest) {
   };
   const double cpu = loss("--device cpu");
   const double gpu = std::abs(loss("--device cuda") / cpu - 1.0);
-  const double tf32 = std::abs(loss("--device cuda --tf32") / cpu - 1.0);
+  const double tf32 = std::abs(loss("--device cuda --matmul-precision high") / cpu - 1.0);
+  const double bf16 = std::abs(loss("--device cuda --matmul-precision medium") / cpu - 1.0);
   EXPECT_LT(gpu, 2e-6);
-  EXPECT_GT(tf32, 2 * gpu) << "relative distance, without --tf32 " << gpu;
+  EXPECT_GT(tf32, 2 * gpu) << "relative distance; highest: " << gpu;
+  EXPECT_GT(bf16, 2 * gpu);
 }
 
 struct Case {

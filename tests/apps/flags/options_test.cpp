@@ -76,8 +76,8 @@ TEST(Options, WithoutEffectAreNamed) {
               ElementsAre(HasSubstr("no gradient leaves its rank: --emulate-link")));
   EXPECT_THAT(idle({"--inject", "other_seed", "--init", "w.safetensors"}),
               ElementsAre(HasSubstr("the weights are those of --init")));
-  EXPECT_THAT(idle({"--tf32", "--dtype", "bf16"}),
-              ElementsAre("--tf32: --dtype bf16 rounds further"));
+  EXPECT_THAT(idle({"--matmul-precision", "medium", "--dtype", "bf16"}),
+              ElementsAre("--matmul-precision: with --dtype bf16 no layer multiplies f32"));
 }
 
 TEST(Options, AGlobalBatchIsDividedExactly) {

@@ -1,9 +1,10 @@
-#include "core/cuda/blas_workspace.h"
+#include "core/cuda/products.h"
 
 #include <map>
 #include <utility>
 
 #include "core/cuda/launch.h"
+#include "core/runtime/context.h"
 #include "core/tensor.h"
 
 namespace brigade::cuda {
@@ -16,6 +17,20 @@ void* blas_workspace(const Stream& s) {
                               DType::f32, s.device());
   }
   return workspace.bytes();
+}
+
+cublasComputeType_t compute_type(cudaDataType_t factors) {
+  if (factors != CUDA_R_32F) {
+    return factors == CUDA_R_64F ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
+  }
+  switch (Context::current().matmul_precision()) {
+    case MatmulPrecision::high:
+      return CUBLAS_COMPUTE_32F_FAST_TF32;
+    case MatmulPrecision::medium:
+      return CUBLAS_COMPUTE_32F_FAST_16BF;
+    default:
+      return CUBLAS_COMPUTE_32F;
+  }
 }
 
 }  // namespace brigade::cuda

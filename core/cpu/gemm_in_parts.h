@@ -1,0 +1,28 @@
+#pragma once
+
+#include "core/kernels.h"
+
+namespace brigade {
+
+/// How many bf16 numbers, added up, stand for each f32 factor on this thread: 1 for
+/// MatmulPrecision::medium, 2 for high, or 0: floats are multiplied. It is 0 for highest, without a
+/// unit for bf16 that oneDNN uses, and with several threads; for high on AVX512_BF16, too, which is
+/// only twice as fast.
+int parts_of_floats();
+
+/// A product of floats as a sum of products of bf16 numbers. Each float x is split into parts
+/// x₁ = bf16(x), x₂ = bf16(x - x₁), x₃ = bf16(x - x₁ - x₂). Products of parts i and j count if
+/// i + j <= parts + 1 and are added in f32, the smallest first (Henry, Tang, Heinecke 2019,
+/// arXiv:1904.06376, section II).
+///
+///   parts   products   error of Σ a b, besides that of adding in f32, at most
+///     1        1       2⁻⁷ Σ |a b|
+///     2        3       3 · 2⁻¹⁶ Σ |a b|   (TF32: 2⁻¹⁰)
+///     3        6       2⁻²² Σ |a b|: as exact as f32 from a few terms on
+///
+/// No CPU that was timed gains by three parts, so only a test asks for them.
+/// Parts below 2⁻¹²⁶ become 0, and numbers from 3.396e38 on become infinity. With 2 or 3 parts an
+/// infinite factor gives NaN where f32 gives infinity (∞ · 0). The scale is applied as gemm does.
+void gemm_in_parts(Stream& s, int parts, const GemmArgs<float>& args);
+
+}  // namespace brigade
