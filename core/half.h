@@ -57,11 +57,11 @@ constexpr Half to_half(float x) {
 /// BFloat16 is the upper half of a float. Half of its last place, less one if that is even, carries
 /// into it exactly when it has to be rounded up.
 constexpr BFloat16 to_bfloat16(float x) {
-  constexpr std::uint32_t kNaN = 0x7fff;
+  constexpr std::uint32_t kNaN = 0x7fff0000;
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t odd = (bits >> 16U) & 1U;
-  const std::uint32_t rounded = (bits + 0x7fffU + odd) >> 16U;
-  return {static_cast<std::uint16_t>(select((bits & 0x7fffffffU) > 0x7f800000U, kNaN, rounded))};
+  const std::uint32_t rounded = select(x != x, kNaN, bits + 0x7fffU + odd);
+  return {static_cast<std::uint16_t>(rounded >> 16U)};
 }
 
 /// Exact.
