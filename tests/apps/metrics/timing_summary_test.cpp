@@ -129,6 +129,9 @@ TEST(TimingSummary, ARankThatDiffersLittleOrSeldomIsNoStraggler) {
     const double once = comm.rank() == 0 ? 10.0 : 40.0;
     EXPECT_FALSE(summarize(history(once, 3), 0, comm).straggler.has_value()) << "too few steps";
     EXPECT_TRUE(summarize(history(once, 4), 0, comm).straggler.has_value());
+    const double brief = comm.rank() == 0 ? 2.0 : 7.0;
+    EXPECT_FALSE(summarize(history(brief, 9), 0, comm).straggler.has_value()) << "45 ms in all";
+    EXPECT_TRUE(summarize(history(brief, 11), 0, comm).straggler.has_value());
     TimingHistory seldom;
     for (int step = 0; step < 10; ++step) {
       StepSpans spans;
