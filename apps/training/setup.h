@@ -108,7 +108,8 @@ TraceSchedule trace_schedule(const Options& options, std::int64_t first, std::in
 /// the library is built for.
 void set_threads(const Options& options, const dist::RankInfo& ranks);
 
-/// Floating point operations per second of an f32 product of matrices of 1024 x 1024.
+/// Floating point operations per second of a product of two 1024 x 1024 matrices of this dtype, at
+/// this thread's MatmulPrecision.
 double product_rate(Device device, DType factors);
 
 /// What setting_lines() and setting_figures() show, but for the number of parameters.

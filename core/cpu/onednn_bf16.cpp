@@ -27,9 +27,9 @@ struct Product {
   dnnl::matmul code;
 };
 
-/// What code of this name multiplies bf16 factors with, if that is faster than a product of floats:
-/// AMX, and on AMD's CPUs AVX512_BF16. oneDNN 2.6.3 is slower than that with AVX512_BF16 on a Xeon,
-/// and with all its other code for bf16 (tests/bench/GEMMS.md).
+/// The unit that code of this name multiplies bf16 factors with: AMX, or AVX512_BF16 on AMD's CPUs.
+/// "" for the rest of oneDNN 2.6.3's code for bf16, AVX512_BF16 on a Xeon included: products of
+/// floats take less time than it does (tests/bench/GEMMS.md).
 std::string_view unit_of(std::string_view name) {
   if (name.find("amx_bf16") != std::string_view::npos) {
     return "AMX";
