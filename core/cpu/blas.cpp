@@ -50,14 +50,6 @@ Blas load() {
   return result;
 }
 
-/// Why products of bf16 factors are not faster than those of floats; "" if they are.
-std::string bf16_obstacle() {
-  const std::string_view unit = onednn::bf16_unit();
-  return unit.empty()   ? "no fast unit for bf16"
-         : use_onednn() ? ""
-                        : message_of(unit, " needs --threads 1");
-}
-
 }  // namespace
 
 const Blas& blas() {
@@ -90,18 +82,21 @@ std::string blas_description() {
 }
 
 std::string f32_description() {
-  if (const int parts = parts_of_floats(); parts > 0) {
+  if (const int parts = parts_of_floats(1024, 1024); parts > 0) {  // of a large product
     return parts == 1 ? "f32 products of bf16 factors" : "f32 products as three of bf16";
   }
-  const std::string obstacle = bf16_obstacle();
-  return "f32 products as they are: " +
-         (obstacle.empty() ? "three of bf16 would take longer" : obstacle);
+  const std::string_view unit = onednn::bf16_unit();
+  return message_of("f32 products as they are: ", unit.empty() ? "no fast unit for bf16"
+                                                  : !use_onednn()
+                                                      ? message_of(unit, " needs --threads 1")
+                                                      : "three of bf16 would take longer");
 }
 
 std::string bf16_description() {
-  const std::string obstacle = bf16_obstacle();
-  return obstacle.empty() ? message_of("bf16 by ", onednn::bf16_unit())
-                          : "bf16 as f32: " + obstacle;
+  const std::string_view unit = onednn::bf16_unit();
+  return unit.empty()   ? "bf16 as f32: no fast unit for it"
+         : use_onednn() ? message_of("bf16 by ", unit)
+                        : message_of("bf16 as f32: ", unit, " needs --threads 1");
 }
 
 }  // namespace brigade

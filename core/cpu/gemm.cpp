@@ -94,7 +94,7 @@ void CpuProducts<T>::gemm(Stream& s, const GemmArgs<T, F>& args) {
     multiply<float>(s, {args.transpose_a, args.transpose_b, args.m, args.n, args.k, a.data<float>(),
                         b.data<float>(), args.c, args.scale});
   } else if constexpr (std::is_same_v<T, float>) {
-    if (const int parts = parts_of_floats(); parts > 0) {
+    if (const int parts = parts_of_floats(args.m, args.n); parts > 0) {
       gemm_in_parts(s, parts, args);
     } else {
       multiply<float>(s, args);

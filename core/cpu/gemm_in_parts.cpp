@@ -1,7 +1,9 @@
 #include "core/cpu/gemm_in_parts.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string_view>
 
 #include "core/cpu/blas_private.h"
 #include "core/cpu/onednn_private.h"
@@ -35,15 +37,16 @@ Tensor split(Stream& s, std::int64_t n, const float* x, int parts) {
 
 }  // namespace
 
-int parts_of_floats() {
+int parts_of_floats(std::int64_t m, std::int64_t n) {
   const MatmulPrecision precision = Context::current().matmul_precision();
-  if (precision == MatmulPrecision::highest || !use_onednn() || onednn::bf16_unit().empty()) {
-    return 0;
-  }
+  // A product with fewer rows or columns takes about as long as reading its large factor, which is
+  // what rounding that factor takes, too.
+  const bool many = std::min(m, n) >= 48;
+  const std::string_view unit = many && use_onednn() ? onednn::bf16_unit() : "";
   if (precision == MatmulPrecision::medium) {
-    return 1;
+    return unit.empty() ? 0 : 1;
   }
-  return onednn::bf16_unit() == "AMX" ? 2 : 0;
+  return precision == MatmulPrecision::high && unit == "AMX" ? 2 : 0;
 }
 
 void gemm_in_parts(Stream& s, int parts, const GemmArgs<float>& args) {

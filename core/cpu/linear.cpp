@@ -34,7 +34,7 @@ void CpuProducts<T>::linear(Stream& s, const LinearArgs<T, F>& args) {
     }
   };
   if constexpr (std::is_same_v<F, float>) {
-    const bool products_of_floats = use_onednn() && parts_of_floats() == 0;
+    const bool products_of_floats = use_onednn() && parts_of_floats(batch, out) == 0;
     if (products_of_floats && onednn::has_avx512() && batch > 0 && in > 0 && out > 0) {
       onednn::linear(batch, in, out, x, w, b, args.sums());
       activate();

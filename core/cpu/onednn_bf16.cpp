@@ -82,8 +82,7 @@ struct Products {
 
 std::string_view bf16_unit() {
   static const std::string_view result = [] {
-    constexpr std::int64_t kSide = 64;
-    const ProductShape usual{false, true, kSide, kSide, kSide, 1.0F, 0.0F};
+    const ProductShape usual{false, true, 64, 64, 64, 1.0F, 0.0F};
     const auto product = make_product(usual, dnnl::engine(dnnl::engine::kind::cpu, 0));
     return product ? unit_of(product->description.impl_info_str()) : "";
   }();

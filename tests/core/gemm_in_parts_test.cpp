@@ -1,6 +1,6 @@
 #include "core/cpu/gemm_in_parts.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <array>
 #include <cmath>
@@ -16,6 +16,8 @@ namespace brigade {
 namespace {
 
 using ops::Trans;
+using ::testing::Each;
+using ::testing::ElementsAre;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
@@ -171,34 +173,43 @@ TEST_F(GemmInParts, WhatIsNotFiniteStaysSo) {
 }
 
 TEST_F(GemmInParts, HighestMultipliesFloats) {
-  EXPECT_EQ(parts_of_floats(), 0);
+  EXPECT_EQ(parts_of_floats(64, 64), 0);
   const Tensor a = numbers({64, 64}, 1);
   EXPECT_LT(f32_error(a, a), 1e-6);
+}
+
+/// c[0, 0] of gemm and of linear, [rows, 1] times [1, rows], where it is 1 + 2⁻¹² if the factors are
+/// floats.
+std::array<double, 2> first_number(std::int64_t rows) {
+  const auto count = static_cast<std::size_t>(rows);
+  const Tensor a = Tensor::from(std::vector<float>(count, 1.0F + 0x1p-12F), {rows, 1});
+  const Tensor one = Tensor::from(std::vector<float>(count, 1.0F), {rows, 1});
+  Tensor by_gemm = Tensor::empty({rows, rows});
+  Tensor by_linear = Tensor::empty({rows, rows});
+  ops::gemm(a, Trans::no, one, Trans::yes, {}, by_gemm);
+  ops::linear(a, one, {}, by_linear, Activation::none, {});
+  return {by_gemm.to_vector<float>()[0], by_linear.to_vector<float>()[0]};
 }
 
 /// What gemm and linear then compute is what the screen says.
 TEST_F(GemmInParts, MediumRoundsFactorsWhereAUnitMakesThatFaster) {
   Context::current().set_matmul_precision(MatmulPrecision::medium);
   const bool has_unit = bf16_description().starts_with("bf16 by");
-  EXPECT_EQ(parts_of_floats(), has_unit ? 1 : 0);
+  EXPECT_EQ(parts_of_floats(48, 1000), has_unit ? 1 : 0);
   EXPECT_EQ(f32_description() == "f32 products of bf16 factors", has_unit);
-  const Tensor a = Tensor::from(std::vector{1.0F + 0x1p-12F}, {1, 1});
-  const Tensor one = Tensor::from(std::vector{1.0F}, {1, 1});
-  Tensor by_gemm = Tensor::empty({1, 1});
-  Tensor by_linear = Tensor::empty({1, 1});
-  ops::gemm(a, Trans::no, one, Trans::no, {}, by_gemm);
-  ops::linear(a, one, {}, by_linear, Activation::none, {});
-  const double expected = has_unit ? 1.0 : 1.0 + 0x1p-12;
-  EXPECT_EQ(by_gemm.item(), expected);
-  EXPECT_EQ(by_linear.item(), expected);
+  const double large = has_unit ? 1.0 : 1.0 + 0x1p-12;
+  EXPECT_THAT(first_number(48), ElementsAre(large, large));
+  EXPECT_THAT(first_number(47), Each(1.0 + 0x1p-12)) << "rounding would take as long";
   set_cpu_threads(2);
-  EXPECT_EQ(parts_of_floats(), 0) << "oneDNN computes on one thread";
+  EXPECT_EQ(parts_of_floats(48, 1000), 0) << "oneDNN computes on one thread";
   set_cpu_threads(1);
 }
 
 TEST_F(GemmInParts, HighTakesThreeProductsOnlyWithAmx) {
   Context::current().set_matmul_precision(MatmulPrecision::high);
-  EXPECT_EQ(parts_of_floats(), bf16_description() == "bf16 by AMX" ? 2 : 0);
+  const bool has_amx = bf16_description() == "bf16 by AMX";
+  EXPECT_EQ(parts_of_floats(48, 1000), has_amx ? 2 : 0);
+  EXPECT_EQ(parts_of_floats(1000, 47), 0);
 }
 
 }  // namespace
