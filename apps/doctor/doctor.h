@@ -19,7 +19,7 @@ struct RankFacts {
   std::string device = {};     ///< "cpu", "cuda:0"
   std::string gpu = {};        ///< UUID; empty on the CPU
   std::string cpu = {};        ///< kind of CPU: "AMD EPYC 9654"
-  std::string libraries = {};  ///< that compute and communicate, with versions
+  std::string libraries = {};  ///< with versions; and what multiplies bf16
   std::string program = {};    ///< "program " and a hash of the program's file
   int threads = 1;             ///< that compute
   std::set<std::string> cores = {};

@@ -46,7 +46,8 @@ RankFacts collect_facts(const dist::RankInfo& ranks, Device device,
   RankFacts facts{ranks.rank, ranks.node_rank, ranks.host, message_of(device)};
   facts.cpu = find_in("/proc/cpuinfo", "^(?:model name|CPU part)\\s*: (.*)");
   const std::string blas = blas_description();  // "... (Haswell kernels)" follows from the CPU
-  facts.libraries = message_of(control.description(), ", ", blas.substr(0, blas.rfind(" (")));
+  facts.libraries = message_of(control.description(), ", ", blas.substr(0, blas.rfind(" (")), ", ",
+                               bf16_description());
   if (device.is_cuda()) {
     facts.gpu = gpu_identity(device.index).uuid;
     facts.libraries += message_of(", ", cuda_info().runtime, ", ", comm.description());

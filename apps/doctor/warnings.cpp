@@ -26,7 +26,7 @@ struct Lines {
 void compare(const RankFacts& first, const RankFacts& rank, Lines& lines) {
   const std::pair<std::string RankFacts::*, const char*> facts[]{
       {&RankFacts::program, "copy one build to all hosts"},
-      {&RankFacts::libraries, "use equal versions and --threads on all ranks"},
+      {&RankFacts::libraries, "use equal versions, CPUs and --threads on all ranks"},
       {&RankFacts::cpu, "choose hosts of one kind, the slowest sets the pace"}};
   for (const auto& [fact, remedy] : facts) {
     if (rank.*fact != first.*fact) {

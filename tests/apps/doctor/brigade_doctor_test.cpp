@@ -65,7 +65,8 @@ TEST(Doctor, PrintsTheSameFactsAsJson) {
   EXPECT_EQ(rank["rank"], 1);
   EXPECT_EQ(rank["program"], json["ranks"][0]["program"]);
   EXPECT_THAT(rank["program"].get<std::string>(), MatchesRegex("program [0-9a-f]{16}"));
-  EXPECT_THAT(rank["libraries"].get<std::string>(), MatchesRegex("MPI .*OpenBLAS [0-9.]+"));
+  EXPECT_THAT(rank["libraries"].get<std::string>(),
+              MatchesRegex("MPI .*OpenBLAS [0-9.]+, bf16 (by|as f32:) .*"));
   EXPECT_GT(rank["same_host"]["ns_per_byte"], 0.0);
   EXPECT_EQ(rank["between_hosts"]["ns_per_byte"], 0.0);
   EXPECT_GT(rank["cores"].size(), 0U);

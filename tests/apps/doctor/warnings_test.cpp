@@ -68,8 +68,8 @@ TEST(Warnings, OfRanksThatDifferFromRankZero) {
               ElementsAre("rank 1 (h1) has program 18, rank 0 (h0) has program 17: copy one build "
                           "to all hosts"));
   EXPECT_THAT(after(kTwoHosts, [](RankFacts& facts) { facts.libraries = "MPI 5"; }),
-              ElementsAre("rank 1 (h1) has MPI 5, rank 0 (h0) has MPI 4: use equal versions and "
-                          "--threads on all ranks"));
+              ElementsAre("rank 1 (h1) has MPI 5, rank 0 (h0) has MPI 4: use equal versions, CPUs "
+                          "and --threads on all ranks"));
   EXPECT_THAT(after(kTwoHosts, [](RankFacts& facts) { facts.cpu = "Xeon"; }),
               ElementsAre("rank 1 (h1) has Xeon, rank 0 (h0) has EPYC: choose hosts of one kind, "
                           "the slowest sets the pace"));
