@@ -19,7 +19,7 @@ struct RankFacts {
   std::string device = {};     ///< "cpu", "cuda:0"
   std::string gpu = {};        ///< UUID; empty on the CPU
   std::string cpu = {};        ///< kind of CPU: "AMD EPYC 9654"
-  std::string libraries = {};  ///< with versions; and what multiplies bf16
+  std::string libraries = {};  ///< names and versions; a CPU's unit for bf16
   std::string program = {};    ///< "program " and a hash of the program's file
   int threads = 1;             ///< that compute
   std::set<std::string> cores = {};
@@ -36,8 +36,8 @@ struct RankFacts {
   AlphaBeta between_hosts = {};    ///< link to the next host, on the first rank of a host
 };
 
-/// All but clock and links. `comm` carries the gradients, `control` is MPI. Asks only the kernel
-/// and files, no name server: takes a few ms.
+/// All but clock and links. `comm` carries the gradients, `control` is MPI. Asks the kernel,
+/// files and libraries, no name server: takes a few ms.
 RankFacts collect_facts(const dist::RankInfo& ranks, Device device,
                         const dist::Communicator& control, const dist::Communicator& comm);
 

@@ -46,12 +46,11 @@ RankFacts collect_facts(const dist::RankInfo& ranks, Device device,
   RankFacts facts{ranks.rank, ranks.node_rank, ranks.host, message_of(device)};
   facts.cpu = find_in("/proc/cpuinfo", "^(?:model name|CPU part)\\s*: (.*)");
   const std::string blas = blas_description();  // "... (Haswell kernels)" follows from the CPU
-  facts.libraries = message_of(control.description(), ", ", blas.substr(0, blas.rfind(" (")), ", ",
-                               bf16_description());
-  if (device.is_cuda()) {
-    facts.gpu = gpu_identity(device.index).uuid;
-    facts.libraries += message_of(", ", cuda_info().runtime, ", ", comm.description());
-  }
+  facts.libraries = message_of(control.description(), ", ", blas.substr(0, blas.rfind(" (")));
+  facts.gpu = device.is_cuda() ? gpu_identity(device.index).uuid : "";
+  facts.libraries +=
+      ", " + (device.is_cuda() ? message_of(cuda_info().runtime, ", ", comm.description())
+                               : bf16_description());
   std::ifstream program("/proc/self/exe", std::ios::binary);
   ChecksumOfPieces sum;
   std::vector<char> piece(std::size_t{1} << 16U);  // new memory for the whole file costs 5 ms

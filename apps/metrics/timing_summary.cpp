@@ -58,11 +58,11 @@ std::optional<Straggler> find_straggler(const RankTimes& times, Straggler::Reaso
                    .others = quantile(std::move(others), 0.5)};
   const double limit = std::max(1.25 * result.others, result.others + 1.0);
   const std::vector<double>& mine = times[static_cast<std::size_t>(result.rank)];
-  // The lower quartile: a rank that was merely disturbed for a while is not a straggler. A shorter
-  // wait over the whole run could be a few time slices that another process got.
-  constexpr double kShortestWait = 50.0;  // ms
+  // The lower quartile: a rank that was merely disturbed for a while is not a straggler. A few
+  // milliseconds in all steps together may be time slices of another process.
+  constexpr double kLeastWait = 50.0;  // ms
   const double wait = (result.ms - result.others) * static_cast<double>(mine.size());
-  if (quantile(mine, 0.25) <= limit || wait < kShortestWait) {
+  if (quantile(mine, 0.25) <= limit || wait < kLeastWait) {
     return {};
   }
   for (std::size_t i = 0; i < mine.size(); ++i) {

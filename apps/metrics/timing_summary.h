@@ -36,8 +36,9 @@ class TimingHistory {
 };
 
 /// The rank for which the others wait: it computes longer than they do, or its data comes later, by
-/// a quarter and by a millisecond, in three of four steps. Ranks that are alike differ less. Or its
-/// host has slow links (find_slow_link), which are measured once, after the last step.
+/// a quarter and by a millisecond, in three of four steps, and by 50 ms in all measured steps.
+/// Ranks that are alike differ less. Or its host has slow links (find_slow_link), which are
+/// measured once, after the last step.
 struct Straggler {
   enum class Reason : std::uint8_t { compute, data, network };
 

@@ -307,7 +307,7 @@ RunInfo describe_setting(const Options& options, const dist::RankInfo& ranks,
     info.libraries += ", " + bf16_description();
   }
   if (options.matmul_precision != "highest") {
-    info.libraries += ", " + (on_cpu ? f32_description() : "matmul: " + options.matmul_precision);
+    info.libraries += ", " + (on_cpu ? f32_description() : "f32 GEMM: " + options.matmul_precision);
   }
   info.comm = place.comm->description();
   info.flops_per_s = ranks.size * place.flops_per_s;

@@ -83,7 +83,8 @@ std::string blas_description() {
 
 std::string f32_description() {
   if (const int parts = parts_of_floats(1024, 1024); parts > 0) {  // of a large product
-    return parts == 1 ? "f32 products of bf16 factors" : "f32 products as three of bf16";
+    return parts == 1 ? "f32 products from 48 x 48 on of bf16 factors"
+                      : "f32 products from 48 x 48 on as three of bf16";
   }
   const std::string_view unit = onednn::bf16_unit();
   return message_of("f32 products as they are: ", unit.empty() ? "no fast unit for bf16"

@@ -38,15 +38,12 @@ Tensor split(Stream& s, std::int64_t n, const float* x, int parts) {
 }  // namespace
 
 int parts_of_floats(std::int64_t m, std::int64_t n) {
+  // With fewer rows or columns, rounding the large factor takes about as long as the faster product
+  // saves (tests/bench/GEMMS.md).
   const MatmulPrecision precision = Context::current().matmul_precision();
-  // A product with fewer rows or columns takes about as long as reading its large factor, which is
-  // what rounding that factor takes, too.
-  const bool many = std::min(m, n) >= 48;
-  const std::string_view unit = many && use_onednn() ? onednn::bf16_unit() : "";
-  if (precision == MatmulPrecision::medium) {
-    return unit.empty() ? 0 : 1;
-  }
-  return precision == MatmulPrecision::high && unit == "AMX" ? 2 : 0;
+  const bool asked = precision != MatmulPrecision::highest && std::min(m, n) >= 48;
+  const std::string_view unit = asked && use_onednn() ? onednn::bf16_unit() : "";
+  return unit.empty() ? 0 : precision == MatmulPrecision::medium ? 1 : unit == "AMX" ? 2 : 0;
 }
 
 void gemm_in_parts(Stream& s, int parts, const GemmArgs<float>& args) {

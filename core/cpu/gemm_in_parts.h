@@ -7,7 +7,7 @@ namespace brigade {
 /// How many bf16 numbers, added up, stand for each f32 factor of an [m, n] product on this thread:
 /// 1 for MatmulPrecision::medium, 2 for high, or 0: floats are multiplied. It is 0 for highest,
 /// with several threads, without a unit for bf16 that oneDNN uses, and where m or n is below 48.
-/// For high on AVX512_BF16, too, which is only twice as fast.
+/// It is also 0 for high on AVX512_BF16, where three products take longer than one of floats.
 int parts_of_floats(std::int64_t m, std::int64_t n);
 
 /// A product of floats as a sum of products of bf16 numbers. Each float x is split into parts

@@ -12,7 +12,7 @@ namespace brigade {
 
 /// How products of f32 tensors are computed, in PyTorch's words (set_float32_matmul_precision):
 ///
-///              GPU                CPU, one thread, products that are faster so; else as highest
+///              GPU                CPU: one thread, fast unit, large product; else as highest
 ///   highest    in f32             in f32
 ///   high       factors as TF32    as three products of bf16 (core/cpu/gemm_in_parts.h)
 ///   medium     factors as bf16    factors as bf16

@@ -15,7 +15,7 @@ class TrainMlpPrecision : public ::testing::Test {
   test::Outcome run(const std::string& flags) const {
     const test::Outcome outcome = test::run_program(
         BRIGADE_TRAIN_MLP,
-        "--hidden 32 --epochs 4 --batch 32 --train-samples 512 --threads 1 --json " + flags, 2,
+        "--hidden 64 --epochs 4 --batch 64 --train-samples 512 --threads 1 --json " + flags, 2,
         dir_.path());
     EXPECT_EQ(outcome.exit_code, 0) << flags << '\n' << outcome.err;
     return outcome;

@@ -178,8 +178,8 @@ TEST_F(GemmInParts, HighestMultipliesFloats) {
   EXPECT_LT(f32_error(a, a), 1e-6);
 }
 
-/// c[0, 0] of gemm and of linear, [rows, 1] times [1, rows], where it is 1 + 2⁻¹² if the factors are
-/// floats.
+/// The first number of [rows, 1] times [1, rows], by gemm and by linear: 1 + 2⁻¹² if the factors
+/// stay f32, 1 if they are rounded.
 std::array<double, 2> first_number(std::int64_t rows) {
   const auto count = static_cast<std::size_t>(rows);
   const Tensor a = Tensor::from(std::vector<float>(count, 1.0F + 0x1p-12F), {rows, 1});
@@ -191,12 +191,14 @@ std::array<double, 2> first_number(std::int64_t rows) {
   return {by_gemm.to_vector<float>()[0], by_linear.to_vector<float>()[0]};
 }
 
-/// What gemm and linear then compute is what the screen says.
+/// Large products are computed as the screen says, small ones stay f32.
 TEST_F(GemmInParts, MediumRoundsFactorsWhereAUnitMakesThatFaster) {
   Context::current().set_matmul_precision(MatmulPrecision::medium);
   const bool has_unit = bf16_description().starts_with("bf16 by");
   EXPECT_EQ(parts_of_floats(48, 1000), has_unit ? 1 : 0);
-  EXPECT_EQ(f32_description() == "f32 products of bf16 factors", has_unit);
+  EXPECT_EQ(parts_of_floats(47, 1000), 0);
+  EXPECT_EQ(parts_of_floats(1000, 47), 0);
+  EXPECT_EQ(f32_description() == "f32 products from 48 x 48 on of bf16 factors", has_unit);
   const double large = has_unit ? 1.0 : 1.0 + 0x1p-12;
   EXPECT_THAT(first_number(48), ElementsAre(large, large));
   EXPECT_THAT(first_number(47), Each(1.0 + 0x1p-12)) << "rounding would take as long";
