@@ -22,7 +22,8 @@ it costs: --flags=--low-memory). Memory is the least that either took in any way
   kept       that ratio if PyTorch's zero_grad() cost nothing
   GEMMs      share of a step that its matrix products take by themselves, on as many different buffers; gemm_share's,
              CPU time; so are the next two
-  floor      the step as a multiple of those products plus one pass over the weights at memory speed
+  floor      the step as a multiple of those products plus one pass over the weights at memory speed, with bf16 another
+             that rounds them
   roof       the same with products at the rate of a large square one, whatever this network's shapes allow
   memory     growth of the process, Brigade's / PyTorch's (MiB): its highest resident set (VmHWM) less the resident set
              before the network is made, libraries imported, data loaded. Weights, gradients, activations, libraries'

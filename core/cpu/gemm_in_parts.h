@@ -6,7 +6,7 @@ namespace brigade {
 
 /// The least m and n for which splitting f32 factors pays: below, rounding the large factor takes
 /// about as long as the faster product saves (tests/bench/GEMMS.md).
-constexpr std::int64_t kLeastExtentInParts = 48;
+constexpr std::int64_t kLeastExtentInParts = 32;
 
 /// How many bf16 numbers, added up, stand for each f32 factor of an [m, n] product on this thread:
 /// 1 for MatmulPrecision::medium, 2 for high, or 0: floats are multiplied. It is 0 for highest,

@@ -1,95 +1,43 @@
-#include <dlfcn.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <compare>
+#include <cmath>
 #include <cstdint>
 #include <dnnl.hpp>
-#include <map>
-#include <unordered_map>
+#include <type_traits>
 #include <vector>
 
 #include "core/cpu/onednn_private.h"
+#include "core/cpu/onednn_products_private.h"
 #include "core/cpu/vectorized_private.h"
 #include "core/error.h"
 
 namespace brigade::onednn {
 namespace {
 
-using dnnl::memory;
+template <class F>
+constexpr auto kType =
+    std::is_same_v<F, float> ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
 
-/// One layer's product, compiled for its shape.
-struct LinearKernel {
-  dnnl::matmul product;
-  memory left, right, bias, result;
-  std::unordered_map<int, memory> arguments;  // handles of the same four
-};
+/// Rows of W for which W xᵀ is computed at a time with bf16: 4096 at once take 1.5 times as long
+/// (tests/bench/GEMMS.md). With floats they take as long.
+constexpr std::int64_t kBf16Strip = 512;
 
-struct LinearShape {
-  std::int64_t batch, in, out;
-  bool bias;
-  auto operator<=>(const LinearShape&) const = default;
-
-  /// Whether yᵀ = W xᵀ is computed instead of y = x Wᵀ, and transposed afterwards. Before it
-  /// multiplies, the library copies the right factor into the order in which it reads it. A small
-  /// batch hardly uses a copy of all of W, while transposing y is next to nothing; for which
-  /// batches, is measured (tests/bench/GEMMS.md).
-  bool transposed() const {
-    return out >= 16 * batch && (has_avx512() ? batch >= 32 : batch >= 8 && batch <= 32);
+/// Whether yᵀ = W xᵀ is computed instead of y = x Wᵀ, and transposed afterwards. Before it
+/// multiplies, the library copies the right factor into the order in which it reads it. A small
+/// batch hardly uses a copy of all of W, while transposing y is next to nothing; for which batches,
+/// is measured (tests/bench/GEMMS.md).
+template <class F>
+bool is_turned(std::int64_t batch, std::int64_t out) {
+  if (out < 16 * batch) {
+    return false;
   }
-};
-
-/// The kernels of one thread. oneDNN's own scratch memory belongs to the thread that made a kernel,
-/// so threads cannot share them.
-class LinearKernels {
- public:
-  LinearKernel& get(const LinearShape& shape) {
-    auto found = kernels_.find(shape);
-    if (found == kernels_.end()) {
-      found = kernels_.emplace(shape, make(shape)).first;
-    }
-    return found->second;
+  if constexpr (std::is_same_v<F, BFloat16>) {
+    return bf16_unit() == "AVX512_BF16" && (batch == 32 || batch == 64);
+  } else {
+    return has_avx512() ? batch >= 32 : batch >= 8 && batch <= 32;
   }
-  dnnl::stream& stream() { return stream_; }
-  /// For a result that is to be transposed; as large as the largest so far.
-  std::vector<float>& scratch() { return scratch_; }
-
- private:
-  static memory::desc desc(const memory::dims& extents, const memory::dims& strides) {
-    return {extents, memory::data_type::f32, strides};
-  }
-
-  /// [rows, in] [in, cols]: x Wᵀ, or W xᵀ, to which the bias is added when it is transposed. Both
-  /// right factors are stored transposed.
-  LinearKernel make(const LinearShape& shape) {
-    const auto& [batch, in, out, bias] = shape;
-    const bool transposed = shape.transposed();
-    const bool biased = bias && !transposed;
-    const std::int64_t rows = transposed ? out : batch;
-    const std::int64_t cols = transposed ? batch : out;
-    const memory::desc left = desc({rows, in}, {in, 1});
-    const memory::desc right = desc({in, cols}, {1, in});
-    const memory::desc addend = biased ? desc({1, cols}, {cols, 1}) : memory::desc();
-    const memory::desc result = desc({rows, cols}, {cols, 1});
-    const dnnl::matmul::primitive_desc product({left, right, addend, result}, engine_);
-    const auto place = [this](const memory::desc& of) { return memory(of, engine_, nullptr); };
-    LinearKernel kernel = {dnnl::matmul(product), place(left),
-                           place(right),          biased ? place(addend) : memory(),
-                           place(result),         {}};
-    kernel.arguments = {{DNNL_ARG_SRC, kernel.left},
-                        {DNNL_ARG_WEIGHTS, kernel.right},
-                        {DNNL_ARG_DST, kernel.result}};
-    if (biased) {
-      kernel.arguments.emplace(DNNL_ARG_BIAS, kernel.bias);
-    }
-    return kernel;
-  }
-
-  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
-  dnnl::stream stream_{engine_};
-  std::map<LinearShape, LinearKernel> kernels_;
-  std::vector<float> scratch_;
-};
+}
 
 /// y[r, c] = transposed[c, r] + b[c], in squares that fit into the first-level cache.
 void transpose_and_add_bias(std::int64_t batch, std::int64_t out, const float* transposed,
@@ -124,17 +72,30 @@ void fetch(const float* w, std::int64_t numel) {
   }
 }
 
-/// yᵀ = W xᵀ, then y from that.
-void multiply_transposed(LinearKernels& kernels, const LinearShape& shape, const float* x,
-                         const float* w, const float* b, float* y) {
-  std::vector<float>& transposed = kernels.scratch();
-  transposed.resize(std::max(transposed.size(), static_cast<std::size_t>(shape.batch * shape.out)));
-  LinearKernel& kernel = kernels.get(shape);
-  kernel.left.set_data_handle(handle(w));
-  kernel.right.set_data_handle(handle(x));
-  kernel.result.set_data_handle(transposed.data());
-  kernel.product.execute(kernels.stream(), kernel.arguments);
-  transpose_and_add_bias(shape.batch, shape.out, transposed.data(), b, y);
+/// y = x Wᵀ + b, where b may be null. Returns false and leaves y as it was if oneDNN has no code
+/// for bf16 factors that beats its code for floats.
+template <class F>
+bool multiply_by_weight(std::int64_t batch, std::int64_t in, std::int64_t out, const F* x,
+                        const F* w, const float* b, float* y) {
+  Products& products = Products::of_this_thread();
+  if (!is_turned<F>(batch, out)) {
+    if constexpr (std::is_same_v<F, float>) {
+      fetch(w, in * out);
+    }
+    return products.multiply({kType<F>, false, true, batch, out, in, b != nullptr}, x, w, b, y);
+  }
+  thread_local std::vector<float> transposed;
+  transposed.resize(std::max(transposed.size(), static_cast<std::size_t>(batch * out)));
+  const std::int64_t strip = std::is_same_v<F, float> ? out : kBf16Strip;
+  for (std::int64_t row = 0; row < out; row += strip) {
+    const std::int64_t rows = std::min(strip, out - row);
+    if (!products.multiply({kType<F>, false, true, rows, batch, in}, w + row * in, x, nullptr,
+                           transposed.data() + row * batch)) {
+      return false;
+    }
+  }
+  transpose_and_add_bias(batch, out, transposed.data(), b, y);
+  return true;
 }
 
 /// Whether the library generates code for that instruction set: AVX-512's bits include AVX2's.
@@ -146,38 +107,11 @@ bool has(dnnl::cpu_isa wanted) {
 
 }  // namespace
 
-/// By dlsym: this does not link OpenMP, oneDNN may.
-void limit_openmp_to_one_thread() {
-  thread_local const bool done = [] {
-    if (void* set = dlsym(RTLD_DEFAULT, "omp_set_num_threads")) {
-      reinterpret_cast<void (*)(int)>(set)(1);
-    }
-    return true;
-  }();
-  static_cast<void>(done);
-}
-
 void linear(std::int64_t batch, std::int64_t in, std::int64_t out, const float* x, const float* w,
-            const float* b, float* y) try {
-  limit_openmp_to_one_thread();
-  thread_local LinearKernels kernels;
-  const LinearShape shape{batch, in, out, b != nullptr};
-  if (shape.transposed()) {
-    multiply_transposed(kernels, shape, x, w, b, y);
-    return;
-  }
-  LinearKernel& kernel = kernels.get(shape);
-  fetch(w, in * out);
-  kernel.left.set_data_handle(handle(x));
-  kernel.right.set_data_handle(handle(w));
-  kernel.result.set_data_handle(y);
-  if (b != nullptr) {
-    kernel.bias.set_data_handle(handle(b));
-  }
-  kernel.product.execute(kernels.stream(), kernel.arguments);
-} catch (const dnnl::error& error) {
-  throw Error(message_of("matrix product: oneDNN refuses x [", batch, ", ", in, "], w [", out, ", ",
-                         in, "]: ", error.what()));
+            const float* b, float* y) {
+  BRIGADE_CHECK(multiply_by_weight(batch, in, out, x, w, b, y),
+                "matrix product: oneDNN refuses x [", batch, ", ", in, "], w [", out, ", ", in,
+                "]");
 }
 
 bool available() {
@@ -204,11 +138,26 @@ void gemm(const GemmArgs<float>& args) {
     linear(m, k, n, a, b, nullptr, c);
     return;
   }
-  limit_openmp_to_one_thread();
+  Products::of_this_thread();  // limits OpenMP to it
   const dnnl_status_t status = dnnl_sgemm(
       transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, static_cast<float>(scale.alpha), a,
       transpose_a ? m : k, b, transpose_b ? k : n, static_cast<float>(scale.beta), c, n);
   BRIGADE_CHECK(status == dnnl_success, "gemm: dnnl_sgemm failed with status ", status);
+}
+
+bool gemm_bf16(const GemmArgs<float, BFloat16>& args) {
+  const auto& [transpose_a, transpose_b, m, n, k, a, b, c, scale] = args;
+  const bool finite = std::isfinite(scale.alpha) && std::isfinite(scale.beta);  // NaN has no order
+  if (bf16_unit().empty() || m == 0 || n == 0 || k == 0 || !finite) {
+    return false;
+  }
+  if (!transpose_a && transpose_b && scale.alpha == 1.0 && scale.beta == 0.0) {
+    return multiply_by_weight(m, k, n, a, b, nullptr, c);
+  }
+  return Products::of_this_thread().multiply(
+      {kType<BFloat16>, transpose_a, transpose_b, m, n, k, /*bias=*/false,
+       static_cast<float>(scale.alpha), static_cast<float>(scale.beta)},
+      a, b, nullptr, c);
 }
 
 }  // namespace brigade::onednn

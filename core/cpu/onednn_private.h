@@ -29,17 +29,8 @@ void gemm(const GemmArgs<float>& args);
 std::string_view bf16_unit();
 
 /// False, and nothing is done, if an extent is 0, the scale is not finite, or oneDNN would not use
-/// that unit. On the calling thread.
+/// that unit. On the calling thread. Throws Error if oneDNN fails.
 bool gemm_bf16(const GemmArgs<float, BFloat16>& args);
-
-/// oneDNN asks OpenMP how many threads it may use, a number that OpenMP keeps per calling thread.
-/// One, as we only come here with set_cpu_threads(1) (use_onednn).
-void limit_openmp_to_one_thread();
-
-/// oneDNN has one type of handle for what it reads and writes.
-inline void* handle(const void* values) {
-  return const_cast<void*>(values);
-}
 
 /// y = x wᵀ + b, the bias added while a tile of y is in registers or turned round; for AVX2 oneDNN
 /// would add it in a pass of its own. As CpuKernels::linear, but no extent may be 0. (oneDNN would

@@ -14,7 +14,7 @@ int max_cpu_threads();  ///< what the library is built for
 /// "OpenBLAS 0.3.21 (Haswell kernels)", with one thread maybe "oneDNN 2.6.3 and OpenBLAS ...".
 std::string blas_description();
 /// What this thread's MatmulPrecision makes of f32 products:
-/// "f32 products of bf16 factors from 48 x 48 on".
+/// "f32 products of bf16 factors from 32 x 32 on".
 std::string f32_description();
 /// What multiplies factors of bf16: "bf16 by AVX512_BF16", or "bf16 as f32" and why.
 std::string bf16_description();

@@ -1,13 +1,16 @@
 // gemm_libraries [DEPTH WIDTH BATCH ROUNDS]: how fast is each library at a layer's three products?
 //
-// One thread. forward = x Wᵀ, dW = dyᵀ x, dx = dy W, and W += dyᵀ x (--fused-update), each over
-// DEPTH layers with buffers of their own, as in a step. The libraries take turns; prints GFLOP/s of
-// the median round, by CPU time.
+// One thread. forward = x Wᵀ, dW = dyᵀ x, dx = dy W, and dW += dyᵀ x of a second micro-batch, each
+// over DEPTH layers with buffers of their own, as in a step. OpenBLAS, oneDNN and, where this CPU
+// has a unit for it, oneDNN with bf16 factors take turns; prints GFLOP/s of the median round, by
+// CPU time.
 // OPENBLAS_CORETYPE=SkylakeX (Zen, ...) in the environment tries other kernels of OpenBLAS.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "core/cpu/blas_private.h"
@@ -20,8 +23,10 @@
 namespace brigade {
 namespace {
 
+/// A layer's numbers as F.
+template <class F>
 struct Layer {
-  Tensor x, w, dw;  // [batch, width], [width, width], [width, width]
+  Tensor x, w, dy;  // [batch, width], [width, width], [batch, width]
 };
 
 Tensor random(const Shape& shape) {
@@ -36,62 +41,92 @@ double cpu_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-enum class Product { forward, dw, dx, update };
-
-/// The operands of one layer's product; dy has the shape of x, and dx is written over `scratch`.
-GemmArgs<float> operands(Product product, const Layer& layer, const Tensor& dy,
-                         const Tensor& scratch) {
-  const std::int64_t batch = dy.shape()[0];
-  const std::int64_t width = dy.shape()[1];
-  const bool dw = product == Product::dw || product == Product::update;
-  return {.transpose_a = dw,
-          .transpose_b = product == Product::forward,
-          .m = dw ? width : batch,
-          .n = width,
-          .k = dw ? batch : width,
-          .a = product == Product::forward ? layer.x.data<float>() : dy.data<float>(),
-          .b = dw ? layer.x.data<float>() : layer.w.data<float>(),
-          .c = dw ? layer.dw.data<float>() : scratch.data<float>(),
-          .scale = product == Product::update ? Scale{.alpha = -1e-6, .beta = 1.0} : Scale{}};
+Tensor rounded(const Tensor& x) {
+  Tensor result = Tensor::empty(x.shape(), DType::bf16);
+  ops::narrow(x, result);
+  return result;
 }
 
+enum class Product { forward, dw, dx, accumulate };
+constexpr Product kProducts[] = {Product::forward, Product::dw, Product::dx, Product::accumulate};
+
+template <class F>
+GemmArgs<float, F> operands(Product product, const Layer<F>& layer, const Tensor& dw,
+                            const Tensor& dx) {
+  const std::int64_t batch = layer.x.shape()[0];
+  const std::int64_t width = layer.x.shape()[1];
+  const bool of_weight = product == Product::dw || product == Product::accumulate;
+  const bool forward = product == Product::forward;
+  return {.transpose_a = of_weight,
+          .transpose_b = forward,
+          .m = of_weight ? width : batch,
+          .n = width,
+          .k = of_weight ? batch : width,
+          .a = (forward ? layer.x : layer.dy).template data<F>(),
+          .b = (of_weight ? layer.x : layer.w).template data<F>(),
+          .c = (of_weight ? dw : dx).data<float>(),
+          .scale = product == Product::accumulate ? Scale{.alpha = 1.0, .beta = 1.0} : Scale{}};
+}
+
+/// One way to compute a layer's product.
+struct Way {
+  std::string name;
+  int threads;  // two would keep oneDNN out; OpenBLAS itself is told to use one
+  std::function<void(Product, std::size_t layer)> multiply;
+  std::vector<double> seconds[std::size(kProducts)] = {};
+};
+
 void measure(int depth, std::int64_t width, std::int64_t batch, int rounds) {
-  constexpr Product kProducts[] = {Product::forward, Product::dw, Product::dx, Product::update};
-  std::vector<Layer> layers;
+  std::vector<Layer<float>> layers;
+  std::vector<Layer<BFloat16>> rounded_layers;
+  std::vector<Tensor> dw;
   for (int i = 0; i < depth; ++i) {
-    layers.push_back({random({batch, width}), random({width, width}), random({width, width})});
+    const Layer<float>& layer = layers.emplace_back(
+        Layer<float>{random({batch, width}), random({width, width}), random({batch, width})});
+    rounded_layers.push_back({rounded(layer.x), rounded(layer.w), rounded(layer.dy)});
+    dw.push_back(random({width, width}));
   }
-  const Tensor dy = random({batch, width});
-  const Tensor scratch = random({batch, width});
+  const Tensor dx = random({batch, width});
   Stream& stream = compute_stream(kCpu);
 
-  std::vector<double> seconds[2][std::size(kProducts)];
+  std::vector<Way> ways{{blas().description, 2,
+                         [&](Product product, std::size_t i) {
+                           CpuKernels::For<float>::gemm(stream,
+                                                        operands(product, layers[i], dw[i], dx));
+                         }},
+                        {onednn::description(), 1, [&](Product product, std::size_t i) {
+                           onednn::gemm(operands(product, layers[i], dw[i], dx));
+                         }}};
+  if (!onednn::bf16_unit().empty()) {
+    ways.push_back(
+        {message_of("bf16 by ", onednn::bf16_unit()), 1, [&](Product product, std::size_t i) {
+           onednn::gemm_bf16(operands(product, rounded_layers[i], dw[i], dx));
+         }});
+  }
   for (int round = -1; round < rounds; ++round) {
-    for (const bool onednn : {false, true}) {
-      // Two threads would keep oneDNN out; OpenBLAS itself is told to use one.
-      set_cpu_threads(onednn ? 1 : 2);
+    for (Way& way : ways) {
+      set_cpu_threads(way.threads);
       blas().set_num_threads(1);
       for (std::size_t product = 0; product < std::size(kProducts); ++product) {
         const double begin = cpu_seconds();
-        for (const Layer& layer : layers) {
-          const GemmArgs<float> args = operands(kProducts[product], layer, dy, scratch);
-          onednn ? onednn::gemm(args) : CpuKernels::For<float>::gemm(stream, args);
+        for (std::size_t i = 0; i < layers.size(); ++i) {
+          way.multiply(kProducts[product], i);
         }
         if (round >= 0) {
-          seconds[onednn ? 1 : 0][product].push_back(cpu_seconds() - begin);
+          way.seconds[product].push_back(cpu_seconds() - begin);
         }
       }
     }
   }
   const double gflop =
       2e-9 * depth * static_cast<double>(batch) * static_cast<double>(width * width);
-  for (const bool onednn : {false, true}) {
-    std::printf("%-32s", onednn ? onednn::description().c_str() : blas().description.c_str());
-    for (std::vector<double>& times : seconds[onednn ? 1 : 0]) {
+  for (Way& way : ways) {
+    std::printf("%-32s", way.name.c_str());
+    for (std::vector<double>& times : way.seconds) {
       std::nth_element(times.begin(), times.begin() + std::ssize(times) / 2, times.end());
       std::printf(" %6.1f", gflop / times[times.size() / 2]);
     }
-    std::printf("   forward, dW, dx, W += dW; GFLOP/s\n");
+    std::printf("   forward, dW, dx, dW +=; GFLOP/s\n");
   }
 }
 

@@ -7,8 +7,9 @@
 //   GEMMs    of the same shapes and transpositions in the same order on as many different buffers,
 //            so that the caches hold the same for one as for the other
 //
-// and memory: the least that an optimizer's pass must move. It reads a weight and its gradient and
-// writes the weight, 12 bytes per weight at the bandwidth that one plain loop over them reaches.
+// and memory: the least that the passes over the weights must move. The optimizer's reads a weight
+// and its gradient and writes the weight, 12 bytes; with bf16 another pass reads it and writes it
+// rounded, 6 bytes. Both at the bandwidth that one plain loop of the optimizer's kind reaches.
 // And peak, before and after all turns: a large square product, as fast as this machine multiplies
 // anything.
 //
@@ -78,7 +79,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// The 3 depth - 1 GEMMs of a step (the first layer has no dx), and its unavoidable pass over the
+/// The 3 depth - 1 GEMMs of a step (the first layer has no dx), and the optimizer's pass over the
 /// weights.
 class Floor {
  public:
@@ -224,7 +225,9 @@ void measure(const Sizes& sizes) {
   const Times times = take_turns(floor, sizes);
   const double gemms = median(times.gemms);
   const double step = median(times.step);
-  const double moves = median(times.moves);
+  const double optimizer = median(times.moves);
+  constexpr double kWithRounding = 18.0 / 12.0;  // bytes per weight
+  const double moves = sizes.bytes == 4 ? optimizer : optimizer * kWithRounding;
   peak = std::max({peak, peak_gflops(sizes), 1e-6 * floor.flop() / gemms});
   const double floor_ms = gemms + moves;
   const double roof_ms = 1e-6 * floor.flop() / peak + moves;
@@ -235,7 +238,7 @@ void measure(const Sizes& sizes) {
                                       {"rounds", sizes.rounds},
                                       {"factor_bytes", sizes.bytes},
                                       {"peak_gflops", peak},
-                                      {"memory_gigabytes_per_s", 1e-6 * floor.bytes() / moves},
+                                      {"memory_gigabytes_per_s", 1e-6 * floor.bytes() / optimizer},
                                       {"step_ms", step},
                                       {"gemm_ms", gemms},
                                       {"gemm_share", gemms / step},

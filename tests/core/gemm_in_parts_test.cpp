@@ -195,23 +195,23 @@ std::array<double, 2> first_number(std::int64_t rows) {
 TEST_F(GemmInParts, MediumRoundsFactorsWhereAUnitMakesThatFaster) {
   Context::current().set_matmul_precision(MatmulPrecision::medium);
   const bool has_unit = bf16_description().starts_with("bf16 by");
-  EXPECT_EQ(parts_of_floats(48, 1000), has_unit ? 1 : 0);
-  EXPECT_EQ(parts_of_floats(47, 1000), 0);
-  EXPECT_EQ(parts_of_floats(1000, 47), 0);
-  EXPECT_EQ(f32_description() == "f32 products of bf16 factors from 48 x 48 on", has_unit);
+  EXPECT_EQ(parts_of_floats(32, 1000), has_unit ? 1 : 0);
+  EXPECT_EQ(parts_of_floats(31, 1000), 0);
+  EXPECT_EQ(parts_of_floats(1000, 31), 0);
+  EXPECT_EQ(f32_description() == "f32 products of bf16 factors from 32 x 32 on", has_unit);
   const double large = has_unit ? 1.0 : 1.0 + 0x1p-12;
-  EXPECT_THAT(first_number(48), ElementsAre(large, large));
-  EXPECT_THAT(first_number(47), Each(1.0 + 0x1p-12)) << "rounding would take as long";
+  EXPECT_THAT(first_number(32), ElementsAre(large, large));
+  EXPECT_THAT(first_number(31), Each(1.0 + 0x1p-12)) << "rounding would take as long";
   set_cpu_threads(2);
-  EXPECT_EQ(parts_of_floats(48, 1000), 0) << "oneDNN computes on one thread";
+  EXPECT_EQ(parts_of_floats(32, 1000), 0) << "oneDNN computes on one thread";
   set_cpu_threads(1);
 }
 
 TEST_F(GemmInParts, HighTakesThreeProductsOnlyWithAmx) {
   Context::current().set_matmul_precision(MatmulPrecision::high);
   const bool has_amx = bf16_description() == "bf16 by AMX";
-  EXPECT_EQ(parts_of_floats(48, 1000), has_amx ? 2 : 0);
-  EXPECT_EQ(parts_of_floats(1000, 47), 0);
+  EXPECT_EQ(parts_of_floats(32, 1000), has_amx ? 2 : 0);
+  EXPECT_EQ(parts_of_floats(1000, 31), 0);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Products of floats, by either library: with one thread oneDNN where the CPU suits it, else
-// OpenBLAS. The reference is a plain loop in double, for large results every 31st row and the last.
+// Products of floats and of bf16, by either library: with one thread oneDNN where the CPU suits it,
+// else OpenBLAS. The reference is a plain loop in double, for large results every 31st row and the
+// last.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +8,8 @@
 #include <cstdlib>
 #include <limits>
 #include <string_view>
+#include <thread>
+#include <vector>
 
 #include "core/cpu/onednn_private.h"
 #include "core/cpu/threads.h"
@@ -61,10 +64,22 @@ struct Product {
   Trans trans_a, trans_b;
   std::int64_t m, n, k;
   Scale scale;
+  DType factors = DType::f32;
 };
 
-Tensor operand(Trans trans, std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
-  return trans == Trans::yes ? random({cols, rows}, seed) : random({rows, cols}, seed);
+Tensor as_bf16(const Tensor& x) {
+  Tensor rounded = Tensor::empty(x.shape(), DType::bf16);
+  ops::narrow(x, rounded);
+  return rounded;
+}
+
+/// [rows, cols] or transposed; with bf16 every number is one that bf16 has.
+Tensor operand(Trans trans, std::int64_t rows, std::int64_t cols, std::uint64_t seed, DType dtype) {
+  Tensor values = trans == Trans::yes ? random({cols, rows}, seed) : random({rows, cols}, seed);
+  if (dtype == DType::bf16) {
+    ops::widen(as_bf16(values), {}, values);
+  }
+  return values;
 }
 
 double at(const std::vector<float>& values, Trans trans, std::int64_t row, std::int64_t col,
@@ -76,15 +91,20 @@ double at(const std::vector<float>& values, Trans trans, std::int64_t row, std::
 void expect_right(const Product& p) {
   SCOPED_TRACE(testing::Message() << p.m << " x " << p.n << " x " << p.k << ", transposed "
                                   << (p.trans_a == Trans::yes) << (p.trans_b == Trans::yes)
-                                  << ", alpha " << p.scale.alpha << ", beta " << p.scale.beta);
-  const Tensor a = operand(p.trans_a, p.m, p.k, 1);
-  const Tensor b = operand(p.trans_b, p.k, p.n, 2);
+                                  << ", alpha " << p.scale.alpha << ", beta " << p.scale.beta
+                                  << ", " << p.factors);
+  const Tensor a = operand(p.trans_a, p.m, p.k, 1, p.factors);
+  const Tensor b = operand(p.trans_b, p.k, p.n, 2, p.factors);
   Tensor c = random({p.m, p.n}, 3);
   const auto before = c.to_vector<float>();
   if (p.scale.beta == 0.0) {
     ops::fill(static_cast<double>(kNaN), c);  // must not be read
   }
-  ops::gemm(a, p.trans_a, b, p.trans_b, p.scale, c);
+  if (p.factors == DType::bf16) {
+    ops::gemm(as_bf16(a), p.trans_a, as_bf16(b), p.trans_b, p.scale, c);
+  } else {
+    ops::gemm(a, p.trans_a, b, p.trans_b, p.scale, c);
+  }
   const auto as = a.to_vector<float>();
   const auto bs = b.to_vector<float>();
   const auto got = c.to_vector<float>();
@@ -132,6 +152,84 @@ TEST_P(GemmLibrary, MultipliesMatricesWhoseRowsAreAPowerOfTwoApart) {
   for (const std::int64_t width : {256, 512}) {
     expect_right({Trans::yes, Trans::no, width, width, 128, {}});
     expect_right({Trans::yes, Trans::no, width, width, 128, {.alpha = -0.5, .beta = 1.0}});
+  }
+}
+
+// Among them the widths and batches at which core/cpu/onednn.cpp and onednn_products.cpp choose
+// another way.
+TEST_P(GemmLibrary, MultipliesBf16OfAllTranspositionsAndSizes) {
+  for (const Scale scale : {Scale{}, Scale{.alpha = -0.5, .beta = 0.25}}) {
+    for (const std::int64_t batch : {1, 31, 32, 33, 64}) {
+      for (const std::int64_t width : {9, 383, 384, 512, 1040}) {
+        expect_right({Trans::no, Trans::yes, batch, width, 19, scale, DType::bf16});
+        expect_right({Trans::no, Trans::no, batch, width, 19, scale, DType::bf16});
+        expect_right({Trans::yes, Trans::no, 37, width, batch, scale, DType::bf16});
+        expect_right({Trans::yes, Trans::yes, 37, width, batch, scale, DType::bf16});
+      }
+    }
+  }
+}
+
+TEST_P(GemmLibrary, AppliesTheScaleOfALongBf16SumOnce) {
+  const Scale scale{.alpha = -0.5, .beta = 0.25};
+  expect_right({Trans::no, Trans::no, 33, 400, 4099, scale, DType::bf16});
+  expect_right({Trans::yes, Trans::no, 37, 400, 4099, scale, DType::bf16});
+  expect_right({Trans::no, Trans::yes, 32, 520, 4099, {}, DType::bf16});
+}
+
+/// x Wᵀ, dx and dW of a layer from in to out, whose factors begin `offset` elements behind an
+/// address that is aligned.
+std::vector<std::vector<float>> layer_products(std::int64_t batch, std::int64_t in,
+                                               std::int64_t out, std::int64_t offset) {
+  const auto moved = [offset](const Tensor& x) {
+    const Tensor memory = Tensor::empty({x.numel() + offset}, DType::bf16);
+    const Tensor result = memory.flat_view(offset, x.shape());
+    result.copy_from(as_bf16(x));
+    return result;
+  };
+  const Tensor x = moved(random({batch, in}, 12));
+  const Tensor w = moved(random({out, in}, 13));
+  const Tensor dy = moved(random({batch, out}, 14));
+  Tensor y = Tensor::empty({batch, out});
+  Tensor dx = Tensor::empty({batch, in});
+  Tensor dw = Tensor::empty({out, in});
+  ops::gemm(x, Trans::no, w, Trans::yes, {}, y);
+  ops::gemm(dy, Trans::no, w, Trans::no, {}, dx);
+  ops::gemm(dy, Trans::yes, x, Trans::no, {}, dw);
+  return {y.to_vector<float>(), dx.to_vector<float>(), dw.to_vector<float>()};
+}
+
+// Ranks can be threads, each thread compiles its own products, and gradient buckets put a weight's
+// memory at other addresses in every mode.
+TEST_P(GemmLibrary, GivesTheSameBitsOfBf16ProductsOnEveryThreadAndAtEveryAddress) {
+  for (const std::int64_t batch : {32, 640}) {
+    const auto here = layer_products(batch, 400, 1025, 0);
+    EXPECT_EQ(layer_products(batch, 400, 1025, 1), here);
+    EXPECT_EQ(layer_products(batch, 400, 1025, 16), here);
+    std::thread([&] { EXPECT_EQ(layer_products(batch, 400, 1025, 0), here); }).join();
+  }
+}
+
+// Without this, products of bf16 could come from the fallback unnoticed.
+TEST(Bf16Products, ComeFromTheUnitIfThereIsOne) {
+  set_cpu_threads(1);
+  if (onednn::bf16_unit().empty()) {
+    GTEST_SKIP() << "no unit for bf16 that oneDNN uses: " << bf16_description();
+  }
+  const Tensor numbers = as_bf16(random({1025 * 1025}, 15));
+  Tensor c = Tensor::empty({1025 * 1025});
+  const BFloat16* factor = numbers.data<BFloat16>();
+  struct Case {
+    bool transpose_a, transpose_b;
+    std::int64_t m, n;
+  };
+  for (const auto [transpose_a, transpose_b, m, n] :
+       {Case{false, true, 32, 512}, Case{false, true, 64, 1025}, Case{false, true, 128, 1025},
+        Case{false, false, 32, 384}, Case{false, false, 33, 1025}, Case{true, false, 384, 384},
+        Case{true, false, 64, 64}, Case{true, false, 1025, 385}}) {
+    EXPECT_TRUE(onednn::gemm_bf16(
+        {transpose_a, transpose_b, m, n, 96, factor, factor, c.data<float>(), {}}))
+        << m << " x " << n << ", transposed " << transpose_a << transpose_b;
   }
 }
 
