@@ -138,7 +138,7 @@ void gemm(const GemmArgs<float>& args) {
     linear(m, k, n, a, b, nullptr, c);
     return;
   }
-  Products::of_this_thread();  // limits OpenMP to it
+  Products::of_this_thread();  // limits OpenMP to this thread
   const dnnl_status_t status = dnnl_sgemm(
       transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, static_cast<float>(scale.alpha), a,
       transpose_a ? m : k, b, transpose_b ? k : n, static_cast<float>(scale.beta), c, n);
