@@ -1,6 +1,7 @@
 // Products of floats and of bf16, by either library: with one thread oneDNN where the CPU suits it,
 // else OpenBLAS. The reference is a plain loop in double, for large results every 31st row and the
 // last.
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -108,7 +109,8 @@ void expect_right(const Product& p) {
   const auto as = a.to_vector<float>();
   const auto bs = b.to_vector<float>();
   const auto got = c.to_vector<float>();
-  const std::int64_t step = p.m < 256 ? 1 : 31;  // prime, so a row of every place in the tiles
+  const std::int64_t step =
+      p.m * p.n * p.k < 8'000'000 ? 1 : 31;  // prime, so a row of every place in the tiles
   for (std::int64_t row = (p.m - 1) % step; row < p.m; row += step) {
     for (std::int64_t col = 0; col < p.n; ++col) {
       const auto i = static_cast<std::size_t>(row * p.n + col);
@@ -170,6 +172,15 @@ TEST_P(GemmLibrary, MultipliesBf16OfAllTranspositionsAndSizes) {
   }
 }
 
+// With AMX core/cpu/onednn.cpp transposes a factor or the result of these.
+TEST_P(GemmLibrary, MultipliesBf16OfLargeLayers) {
+  const Scale scale{.alpha = -0.5, .beta = 0.25};
+  for (const std::int64_t batch : {31, 32, 127, 128}) {
+    expect_right({Trans::no, Trans::yes, batch, 1032, 1024, {}, DType::bf16});
+    expect_right({Trans::yes, Trans::no, 1032, 1024, batch, scale, DType::bf16});
+  }
+}
+
 TEST_P(GemmLibrary, AppliesTheScaleOfALongBf16SumOnce) {
   const Scale scale{.alpha = -0.5, .beta = 0.25};
   expect_right({Trans::no, Trans::no, 33, 400, 4099, scale, DType::bf16});
@@ -210,9 +221,18 @@ TEST_P(GemmLibrary, GivesTheSameBitsOfBf16ProductsOnEveryThreadAndAtEveryAddress
   }
 }
 
+/// tests/amx_emulator's, if this runs with it.
+std::uint64_t (*amx_emulator_products())() {
+  return reinterpret_cast<std::uint64_t (*)()>(dlsym(RTLD_DEFAULT, "amx_emulator_products"));
+}
+
 // Without this, products of bf16 could come from the fallback unnoticed.
 TEST(Bf16Products, ComeFromTheUnitIfThereIsOne) {
   set_cpu_threads(1);
+  const auto amx_products = amx_emulator_products();
+  if (amx_products != nullptr) {
+    ASSERT_EQ(onednn::bf16_unit(), "AMX");
+  }
   if (onednn::bf16_unit().empty()) {
     GTEST_SKIP() << "no unit for bf16 that oneDNN uses: " << bf16_description();
   }
@@ -221,15 +241,21 @@ TEST(Bf16Products, ComeFromTheUnitIfThereIsOne) {
   const BFloat16* factor = numbers.data<BFloat16>();
   struct Case {
     bool transpose_a, transpose_b;
-    std::int64_t m, n;
+    std::int64_t m, n, k = 96;
   };
-  for (const auto [transpose_a, transpose_b, m, n] :
+  for (const auto [transpose_a, transpose_b, m, n, k] :
        {Case{false, true, 32, 512}, Case{false, true, 64, 1025}, Case{false, true, 128, 1025},
+        Case{false, true, 32, 1025, 1024}, Case{false, true, 32, 1032, 1024},
         Case{false, false, 32, 384}, Case{false, false, 33, 1025}, Case{true, false, 384, 384},
-        Case{true, false, 64, 64}, Case{true, false, 1025, 385}}) {
+        Case{true, false, 64, 64}, Case{true, false, 1025, 385},
+        Case{true, false, 1025, 1024, 128}}) {
+    SCOPED_TRACE(message_of(m, " x ", n, " x ", k, ", transposed ", transpose_a, transpose_b));
+    const std::uint64_t before = amx_products != nullptr ? amx_products() : 0;
     EXPECT_TRUE(onednn::gemm_bf16(
-        {transpose_a, transpose_b, m, n, 96, factor, factor, c.data<float>(), {}}))
-        << m << " x " << n << ", transposed " << transpose_a << transpose_b;
+        {transpose_a, transpose_b, m, n, k, factor, factor, c.data<float>(), {}}));
+    if (amx_products != nullptr) {
+      EXPECT_GE(amx_products() - before, static_cast<std::uint64_t>(m * n * k) / (16 * 16 * 32));
+    }
   }
 }
 
