@@ -24,6 +24,9 @@ int parts_of_floats(std::int64_t m, std::int64_t n);
 ///     2        3       3 · 2⁻¹⁶ Σ |a b|   (TF32: 2⁻¹⁰)
 ///     3        6       2⁻²² Σ |a b|: as exact as f32 from a few terms on
 ///
+/// The sum over k of aᵀ b, as in dW, is one product with a k that is 3 or 6 times as large, and as
+/// many copies of a and b. Else the products are added up in c.
+///
 /// No CPU that was timed gains by three parts, so only a test asks for them.
 /// Parts below 2⁻¹²⁶ become 0, and numbers from 3.396e38 on become infinity. With 2 or 3 parts an
 /// infinite factor gives NaN where f32 gives infinity (∞ · 0). The scale is applied as gemm does.

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <dnnl.hpp>
 #include <type_traits>
-#include <vector>
 
 #include "core/cpu/onednn_private.h"
 #include "core/cpu/onednn_products_private.h"
 #include "core/cpu/vectorized_private.h"
 #include "core/error.h"
+#include "core/tensor.h"
 
 namespace brigade::onednn {
 namespace {
@@ -19,38 +19,42 @@ template <class F>
 constexpr auto kType =
     std::is_same_v<F, float> ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
 
-/// Rows of W for which W xᵀ is computed at a time with bf16: 4096 at once take 1.5 times as long
-/// (tests/bench/GEMMS.md). With floats they take as long.
+/// Most rows of W for which W xᵀ is computed at a time with bf16: 4096 at once take 1.5 times as
+/// long (tests/bench/GEMMS.md). With floats they take as long.
 constexpr std::int64_t kBf16Strip = 512;
+
+/// Weights with this many elements or more take oneDNN longer to copy than AMX to multiply.
+/// Computed, not measured (tests/bench/GEMMS.md), as all choices for AMX.
+constexpr std::int64_t kLargeOnAmx = std::int64_t{1024} * 1024;
 
 /// Whether yᵀ = W xᵀ is computed instead of y = x Wᵀ, and transposed afterwards. Before it
 /// multiplies, the library copies the right factor into the order in which it reads it. A small
 /// batch hardly uses a copy of all of W, while transposing y is next to nothing; for which batches,
-/// is measured (tests/bench/GEMMS.md).
+/// is measured, for AMX computed (tests/bench/GEMMS.md).
 template <class F>
-bool is_turned(std::int64_t batch, std::int64_t out) {
-  if (out < 16 * batch) {
-    return false;
-  }
+bool is_turned(std::int64_t batch, std::int64_t in, std::int64_t out) {
   if constexpr (std::is_same_v<F, BFloat16>) {
-    return bf16_unit() == "AVX512_BF16" && (batch == 32 || batch == 64);
+    if (bf16_unit() == "AMX") {
+      return batch >= 32 && batch <= std::min(in, out / 2) && in * out >= kLargeOnAmx;
+    }
+    return (batch == 32 || batch == 64) && out >= 16 * batch;
   } else {
-    return has_avx512() ? batch >= 32 : batch >= 8 && batch <= 32;
+    return (has_avx512() ? batch >= 32 : batch >= 8 && batch <= 32) && out >= 16 * batch;
   }
 }
 
-/// y[r, c] = transposed[c, r] + b[c], in squares that fit into the first-level cache.
-void transpose_and_add_bias(std::int64_t batch, std::int64_t out, const float* transposed,
-                            const float* b, float* y) {
+/// y[r, c] = finish(x[c, r], c) for y [rows, cols], in squares that fit into the first-level cache.
+template <class T, class Finish>
+void transpose(std::int64_t rows, std::int64_t cols, const T* x, T* y, const Finish& finish) {
   constexpr std::int64_t kSide = 16;
   vectorized([=] {
-    for (std::int64_t col0 = 0; col0 < out; col0 += kSide) {
-      const std::int64_t col1 = std::min(out, col0 + kSide);
-      for (std::int64_t row0 = 0; row0 < batch; row0 += kSide) {
-        const std::int64_t row1 = std::min(batch, row0 + kSide);
+    for (std::int64_t col0 = 0; col0 < cols; col0 += kSide) {
+      const std::int64_t col1 = std::min(cols, col0 + kSide);
+      for (std::int64_t row0 = 0; row0 < rows; row0 += kSide) {
+        const std::int64_t row1 = std::min(rows, row0 + kSide);
         for (std::int64_t row = row0; row < row1; ++row) {
           for (std::int64_t col = col0; col < col1; ++col) {
-            y[row * out + col] = transposed[col * batch + row] + (b != nullptr ? b[col] : 0.0F);
+            y[row * cols + col] = finish(x[col * rows + row], col);
           }
         }
       }
@@ -78,23 +82,25 @@ template <class F>
 bool multiply_by_weight(std::int64_t batch, std::int64_t in, std::int64_t out, const F* x,
                         const F* w, const float* b, float* y) {
   Products& products = Products::of_this_thread();
-  if (!is_turned<F>(batch, out)) {
+  if (!is_turned<F>(batch, in, out)) {
     if constexpr (std::is_same_v<F, float>) {
       fetch(w, in * out);
     }
     return products.multiply({kType<F>, false, true, batch, out, in, b != nullptr}, x, w, b, y);
   }
-  thread_local std::vector<float> transposed;
-  transposed.resize(std::max(transposed.size(), static_cast<std::size_t>(batch * out)));
-  const std::int64_t strip = std::is_same_v<F, float> ? out : kBf16Strip;
+  const Tensor transposed = Tensor::empty({out, batch});
+  // Strips of the same size: for less than 16 rows oneDNN has no code for AMX.
+  const std::int64_t strips = std::is_same_v<F, float> ? 1 : (out - 1) / kBf16Strip + 1;
+  const std::int64_t strip = (out - 1) / strips + 1;
   for (std::int64_t row = 0; row < out; row += strip) {
     const std::int64_t rows = std::min(strip, out - row);
     if (!products.multiply({kType<F>, false, true, rows, batch, in}, w + row * in, x, nullptr,
-                           transposed.data() + row * batch)) {
+                           transposed.data<float>() + row * batch)) {
       return false;
     }
   }
-  transpose_and_add_bias(batch, out, transposed.data(), b, y);
+  transpose(batch, out, transposed.data<float>(), y,
+            [b](float sum, std::int64_t col) { return sum + (b != nullptr ? b[col] : 0.0F); });
   return true;
 }
 
@@ -153,6 +159,12 @@ bool gemm_bf16(const GemmArgs<float, BFloat16>& args) {
   }
   if (!transpose_a && transpose_b && scale.alpha == 1.0 && scale.beta == 0.0) {
     return multiply_by_weight(m, k, n, a, b, nullptr, c);
+  }
+  // oneDNN's code for AMX takes far longer for such a product if it must transpose a itself.
+  if (transpose_a && !transpose_b && k >= 128 && m * n >= kLargeOnAmx && bf16_unit() == "AMX") {
+    const Tensor rows_of_a = Tensor::empty({m, k}, DType::bf16);
+    transpose(m, k, a, rows_of_a.data<BFloat16>(), [](BFloat16 x, std::int64_t) { return x; });
+    return gemm_bf16({false, false, m, n, k, rows_of_a.data<BFloat16>(), b, c, scale});
   }
   return Products::of_this_thread().multiply(
       {kType<BFloat16>, transpose_a, transpose_b, m, n, k, /*bias=*/false,

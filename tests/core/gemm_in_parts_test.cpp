@@ -136,17 +136,27 @@ TEST_F(GemmInParts, EachPartAddsEightBits) {
 }
 
 TEST_F(GemmInParts, TransposesScalesAndAddsAsGemmDoes) {
-  const Tensor a = numbers({7, 5}, 1);  // stored [k, m]
-  const Tensor b = numbers({3, 7}, 2);  // stored [n, k]
   const Scale scale{.alpha = 0.5, .beta = 2.0};
-  Tensor c = numbers({5, 3}, 3);
-  Tensor expected = c.clone();
-  ops::gemm(a, Trans::yes, b, Trans::yes, scale, expected);
-  gemm_in_parts(Context::current().compute_stream(kCpu), 3,
-                {true, true, 5, 3, 7, a.data<float>(), b.data<float>(), c.data<float>(), scale});
-  const std::vector<float> result = c.to_vector<float>();
-  for (std::size_t i = 0; i < result.size(); ++i) {
-    EXPECT_NEAR(result[i], expected.to_vector<float>()[i], 1e-6);
+  for (const bool transpose_a : {false, true}) {
+    for (const bool transpose_b : {false, true}) {
+      const Tensor a = numbers(transpose_a ? Shape{700, 5} : Shape{5, 700}, 1);
+      const Tensor b = numbers(transpose_b ? Shape{3, 700} : Shape{700, 3}, 2);
+      const Tensor before = numbers({5, 3}, 3);
+      Tensor expected = before.clone();
+      ops::gemm(a, transpose_a ? Trans::yes : Trans::no, b, transpose_b ? Trans::yes : Trans::no,
+                scale, expected);
+      for (const int parts : {2, 3}) {
+        Tensor c = before.clone();
+        gemm_in_parts(Context::current().compute_stream(kCpu), parts,
+                      {transpose_a, transpose_b, 5, 3, 700, a.data<float>(), b.data<float>(),
+                       c.data<float>(), scale});
+        const std::vector<float> result = c.to_vector<float>();
+        for (std::size_t i = 0; i < result.size(); ++i) {
+          EXPECT_NEAR(result[i], expected.to_vector<float>()[i], parts == 2 ? 1e-3 : 2e-5)
+              << parts << " parts, transposed " << transpose_a << transpose_b;
+        }
+      }
+    }
   }
 }
 
