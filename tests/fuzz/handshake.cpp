@@ -20,17 +20,17 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::array<int, 2> ends{};
   test::require(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0, "a socket");
   dist::Caller caller{FileDescriptor(ends[0])};
+  const FileDescriptor stranger(ends[1]);
   std::optional<dist::Hello> hello;
-  {
-    const FileDescriptor stranger(ends[1]);
-    for (const auto part : {bytes.first(first), bytes.subspan(first)}) {
-      if (!hello && !part.empty()) {
-        test::require(send(stranger.get(), part.data(), part.size(), 0) == std::ssize(part),
-                      "sent");
-        hello = caller.read();
-      }
+  for (const auto part : {bytes.first(first), bytes.subspan(first)}) {
+    if (!hello && !part.empty()) {
+      test::require(send(stranger.get(), part.data(), part.size(), 0) == std::ssize(part), "sent");
+      hello = caller.read();
     }
   }
+  // Unlike close(), this ends the stream even while another process looks at /proc/PID/fd, which
+  // holds the socket open.
+  test::require(shutdown(stranger.get(), SHUT_WR) == 0, "an end of the stream");
   test::require(hello.has_value() == (bytes.size() >= sizeof(dist::Hello)), "a whole hello");
   if (hello) {
     const bool same = std::memcmp(bytes.data(), kMine.token.data(), kMine.token.size()) == 0;
