@@ -10,6 +10,7 @@
 #include "autograd/functions/binary.h"
 #include "autograd/functions/dropout.h"
 #include "autograd/functions/embedding.h"
+#include "autograd/functions/fused_linear.h"
 #include "autograd/functions/layer_norm.h"
 #include "autograd/functions/linear.h"
 #include "autograd/functions/matmul.h"

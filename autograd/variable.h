@@ -76,7 +76,7 @@ class Variable {
     }
   }
 
-  /// For nodes that can do without the values between forward and backward: linear().
+  /// For nodes that can do without the values between forward and backward, as linear() can.
   SavedTensor saved() const;
   /// saved() has `recompute` from now on, if this requires a gradient. It returns the same bits as
   /// data() in new memory, and owns the tensors it needs, but never this Variable. For functions
@@ -84,7 +84,7 @@ class Variable {
   void set_recompute(std::function<Tensor()> recompute) const;
 
   /// The values in bf16, if the function that made them keeps those for its backward; else
-  /// undefined. linear() multiplies these, so data() must not be changed afterwards.
+  /// undefined. fused_linear() multiplies these, so data() must not be changed afterwards.
   const Tensor& rounded() const { return state_->rounded; }
   void set_rounded(Tensor values) const { state_->rounded = std::move(values); }
 

@@ -59,7 +59,7 @@ Variable GPT::forward(const Variable& tokens) {
 }
 
 Variable GPT::logits(const Variable& x) {
-  return linear(ln_f_(x), wte_.weight(), Variable(), options_.precision);
+  return fused_linear(ln_f_(x), wte_.weight(), Variable(), Activation::none, options_.precision);
 }
 
 std::string GPT::description() const {

@@ -12,7 +12,7 @@ GPTBlock::MLP::MLP(const GPTOptions& o)
 }
 
 Variable GPTBlock::MLP::forward(const Variable& x) {
-  return c_proj(c_fc.forward_gelu(x));
+  return c_proj(c_fc.forward_activated(x, Activation::gelu));
 }
 
 GPTBlock::GPTBlock(const GPTOptions& o)

@@ -32,15 +32,11 @@ Linear::Linear(std::int64_t in, std::int64_t out, const LinearOptions& options)
 }
 
 Variable Linear::forward(const Variable& x) {
-  return autograd::linear(x, weight_, bias_, precision_);
+  return forward_activated(x, Activation::none);
 }
 
-Variable Linear::forward_relu(const Variable& x) const {
-  return autograd::linear_relu(x, weight_, bias_, precision_);
-}
-
-Variable Linear::forward_gelu(const Variable& x) const {
-  return autograd::linear_gelu(x, weight_, bias_, precision_);
+Variable Linear::forward_activated(const Variable& x, Activation activation) const {
+  return autograd::fused_linear(x, weight_, bias_, activation, precision_);
 }
 
 std::string Linear::description() const {

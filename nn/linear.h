@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "autograd/functions/linear.h"
+#include "autograd/functions/fused_linear.h"
 #include "nn/module.h"
 
 namespace brigade::nn {
@@ -12,7 +12,7 @@ struct LinearOptions {
   autograd::Precision precision = autograd::Precision::full;
 };
 
-/// y = x Wᵀ + b (autograd/functions/linear.h).   weight: [out, in]   bias: [out], optional
+/// y = x Wᵀ + b, by autograd/functions/fused_linear.h.  weight: [out, in]   bias: [out], optional
 ///
 /// Both start uniform in ±1/√in, PyTorch's default, from the next two parameter streams of this
 /// thread (manual_seed, core/random.h). Without bias the second stream is skipped, so the weights
@@ -23,9 +23,8 @@ class Linear final : public Module {
   Linear(std::int64_t in, std::int64_t out, const LinearOptions& options = {});
 
   Variable forward(const Variable& x) override;
-  /// What a ReLU after this layer would give (on a CPU bit by bit), in fewer passes over memory.
-  Variable forward_relu(const Variable& x) const;
-  Variable forward_gelu(const Variable& x) const;  ///< likewise with GELU
+  /// activation(forward(x)) in fewer passes over memory, on a CPU with the same bits.
+  Variable forward_activated(const Variable& x, Activation activation) const;
   std::string description() const override;
 
  private:

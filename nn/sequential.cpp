@@ -9,6 +9,17 @@
 #include "nn/relu.h"
 
 namespace brigade::nn {
+namespace {
+
+/// The activation that a Linear computes in place of `next`, the module behind it. None if `next`
+/// is null or another module.
+Activation activation_of(const Module* next) {
+  return dynamic_cast<const ReLU*>(next) != nullptr   ? Activation::relu
+         : dynamic_cast<const GELU*>(next) != nullptr ? Activation::gelu
+                                                      : Activation::none;
+}
+
+}  // namespace
 
 void Sequential::append(std::unique_ptr<Module> module) {
   BRIGADE_CHECK(module != nullptr, "Sequential: expected a module, got a null pointer");
@@ -24,13 +35,11 @@ Variable Sequential::forward(const Variable& x) {
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const TraceScope scope("layer ", [&]() -> const std::string& { return layers[i].label; });
     const auto* linear = dynamic_cast<const Linear*>(layers[i].module.get());
-    const Module* next = i + 1 < layers.size() ? layers[i + 1].module.get() : nullptr;
-    const bool relu = linear != nullptr && dynamic_cast<const ReLU*>(next) != nullptr;
-    const bool gelu = linear != nullptr && dynamic_cast<const GELU*>(next) != nullptr;
-    y = relu   ? linear->forward_relu(y)
-        : gelu ? linear->forward_gelu(y)
-               : layers[i].module->forward(y);
-    i += relu || gelu ? 1 : 0;
+    const bool followed = linear != nullptr && i + 1 < layers.size();
+    const Activation activation = activation_of(followed ? layers[i + 1].module.get() : nullptr);
+    const bool fused = activation != Activation::none;
+    y = fused ? linear->forward_activated(y, activation) : layers[i].module->forward(y);
+    i += fused ? 1 : 0;
   }
   return y;
 }

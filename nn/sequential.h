@@ -11,7 +11,7 @@ namespace brigade::nn {
 
 /// Modules applied one after the other. Parameters are named by position, "0.weight", as in
 /// torch.nn.Sequential. A ReLU or GELU behind a Linear is computed by the Linear
-/// (forward_relu, forward_gelu).
+/// (forward_activated).
 ///
 ///   nn::Sequential model(nn::Linear(784, 512), nn::ReLU(), nn::Linear(512, 10));
 class Sequential final : public Module {

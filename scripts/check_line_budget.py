@@ -58,6 +58,7 @@ FEATURES = {
     "matmul-precision: f32 products of bf16 factors, or as three such; which unit multiplies bf16": {"core": 100, "apps": 9},
     "bf16 on AVX512_BF16: dW and dx by the faster of oneDNN's implementations, x Wᵀ of small batches as W xᵀ": {"core": 7},
     "bf16 on AMX: no transposing and repeated copying by oneDNN of large dW and x Wᵀ; dW of `high` in one product": {"core": 38},
+    "fused_linear.cpp: bf16 and activation functions in a file of their own, so that linear.cpp, on a gradient's route, is plain": {"autograd": 22, "nn": 1},
     "rounds: ranks that exchange with all others over sockets do not overflow a receiver's link": {"dist": 10},
 }
 GRADIENT_ROUTE = ["autograd", "dist/ddp", "dist/comm"]  # each without its subfolders

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "autograd/functions/linear.h"
+#include "autograd/functions/fused_linear.h"
 #include "autograd/variable.h"
 #include "core/device.h"
 #include "nn/gpt.h"

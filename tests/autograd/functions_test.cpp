@@ -3,6 +3,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/functions/binary.h"
+#include "autograd/functions/fused_linear.h"
 #include "autograd/functions/layer_norm.h"
 #include "autograd/functions/linear.h"
 #include "autograd/functions/loss.h"
@@ -42,13 +43,14 @@ TEST(Gradient, OfLinearWithoutBiasIsRight) {
 
 TEST(Gradient, OfLinearWithReluIsRight) {
   const auto with_bias = [](const Inputs& in) {
-    return mse_loss(linear_relu(in[0], in[1], in[2]), smooth_values({4, 2}, 9));
+    return mse_loss(fused_linear(in[0], in[1], in[2], Activation::relu), smooth_values({4, 2}, 9));
   };
   EXPECT_LT(largest_gradient_error(with_bias, {smooth_values({4, 3}, 0), smooth_values({2, 3}, 1),
                                                smooth_values({2}, 2)}),
             kTolerance);
   const auto without = [](const Inputs& in) {
-    return mse_loss(linear_relu(in[0], in[1], Variable()), smooth_values({4, 2}, 9));
+    return mse_loss(fused_linear(in[0], in[1], Variable(), Activation::relu),
+                    smooth_values({4, 2}, 9));
   };
   EXPECT_LT(largest_gradient_error(without, {smooth_values({4, 3}, 0), smooth_values({2, 3}, 1)}),
             kTolerance);
@@ -57,7 +59,7 @@ TEST(Gradient, OfLinearWithReluIsRight) {
 TEST(Gradient, OfLinearWithGeluIsRight) {
   // And of a linear layer behind it, which computes the result of the GELU again.
   const auto two_layers = [](const Inputs& in) {
-    const Variable hidden = linear_gelu(in[0], in[1], in[2]);
+    const Variable hidden = fused_linear(in[0], in[1], in[2], Activation::gelu);
     return mse_loss(linear(hidden, in[3], Variable()), smooth_values({2, 2, 2}, 9));
   };
   EXPECT_LT(
@@ -68,7 +70,8 @@ TEST(Gradient, OfLinearWithGeluIsRight) {
 
 TEST(Gradient, OfSeveralUsesOfAComputedAgainTensorIsRight) {
   const auto loss = [](const Inputs& in) {
-    const Variable norm = layer_norm(linear_gelu(in[0], in[1], Variable()), in[2], in[3]);
+    const Variable norm =
+        layer_norm(fused_linear(in[0], in[1], Variable(), Activation::gelu), in[2], in[3]);
     return mse_loss(linear(norm, in[4], Variable()) * linear(norm, in[5], Variable()) + norm,
                     smooth_values({4, 5}, 9));
   };
@@ -88,8 +91,8 @@ struct TwoLayers {
     const std::size_t before = memory.stats().in_use;
     Variable loss;
     {
-      const Variable hidden =
-          fused ? linear_gelu(in[0], in[1], in[2]) : gelu(linear(in[0], in[1], in[2]));
+      const Variable hidden = fused ? fused_linear(in[0], in[1], in[2], Activation::gelu)
+                                    : gelu(linear(in[0], in[1], in[2]));
       loss = sum(linear(hidden, in[3], Variable()));
     }
     kept = memory.stats().in_use - before;
@@ -132,19 +135,22 @@ TEST(SavedTensor, OfALayerNormIsComputedAgain) {
   EXPECT_EQ(gradient_of(false), gradient_of(true));
 }
 
+template <Activation activation>
+Variable fused(const Variable& x, const Variable& w, const Variable& b) {
+  return fused_linear(x, w, b, activation);
+}
+
 TEST(Gradient, OfLinearIsRightWhereOnlyOneParameterWantsOne) {
   const Variable w(smooth_values({2, 3}, 1));
   const Variable b(smooth_values({2}, 2));
   const Tensor target = smooth_values({4, 2}, 9);
   const std::vector<Tensor> weight{smooth_values({4, 3}, 0), w.data()};
   const std::vector<Tensor> bias{smooth_values({4, 3}, 0), b.data()};
-  for (const auto layer : {linear, linear_relu, linear_gelu}) {
+  for (const auto layer : {linear, fused<Activation::relu>, fused<Activation::gelu>}) {
     const auto of_weight = [&](const Inputs& in) {
-      return mse_loss(layer(in[0], in[1], b, Precision::full), target);
+      return mse_loss(layer(in[0], in[1], b), target);
     };
-    const auto of_bias = [&](const Inputs& in) {
-      return mse_loss(layer(in[0], w, in[1], Precision::full), target);
-    };
+    const auto of_bias = [&](const Inputs& in) { return mse_loss(layer(in[0], w, in[1]), target); };
     EXPECT_LT(largest_gradient_error(of_weight, weight), kTolerance);
     EXPECT_LT(largest_gradient_error(of_bias, bias), kTolerance);
   }
@@ -208,7 +214,7 @@ TEST(Gradient, OfAnMlpIsRight) {
 
 TEST(Gradient, OfSequencesIsRight) {  // x: [2 sequences, 2 tokens, 3]
   const auto function = [](const Inputs& in) {
-    const Variable hidden = linear_relu(in[0], in[1], in[2]);
+    const Variable hidden = fused_linear(in[0], in[1], in[2], Activation::relu);
     return cross_entropy_loss(linear(hidden, in[3], Variable()), Tensor::from(kLabels, {2, 2}));
   };
   EXPECT_LT(largest_gradient_error(function, {smooth_values({2, 2, 3}, 0), smooth_values({6, 3}, 1),

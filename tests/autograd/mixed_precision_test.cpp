@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "autograd/engine.h"
-#include "autograd/functions/linear.h"
+#include "autograd/functions/fused_linear.h"
 #include "autograd/functions/loss.h"
 #include "core/cpu/threads.h"
 #include "core/ops.h"
@@ -88,7 +88,8 @@ TEST(MixedPrecision, AddsToAnEarlierGradientInF32) {
   const Tensor target = numbers({4, 3}, 4);
   const Variable weight(numbers({3, 6}, 2), true, "w");
   const auto backward_once = [&] {
-    backward(mse_loss(linear(Variable(x), weight, Variable(), Precision::bf16), target));
+    backward(mse_loss(
+        fused_linear(Variable(x), weight, Variable(), Activation::none, Precision::bf16), target));
   };
   backward_once();
   std::vector<float> expected = gradient(weight);
@@ -105,7 +106,8 @@ TEST(MixedPrecision, PassesNaNAndInfinityOn) {
     const Tensor x = numbers({4, 6}, 1);
     x.data<float>()[7] = bad;
     const Variable weight(numbers({3, 6}, 2), true, "w");
-    const Variable y = linear(Variable(x), weight, Variable(), Precision::bf16);
+    const Variable y =
+        fused_linear(Variable(x), weight, Variable(), Activation::none, Precision::bf16);
     EXPECT_FALSE(std::isfinite(y.data().to_vector<float>()[3]));
     EXPECT_TRUE(std::isfinite(y.data().to_vector<float>()[0])) << "the row above";
   }
@@ -113,14 +115,15 @@ TEST(MixedPrecision, PassesNaNAndInfinityOn) {
 
 TEST(MixedPrecision, TakesAnEmptyBatch) {
   const Variable weight(numbers({3, 6}, 2), true, "w");
-  const Variable y = linear(Variable(Tensor::empty({0, 6})), weight, Variable(), Precision::bf16);
+  const Variable y = fused_linear(Variable(Tensor::empty({0, 6})), weight, Variable(),
+                                  Activation::none, Precision::bf16);
   EXPECT_EQ(y.shape(), (Shape{0, 3}));
 }
 
 TEST(MixedPrecision, RoundsNothingButF32) {
   const Variable x(Tensor::empty({2, 6}, DType::f64));
   const Variable weight(Tensor::empty({3, 6}, DType::f64), true, "w");
-  EXPECT_ERROR(linear(x, weight, Variable(), Precision::bf16),
+  EXPECT_ERROR(fused_linear(x, weight, Variable(), Activation::none, Precision::bf16),
                "linear: expected f32 to round to bf16, got f64");
 }
 
@@ -137,8 +140,7 @@ TEST(MixedPrecision, ALayerRoundsWhatItMultipliesAndNothingElse) {
     const Variable input(x, true, "x");
     const Variable weight(w, true, "w");
     const Variable bias(b, true, "b");
-    const auto layer = activation == Activation::none ? linear : gelu ? linear_gelu : linear_relu;
-    const Variable y = layer(input, weight, bias, Precision::bf16);
+    const Variable y = fused_linear(input, weight, bias, activation, Precision::bf16);
     backward(mse_loss(y, target));
 
     Tensor out = Tensor::empty({4, 3});
@@ -173,7 +175,7 @@ std::size_t kept_by_forward(Precision precision) {
   const std::size_t before = allocator.stats().in_use;
   Variable y(x);
   for (int layer = 0; layer < 32; ++layer) {
-    y = linear_relu(y, w, Variable(), precision);
+    y = fused_linear(y, w, Variable(), Activation::relu, precision);
   }
   return allocator.stats().in_use - before;
 }
@@ -186,7 +188,7 @@ TEST(MixedPrecision, KeepsActivationsInHalfTheMemory) {
 TEST(MixedPrecision, ARoundedWeightIsThatOfItsForward) {
   const Variable x(numbers({2, 3}, 1), true, "x");
   const Variable w(numbers({2, 3}, 2), true, "w");
-  const Variable y = linear(x, w, Variable(), Precision::bf16);
+  const Variable y = fused_linear(x, w, Variable(), Activation::none, Precision::bf16);
   const Tensor before = rounded(w.data());
   Tensor moved = w.data();
   ops::fill(7.0, moved);  // whoever changes a weight between forward and backward

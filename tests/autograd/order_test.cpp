@@ -7,6 +7,7 @@
 #include <array>
 
 #include "autograd/engine.h"
+#include "autograd/functions/fused_linear.h"
 #include "autograd/functions/linear.h"
 #include "autograd/functions/loss.h"
 #include "autograd/functions/unary.h"
@@ -74,9 +75,12 @@ TEST(BackwardOrder, LinearMakesWhatTheNetworkWaitsForBeforeWhatOnlyThisRankWaits
   const HookHandle hb = b.attach_listener(listener, 2);
   backward(mse_loss(linear(x, w, b), Tensor::zeros({2, 1})));
   EXPECT_THAT(log, ElementsAre("begin", "ready 1", "ready 2", "ready 0", "end"));
-  log.clear();
-  backward(mse_loss(linear_relu(x, w, b), Tensor::zeros({2, 1})));
-  EXPECT_THAT(log, ElementsAre("begin", "ready 1", "ready 2", "ready 0", "end"));
+  for (const Activation activation : {Activation::none, Activation::relu}) {
+    log.clear();
+    const Variable y = fused_linear(x, w, b, activation, Precision::bf16);
+    backward(mse_loss(y, Tensor::zeros({2, 1})));
+    EXPECT_THAT(log, ElementsAre("begin", "ready 1", "ready 2", "ready 0", "end"));
+  }
 }
 
 /// y = a + b, whose backward writes both gradients at once: how a GPU computes dW and db.

@@ -28,8 +28,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
       hello = caller.read();
     }
   }
-  // Unlike close(), this ends the stream even while another process looks at /proc/PID/fd, which
-  // holds the socket open.
+  // shutdown() ends the stream at once. close() may not: while another process reads the links in
+  // /proc/PID/fd, it holds the socket open.
   test::require(shutdown(stranger.get(), SHUT_WR) == 0, "an end of the stream");
   test::require(hello.has_value() == (bytes.size() >= sizeof(dist::Hello)), "a whole hello");
   if (hello) {
@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
                   "the token and the members decide");
   } else {
     caller.read();
-    test::require(caller.gone(), "an end that has closed is gone");
+    test::require(caller.gone(), "a caller whose stream has ended is gone");
   }
   return 0;
 }

@@ -3,7 +3,6 @@
 #include <memory>
 
 #include "autograd/engine.h"
-#include "autograd/functions/linear.h"
 #include "autograd/functions/loss.h"
 #include "core/error.h"
 #include "core/random.h"

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "autograd/functions/linear.h"
+#include "autograd/functions/fused_linear.h"
 #include "nn/sequential.h"
 
 namespace brigade::test {

@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 
+#include "autograd/functions/linear.h"
 #include "autograd/functions/loss.h"
 #include "core/random.h"
 #include "nn/linear.h"

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 
 #include "autograd/functions/binary.h"
-#include "autograd/functions/linear.h"
 #include "core/ops.h"
 #include "dist/comm/single_process.h"
 #include "dist/ddp/grad_averager.h"

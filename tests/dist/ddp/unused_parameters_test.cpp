@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "autograd/engine.h"
-#include "autograd/functions/linear.h"
 #include "autograd/functions/loss.h"
 #include "dist/comm/single_process.h"
 #include "dist/ddp/grad_averager.h"

@@ -218,11 +218,11 @@ TEST(Caller, GivesAHelloThatComesInParts) {
   EXPECT_EQ(rank_of(*read, hello), 3);
 }
 
-TEST(Caller, IsGoneWhenTheOtherEndCloses) {
+TEST(Caller, IsGoneWhenTheStreamEnds) {
   auto [own, peer] = connection();
   Caller caller(std::move(own));
   EXPECT_FALSE(caller.read().has_value());
-  ASSERT_EQ(shutdown(peer.get(), SHUT_WR), 0);  // seen at once; close() may not be (tests/fuzz)
+  ASSERT_EQ(shutdown(peer.get(), SHUT_WR), 0);  // close(): see tests/fuzz/handshake.cpp
   EXPECT_FALSE(caller.read().has_value());
   EXPECT_TRUE(caller.gone());
 }
