@@ -1,18 +1,16 @@
 #include "autograd/accumulate_grad.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace brigade::autograd {
 
-// The first contribution overwrites, the others add (beta of the GEMM): no fill, no add kernel. The
-// factors of a value that is no leaf stay 1.
+// The first contribution overwrites (beta = 0), the others add: no fill, no add kernel. The factors
+// of a value that is no leaf stay 1.
 GradSlot AccumulateGrad::next_slot(GradState& state) {
   state.allocate_grad();
-  // Reset by the first contribution even if there was nothing to accumulate on: the second
-  // contribution to a weight used twice must find 1.
-  const double accumulate = std::exchange(state.accumulate_scale_, 1.0);
-  const double beta = std::exchange(state.has_grad_, true) ? accumulate : 0.0;
+  const double beta = state.has_grad_ ? state.accumulate_scale_ : 0.0;
+  state.has_grad_ = true;
+  state.accumulate_scale_ = 1.0;  // the second contribution to a weight used twice just adds
   return {state.grad_, {.alpha = state.grad_scale_, .beta = beta}};
 }
 

@@ -13,9 +13,9 @@ class AccumulateGrad {
   /// for the first of a later backward, then 1.
   static GradSlot next_slot(GradState& state);
 
-  /// `leaf` has received its last contribution: tells the listeners now. They are not queued behind
-  /// the nodes still to run. With a depth-first order that made the weights of a 40-layer MLP up to
-  /// 78 kernels late, and the overlap of communication silently vanished.
+  /// `leaf` has received its last contribution: calls its listeners now, not behind the nodes still
+  /// to run. Queued with a depth-first order, the calls of a 40-layer MLP come up to 78 kernels
+  /// late, and communication no longer overlaps with backward.
   static void finish(GradState& leaf);
 };
 

@@ -17,16 +17,6 @@ bool runs_later(const GradState* a, const GradState* b) {
   return a->producer()->sequence < b->producer()->sequence;
 }
 
-/// " 4.weight": tells one linear node from another in a time line.
-std::string layer_of(const Node& node) {
-  for (const std::shared_ptr<GradState>& input : node.inputs) {
-    if (input && input->is_leaf() && !input->name().empty()) {
-      return " " + input->name();
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
 void backward(const Variable& root, double grad_scale) {
@@ -70,9 +60,7 @@ void Engine::run(GradState& root, double grad_scale) {
     }
     tell_listeners(&GradListener::on_backward_end);
   } catch (...) {
-    for (GradListener* listener : listeners_) {
-      listener->on_backward_abort();
-    }
+    tell_listeners(&GradListener::on_backward_abort);
     reset();
     throw;
   }
@@ -133,7 +121,7 @@ void Engine::written(GradState& state) {
 
 void Engine::run_node(GradState& output) {
   Node& node = *output.producer_;
-  const TraceScope scope(node.name, [&node] { return layer_of(node); });
+  const TraceScope scope(node.name, [&node] { return node.parameter(); });
   // Moved out of the state: once the node has read dy, the memory is free for the next gradient.
   const Tensor dy = std::exchange(output.grad_, Tensor());
   output.has_grad_ = false;
@@ -142,9 +130,18 @@ void Engine::run_node(GradState& output) {
   node.backward(dy, writer);
   const auto expected = static_cast<std::size_t>(std::ranges::count_if(
       node.inputs, [](const std::shared_ptr<GradState>& input) { return input != nullptr; }));
-  BRIGADE_CHECK(writer.written() == expected, "backward: ", node.name, " owes ", expected,
-                " gradients and wrote ", writer.written());
+  BRIGADE_CHECK(writer.written() == expected, "backward: ", node.name, ": expected ", expected,
+                " gradients, got ", writer.written());
   node.backward = nullptr;  // frees what it kept, so that memory falls while backward runs
+}
+
+GradSlot GradWriter::slot_of(std::size_t i) {
+  return AccumulateGrad::next_slot(*node_.inputs[i]);
+}
+
+void GradWriter::report(std::size_t i) {
+  ++written_;
+  engine_.written(*node_.inputs[i]);
 }
 
 // Leaves live on, and after a failure the graph may: neither must remember this pass.

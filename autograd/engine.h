@@ -13,9 +13,8 @@ namespace brigade::autograd {
 /// Runs on the calling thread and only enqueues on the compute stream. Backwards that share a leaf
 /// must come one after the other. Errors: root is not a scalar or requires no gradient; the graph
 /// was freed by an earlier backward; a function did not write a gradient it owes. After an error
-/// the gradients are unspecified, and the next backward starts clean (unless it goes through a node
-/// of the failed one that was freed, or a listener refuses it, as GradAverager does when
-/// all-reduces were in flight).
+/// the gradients are unspecified. A later backward may run, unless its graph contains a node that
+/// was freed, or a listener refuses it, as GradAverager does if all-reduces were in flight.
 void backward(const Variable& root, double grad_scale = 1.0);
 
 /// One backward pass. backward() makes one; GradWriter (node.h) reports to it.

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "autograd/accumulate_grad.h"
-#include "autograd/engine.h"
 #include "autograd/grad_mode.h"
 
 namespace brigade::autograd {
@@ -33,6 +31,15 @@ Node::~Node() {
   }
 }
 
+std::string Node::parameter() const {
+  for (const std::shared_ptr<GradState>& input : inputs) {
+    if (input && input->is_leaf() && !input->name().empty()) {
+      return " " + input->name();
+    }
+  }
+  return {};
+}
+
 Variable record(const char* name, Tensor output, const std::vector<Variable>& inputs,
                 BackwardFunction backward) {
   if (!grad_enabled() || !std::ranges::any_of(inputs, &Variable::requires_grad)) {
@@ -48,15 +55,6 @@ Variable record(const char* name, Tensor output, const std::vector<Variable>& in
 
 bool GradWriter::wanted(std::size_t i) const {
   return node_.inputs.at(i) != nullptr;
-}
-
-GradSlot GradWriter::slot_of(std::size_t i) {
-  return AccumulateGrad::next_slot(*node_.inputs[i]);
-}
-
-void GradWriter::report(std::size_t i) {
-  ++written_;
-  engine_.written(*node_.inputs[i]);
 }
 
 }  // namespace brigade::autograd

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -40,7 +41,7 @@ class GradWriter {
   std::size_t written() const { return written_; }
 
  private:
-  GradSlot slot_of(std::size_t i);
+  GradSlot slot_of(std::size_t i);  // these two: engine.cpp
   void report(std::size_t i);
 
   Engine& engine_;
@@ -59,6 +60,10 @@ struct Node {
   ~Node();
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
+
+  /// " 4.weight", the first parameter among the inputs: tells one linear node from another in a
+  /// time line. Empty if there is none.
+  std::string parameter() const;
 
   const char* name;           ///< a literal
   BackwardFunction backward;  ///< empty once it has run: its tensors are freed then

@@ -15,6 +15,9 @@ SGD::SGD(const std::vector<autograd::Variable>& parameters, const Options& optio
   BRIGADE_CHECK(!options.nesterov || options.momentum > 0.0, "sgd: Nesterov needs momentum > 0");
 }
 
+// In place, one kernel for a flat bucket, whose g the GEMM wrote and the all-reduce summed:
+//
+//   g += weight_decay w    v = momentum v + g    w -= lr v    (without momentum v = g)
 void SGD::update(const ParamRange& part) {
   Tensor weights = part.data;
   Tensor velocity = options_.momentum > 0.0 ? state(0, part) : Tensor();

@@ -7,7 +7,7 @@ namespace brigade::optim {
 struct SGDOptions {
   double lr = 0.01, momentum = 0.0, weight_decay = 0.0;
   bool nesterov = false;
-  bool decay_matrices_only = false;  ///< of Rates
+  bool decay_matrices_only = false;  ///< see Rates in optimizer.h
 };
 
 /// torch.optim.SGD: coupled weight decay, velocity = gradient in the first step.

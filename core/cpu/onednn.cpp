@@ -107,8 +107,7 @@ bool multiply_by_weight(std::int64_t batch, std::int64_t in, std::int64_t out, c
 /// Whether the library generates code for that instruction set: AVX-512's bits include AVX2's.
 bool has(dnnl::cpu_isa wanted) {
   static const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-  const auto bits = static_cast<unsigned>(wanted);
-  return (isa & bits) == bits;
+  return (~isa & static_cast<unsigned>(wanted)) == 0;
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/cuda/launch.h"
-#include "core/runtime/trace.h"
+#include "core/runtime/context.h"
 
 namespace brigade {
 namespace {
@@ -122,6 +122,7 @@ class CudaStream final : public Stream {
 
   void run(std::function<void()> work) override {
     CUDA_CHECK(cudaSetDevice(device().index));
+    const UseStream operators(*this);  // not on the compute stream of this thread
     work();
   }
 

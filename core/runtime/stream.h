@@ -72,8 +72,9 @@ enum class Timing : bool { off, on };
 /// them.
 ///
 /// CPU: InlineStream is the calling thread, so work is finished when run() returns; WorkerStream is
-/// a thread of its own. CUDA: a cudaStream_t; run() lets `work` enqueue kernels and does not wait
-/// for them. The reducer needs no more than this, which is why it is the same code on both devices.
+/// a thread of its own. CUDA: a cudaStream_t; run() lets `work` enqueue kernels, those of operators
+/// too, and does not wait for them. The reducer needs no more than this, which is why it is the
+/// same code on both devices.
 class Stream {
  public:
   explicit Stream(Device device) : device_(device) {}

@@ -40,14 +40,8 @@ Work Communicator::enqueue(const Tensor& payload, std::string_view label, Collec
     collective = wrap(payload, label, std::move(collective));
   }
   const Event begin = time_of(comm);
-  comm.run([this, &comm, collective = std::move(collective)] {
+  comm.run([this, collective = std::move(collective)] {
     const ProfilerRange range("allreduce");
-    // On a GPU this runs on the rank's own thread, whose operators would go to the compute stream.
-    // On a CPU it runs on the communication thread, and UseStream changes nothing there.
-    std::optional<UseStream> operators;
-    if (comm.device().is_cuda()) {
-      operators.emplace(comm);
-    }
     execute(collective);
   });
   const Event end = comm.record(Timing::on);

@@ -35,6 +35,7 @@ void Reducer::launch_full_buckets() {
   // whatever order its gradients came in.
   for (; launched_ < context_.buckets.size() && full(launched_); ++launched_) {
     const Bucket& bucket = context_.buckets[launched_];
+    // The usual hook, PlainAllReduce, calls comm.all_reduce(); others compress.
     const Work work =
         context_.hook.all_reduce(launched_, {bucket.grads, bucket.label}, context_.comm);
     context_.completion.launched(bucket, work);
@@ -43,7 +44,7 @@ void Reducer::launch_full_buckets() {
 
 void Reducer::on_backward_end() {
   check_all_arrived(context_, arrived_);
-  context_.completion.backward_ended();
+  context_.completion.backward_ended();  // WaitForBuckets: comm.wait() for each Work
   expect_next_backward();
 }
 

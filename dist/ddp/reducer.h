@@ -12,10 +12,10 @@ class Reducer : public GradSync {
  public:
   explicit Reducer(SyncContext context);
 
-  /// Parameter `index` has received its last contribution of this backward: AccumulateGrad told the
-  /// GradAverager, and that tells this.
+  /// Parameter `index` has received its last contribution of this backward.
+  /// AccumulateGrad::finish() calls GradAverager::on_grad_ready(), which calls this.
   ///
-  /// This only counts: the gradient already lies in its slice of the bucket. When a bucket is full,
+  /// This only counts: the gradient is already in its slice of the bucket. When a bucket is full,
   /// it and any full ones right behind it are launched, in bucket order and not in order of
   /// arrival. Collectives are matched by call order alone; were two ranks to finish layers in
   /// different orders, launching on arrival would sum unrelated gradients, or hang.

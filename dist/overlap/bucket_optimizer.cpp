@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <exception>
-#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -99,16 +98,12 @@ void BucketOptimizer::start(Update& update) {
   stream_->wait(compute_stream(device_).record());  // dx has been computed from the old weights
   stream_->wait(update.reduced.done());
   const Event begin = comm_.timed() ? stream_->record(Timing::on) : Event();
-  stream_->run([run = std::move(update.run), stream = stream_.get(), permission = permission_] {
+  stream_->run([run = std::move(update.run), permission = permission_] {
     const std::lock_guard lock(permission->mutex);
     if (!permission->granted) {
       return;
     }
     const ProfilerRange range("optimizer");
-    std::optional<UseStream> operators;
-    if (stream->device().is_cuda()) {  // on the CPU this is the stream's own thread already
-      operators.emplace(*stream);
-    }
     run();
   });
   update.done = stream_->record(comm_.timed() ? Timing::on : Timing::off);
