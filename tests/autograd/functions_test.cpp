@@ -114,6 +114,30 @@ TEST(LinearWithGelu, HasTheSameBitsAndKeepsOneTensorLess) {
   EXPECT_EQ(plain.kept - fused.kept, hidden);
 }
 
+/// Keeps the gradient of `of` as soon as there is one.
+struct Holder final : GradListener {
+  explicit Holder(Variable variable) : of(std::move(variable)) {}
+  void on_grad_ready(std::size_t /*index*/) override {}
+  void on_node_end() override {
+    if (!held.defined()) {
+      held = of.grad();
+    }
+  }
+  Variable of;
+  Tensor held;
+};
+
+TEST(FusedLinear, WritesOverNoGradientThatSomebodyHolds) {
+  const Variable w(Tensor::from(std::vector<float>{1, -1}, {2, 1}), true);
+  const Variable one(Tensor::from(std::vector<float>{1}, {1, 1}));
+  const Variable y = fused_linear(one, w, Variable(), Activation::relu);  // (1, 0)
+  Holder holder(y);
+  const HookHandle handle = w.attach_listener(holder, 0);
+  backward(sum(y + y));
+  EXPECT_EQ(holder.held.to_vector<float>(), (std::vector<float>{2, 2}));
+  EXPECT_EQ(w.grad().to_vector<float>(), (std::vector<float>{2, 0}));
+}
+
 TEST(SavedTensor, OfALayerNormIsComputedAgain) {
   const Tensor values = smooth_values({64, 32}, 0);
   const Variable w(smooth_values({8, 32}, 1), true);
