@@ -23,7 +23,7 @@ class Linear final : public Module {
   Linear(std::int64_t in, std::int64_t out, const LinearOptions& options = {});
 
   Variable forward(const Variable& x) override;
-  /// activation(forward(x)) in fewer passes over memory, on a CPU with the same bits.
+  /// activation(forward(x)) in fewer passes over memory. In full precision on a CPU, the same bits.
   Variable forward_activated(const Variable& x, Activation activation) const;
   std::string description() const override;
 
