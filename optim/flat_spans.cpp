@@ -45,11 +45,16 @@ std::vector<FlatSpan> flat_spans(const std::vector<autograd::Variable>& paramete
   std::vector<FlatSpan> spans;
   for (const std::size_t i : memory_order(parameters)) {
     parameters[i].grad_state()->allocate_grad();
-    if (spans.empty() || !continues(parameters[spans.back().back()], parameters[i])) {
+    if (spans.empty() || !continues(parameters[spans.back().members.back()], parameters[i])) {
       spans.emplace_back();
     }
-    spans.back().push_back(i);
+    FlatSpan& span = spans.back();
+    span.members.push_back(i);
+    const Tensor& data = parameters[i].data();
+    span.numel = joined(parameters[span.members.front()].data(), data).numel();
+    span.offsets.push_back(span.numel - data.numel());
   }
+  std::ranges::sort(spans, {}, [](const FlatSpan& span) { return span.members.front(); });
   return spans;
 }
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/runtime/context.h"
 
 namespace brigade::optim {
 namespace {
@@ -28,6 +27,7 @@ Optimizer::Optimizer(const std::vector<autograd::Variable>& parameters,
     : rates_(rates),
       parameters_(autograd::trainable(parameters)),
       state_names_(std::move(state_names)),
+      state_(parameters_, state_names_.size()),
       updates_(parameters_.size()) {
   BRIGADE_CHECK(rates.weight_decay >= 0.0, "optimizer: expected weight_decay >= 0, got ",
                 rates.weight_decay);
@@ -38,128 +38,31 @@ Optimizer::Optimizer(const std::vector<autograd::Variable>& parameters,
 
 void Optimizer::shard(Shards shards) {
   check_not_in_flight();
-  shards_ = std::move(shards);
-  storage_versions_.clear();  // so that the next to ask finds the spans
+  state_.shard(std::move(shards));
 }
 
 void Optimizer::sum_over_shards(const Tensor& values) const {
-  if (shards_) {
-    shards_->sum(values);
-  }
-}
-
-Optimizer::Stretch Optimizer::make_stretch(const FlatSpan& members) const {
-  const Tensor& first = parameters_[members.front()].data();
-  Stretch result;
-  result.members = members;
-  for (const std::size_t i : members) {
-    const Tensor& data = parameters_[i].data();
-    const std::size_t offset = (data.byte_offset() - first.byte_offset()) / size_of(data.dtype());
-    result.offsets.push_back(static_cast<std::int64_t>(offset));
-    result.numel = result.offsets.back() + data.numel();
-  }
-  const std::optional<Share> share = shards_ ? shards_->mine(result.numel) : std::nullopt;
-  result.divided = share.has_value();
-  result.mine = share.value_or(Share{0, result.numel});
-  return result;
-}
-
-/// The spans as parameters lie now, and for each what is kept: zeros, or what there was before. It
-/// is copied bit by bit, so training goes on as if nothing had moved. Padding is zero. Old memory
-/// goes back to the system as soon as the last parameter has left it: no other tensor has its size.
-void Optimizer::find_spans() {
-  std::vector<Stretch> before = std::exchange(stretches_, {});
-  std::vector<FlatSpan> spans = flat_spans(parameters_);
-  std::ranges::sort(spans, {}, [](const FlatSpan& span) { return span.front(); });
-  std::ranges::transform(spans, std::back_inserter(stretches_),
-                         [this](const FlatSpan& span) { return make_stretch(span); });
-  for (std::size_t slot = 0; slot < state_names_.size(); ++slot) {
-    std::vector<Tensor> old = by_parameter(before, slot);
-    for (Stretch& stretch : before) {
-      stretch.state[slot] = Tensor();  // `old` has views of it
-    }
-    for (Stretch& stretch : stretches_) {
-      const Tensor& data = parameters_[stretch.members.front()].data();
-      stretch.state.push_back(Tensor::zeros({stretch.mine.count}, data.dtype(), data.device()));
-      if (!before.empty()) {
-        keep(slot, stretch, [&old](std::size_t i) { return std::exchange(old[i], Tensor()); });
-        Context::current().allocator(data.device())->trim();
-      }
-    }
-  }
-  storage_versions_.clear();
-  for (const autograd::Variable& parameter : parameters_) {
-    storage_versions_.push_back(parameter.grad_state()->storage_version());
-  }
-}
-
-/// A slot of all parameters: views, or copies for which the ranks put their shares together.
-std::vector<Tensor> Optimizer::by_parameter(const std::vector<Stretch>& stretches,
-                                            std::size_t slot) const {
-  std::vector<Tensor> result(parameters_.size());
-  for (const Stretch& stretch : stretches) {
-    const Tensor& kept = stretch.state[slot];
-    Tensor whole = kept;
-    if (stretch.divided) {
-      whole = Tensor::zeros({stretch.numel}, kept.dtype(), kept.device());
-      whole.flat_view(stretch.mine.begin, kept.shape()).copy_from(kept);
-      shards_->all_gather(whole);
-    }
-    for (std::size_t k = 0; k < stretch.members.size(); ++k) {
-      const std::size_t i = stretch.members[k];
-      result[i] = whole.flat_view(stretch.offsets[k], parameters_[i].shape());
-    }
-  }
-  return result;
-}
-
-/// Copies from there what this rank keeps of `stretch`.
-void Optimizer::keep(std::size_t slot, const Stretch& stretch,
-                     const std::function<Tensor(std::size_t)>& by_parameter) {
-  for (std::size_t k = 0; k < stretch.members.size(); ++k) {
-    const Tensor source = by_parameter(stretch.members[k]);
-    const std::int64_t offset = stretch.offsets[k];
-    const std::int64_t begin = std::max(offset, stretch.mine.begin);
-    const std::int64_t end =
-        std::min(offset + source.numel(), stretch.mine.begin + stretch.mine.count);
-    if (begin < end) {
-      stretch.state[slot]
-          .flat_view(begin - stretch.mine.begin, {end - begin})
-          .copy_from(source.flat_view(begin - offset, {end - begin}));
-    }
-  }
-}
-
-void Optimizer::follow_moved_parameters() {
-  if (!std::ranges::equal(parameters_, storage_versions_, {}, [](const autograd::Variable& each) {
-        return each.grad_state()->storage_version();
-      })) {
-    find_spans();
+  if (state_.shards()) {
+    state_.shards()->sum(values);
   }
 }
 
 Tensor Optimizer::state(std::size_t slot, const ParamRange& part) const {
-  const Stretch& stretch = stretches_[part.span];
-  return stretch.state[slot].flat_view(part.begin - stretch.mine.begin, part.data.shape());
+  return part.span->slots[slot].flat_view(part.begin - part.span->mine.begin, part.data.shape());
 }
 
 void Optimizer::step(LocalGradients local) {
   check_gradients(local);
-  follow_moved_parameters();
+  const std::vector<ParamRange> parts = this->parts();
   ++steps_done_;
-  parts_of_step_.clear();  // also of a step that has failed
-  for (std::size_t span = 0; span < stretches_.size(); ++span) {
-    append_parts(span, parts_of_step_);
-  }
-  for (const ParamRange& part : parts_of_step_) {
+  for (const ParamRange& part : parts) {
     update(part);
   }
-  parts_of_step_.clear();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    count_update(i);
+    updates_[i] += takes_part(i) ? 1 : 0;
   }
-  if (shards_) {
-    shards_->updated();
+  if (state_.shards()) {
+    state_.shards()->updated();
   }
 }
 
@@ -168,31 +71,24 @@ void Optimizer::set_lr(double lr) {
   rates_.lr = lr;
 }
 
-void Optimizer::count_update(std::size_t index) {
-  updates_[index] += takes_part(index) ? 1 : 0;
-}
-
 void Optimizer::check_not_in_flight() const {
-  BRIGADE_CHECK(
-      !in_flight_,
-      "optimizer: expected neither step() nor clipping nor GradMemory::discard while buckets "
-      "are updated in flight: the gradients may have been used already");
+  BRIGADE_CHECK(!in_flight_,
+                "optimizer: expected neither step() nor clipping nor GradMemory::discard "
+                "while buckets are updated in flight: the gradients may have been used already");
 }
 
 void Optimizer::check_gradients(LocalGradients local) const {
   check_not_in_flight();
   for (const autograd::Variable& parameter : frozen_) {
-    BRIGADE_CHECK(
-        !parameter.requires_grad(), "optimizer: parameter '", parameter.name(),
-        "' was frozen when the optimizer was made and trains now; freeze it afterwards, or "
-        "give the optimizer only what it is to train");
+    BRIGADE_CHECK(!parameter.requires_grad(), "optimizer: parameter '", parameter.name(),
+                  "' was frozen when the optimizer was made and trains now; freeze it "
+                  "afterwards, or give the optimizer only what it is to train");
   }
   for (const autograd::Variable& parameter : parameters_) {
     const autograd::GradState& state = *parameter.grad_state();
     BRIGADE_CHECK(state.has_grad() || state.unused() || state.frozen(), "optimizer: parameter '",
                   state.name(),
-                  "' has no gradient: call backward first, on a loss "
-                  "that depends on it");
+                  "' has no gradient: call backward first, on a loss that depends on it");
     BRIGADE_CHECK(state.synchronized() || local == LocalGradients::allow,
                   "optimizer: the gradient of '", state.name(),
                   "' was never synchronised over the "
@@ -205,71 +101,67 @@ bool Optimizer::takes_part(std::size_t index) const {
   return state.has_grad() && !state.frozen();
 }
 
-double Optimizer::weight_decay_of(std::size_t index) const {
-  const bool decays = !rates_.decay_matrices_only || parameters_[index].shape().rank() > 1;
-  return decays ? rates_.weight_decay : 0.0;
-}
-
 // One part per span where all decay alike. A span breaks around a parameter that is left alone
 // (an update with a zero gradient would not do: momentum and weight decay move weights as well) and
 // where parameters differ in weight decay or in their number of updates, which Adam's bias
 // correction counts.
-void Optimizer::append_parts(std::size_t span, std::vector<ParamRange>& result) const {
-  const Stretch& stretch = stretches_[span];
+void Optimizer::append_parts(const StateSpan& span, std::vector<ParamRange>& result) const {
   const std::size_t before = result.size();
-  bool open = false;
-  for (std::size_t k = 0; k < stretch.members.size(); ++k) {
-    const std::size_t i = stretch.members[k];
-    const std::int64_t step = updates_[i] + 1;
-    const double weight_decay = weight_decay_of(i);
+  ParamRange* last = nullptr;  // the part that the next member may join
+  for (std::size_t k = 0; k < span.members.size(); ++k) {
+    const std::size_t i = span.members[k];
     if (!takes_part(i)) {
-      open = false;
+      last = nullptr;
       continue;
     }
     const Tensor& data = parameters_[i].data();
     const Tensor& grad = parameters_[i].grad_state()->grad();
-    if (open && result.back().step == step && result.back().weight_decay == weight_decay) {
-      ParamRange& last = result.back();
-      last.data = joined(last.data, data);
-      last.grad = joined(last.grad, grad);
+    const std::int64_t step = updates_[i] + 1;
+    const bool decays = !rates_.decay_matrices_only || data.shape().rank() > 1;
+    const double weight_decay = decays ? rates_.weight_decay : 0.0;
+    if (last != nullptr && last->step == step && last->weight_decay == weight_decay) {
+      last->data = joined(last->data, data);
+      last->grad = joined(last->grad, grad);
     } else {
-      result.push_back({span, stretch.offsets[k], step, rates_.lr, weight_decay,
-                        data.reshape({data.numel()}), grad.reshape({grad.numel()})});
+      last = &result.emplace_back(ParamRange{&span, span.offsets[k], step, rates_.lr, weight_decay,
+                                             data.reshape({data.numel()}),
+                                             grad.reshape({grad.numel()})});
     }
-    open = true;
   }
-  for (std::size_t part = before; stretch.divided && part < result.size(); ++part) {
-    cut(result[part], stretch.mine);
+  for (std::size_t part = before; span.sharded && part < result.size(); ++part) {
+    cut(result[part], span.mine);
   }
 }
 
 std::vector<ParamRange> Optimizer::parts() {
   check_not_in_flight();
-  follow_moved_parameters();
+  state_.follow_parameters();
   std::vector<ParamRange> result;
-  for (std::size_t span = 0; span < stretches_.size(); ++span) {
+  result.reserve(state_.spans().size());
+  for (const StateSpan& span : state_.spans()) {
     append_parts(span, result);
   }
   return result;
 }
 
 void Optimizer::begin_step() {
-  BRIGADE_CHECK(!shards_,
+  BRIGADE_CHECK(!state_.shards(),
                 "optimizer: expected the whole of it on every rank to update buckets in flight, "
                 "got shards; use one or the other");
   in_flight_ = true;
-  follow_moved_parameters();
+  state_.follow_parameters();
   ++steps_done_;
 }
 
 std::function<void()> Optimizer::update_of(const Tensor& grads) {
   std::vector<ParamRange> parts;
-  for (std::size_t span = 0; span < stretches_.size(); ++span) {
-    const FlatSpan& members = stretches_[span].members;
+  for (const StateSpan& span : state_.spans()) {
     // Gradients are asked and not data(), which would wait for the updates of other buckets.
-    if (parameters_[members.front()].grad_state()->grad().same_storage(grads)) {
+    if (parameters_[span.members.front()].grad_state()->grad().same_storage(grads)) {
       append_parts(span, parts);
-      std::ranges::for_each(members, [this](std::size_t i) { count_update(i); });
+      for (const std::size_t i : span.members) {
+        updates_[i] += takes_part(i) ? 1 : 0;
+      }
     }
   }
   BRIGADE_CHECK(!parts.empty(),
@@ -282,17 +174,15 @@ std::function<void()> Optimizer::update_of(const Tensor& grads) {
 }
 
 NamedTensors Optimizer::state() {
-  follow_moved_parameters();
+  state_.follow_parameters();
   NamedTensors result;
   for (std::size_t slot = 0; slot < state_names_.size(); ++slot) {
-    const std::vector<Tensor> tensors = by_parameter(stretches_, slot);
+    const std::vector<Tensor> tensors = state_.by_parameter(slot);
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       result.emplace_back(message_of(state_names_[slot], '.', parameters_[i].name()), tensors[i]);
     }
   }
-  const Tensor updates = Tensor::empty({std::ssize(updates_)}, DType::i64);
-  std::ranges::copy(updates_, updates.data<std::int64_t>());
-  result.emplace_back("updates", updates);
+  result.emplace_back("updates", Tensor::from(updates_, {std::ssize(updates_)}));
   return result;
 }
 
@@ -301,31 +191,22 @@ void Optimizer::load_state(const NamedTensors& saved) {
   const NamedTensors mine = state();
   copy_by_name(saved, mine, "optimizer");
   updates_ = mine.back().second.to_vector<std::int64_t>();
-  for (std::size_t slot = 0; shards_ && slot < state_names_.size(); ++slot) {
-    for (const Stretch& stretch : stretches_) {
-      keep(slot, stretch,
-           [&](std::size_t i) { return mine[slot * parameters_.size() + i].second; });
+  for (std::size_t slot = 0; slot < state_names_.size(); ++slot) {
+    std::vector<Tensor> loaded;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      loaded.push_back(mine[slot * parameters_.size() + i].second);
     }
+    state_.load(slot, std::move(loaded));
   }
-}
-
-std::size_t Optimizer::state_bytes() const {
-  std::size_t bytes = 0;
-  for (const Stretch& stretch : stretches_) {
-    for (const Tensor& tensor : stretch.state) {
-      bytes += tensor.nbytes();
-    }
-  }
-  return bytes;
 }
 
 void Optimizer::zero_grad(GradMemory memory) {
   if (memory == GradMemory::discard) {
     check_not_in_flight();
-    follow_moved_parameters();  // and no data(), which would wait for weights that still travel
-    for (const Stretch& stretch : stretches_) {
-      joined(parameters_[stretch.members.front()].grad_state()->grad(),
-             parameters_[stretch.members.back()].grad_state()->grad())
+    state_.follow_parameters();  // and no data(), which would wait for weights that still travel
+    for (const StateSpan& span : state_.spans()) {
+      joined(parameters_[span.members.front()].grad_state()->grad(),
+             parameters_[span.members.back()].grad_state()->grad())
           .discard();
     }
   }

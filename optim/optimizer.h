@@ -3,14 +3,12 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "autograd/variable.h"
 #include "core/io/named_tensors.h"
-#include "core/share.h"
-#include "optim/flat_spans.h"
+#include "optim/flat_state.h"
 
 namespace brigade::optim {
 
@@ -23,12 +21,11 @@ concept HasParameters = requires(const Model& model) {
 /// What a kernel updates of one span: all of it, unless some of its parameters are left alone in
 /// this step, or other ranks update the rest.
 struct ParamRange {
-  std::size_t span = 0;    ///< which
+  const StateSpan* span = nullptr;
   std::int64_t begin = 0;  ///< its first element in the span
   std::int64_t step = 0;   ///< how often its parameters have been updated, this time included
   double lr = 0.0, weight_decay = 0.0;
-  Tensor data;
-  Tensor grad;
+  Tensor data, grad;
 };
 
 /// What all optimizers have.
@@ -45,21 +42,11 @@ enum class LocalGradients : bool { refuse, allow };
 /// What zero_grad() does with the memory of gradients.
 enum class GradMemory : bool { keep, discard };
 
-/// Ranks that divide an optimizer's work and its state among them; dist/sharding makes one.
-struct Shards {
-  /// This rank's share of a span; nothing as long as each rank has all of it.
-  std::function<std::optional<Share>(std::int64_t numel)> mine;
-  std::function<void(const Tensor&)> all_gather;  ///< copies every rank's share of a span to all
-  std::function<void(const Tensor&)> sum;         ///< in place, over the ranks
-  std::function<void()> updated;  ///< ends step(): the weights of other shares are still old
-};
-
 /// Updates parameters from their gradients. A weight that is in the list twice (two layers share
 /// it) is updated once; one that is frozen is left alone.
 ///
 /// Parameters may move in memory between steps (dist/ddp/grad_averager.h moves them into buckets,
-/// and once more when it rebuilds these): the next step finds the new spans and moves the state
-/// after them, bit by bit.
+/// and once more when it rebuilds these): the next step moves the state after them.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -114,7 +101,7 @@ class Optimizer {
   /// Continues from such a state. UsageError for the state of another optimizer or network.
   void load_state(const NamedTensors& saved);
   /// What this rank keeps. Memory is allocated when it is first needed: 0 before the first step().
-  std::size_t state_bytes() const;
+  std::size_t state_bytes() const { return state_.nbytes(); }
 
   /// What the next step() will update here: spans whose parameters have a gradient.
   std::vector<ParamRange> parts();
@@ -132,39 +119,17 @@ class Optimizer {
   Tensor state(std::size_t slot, const ParamRange& part) const;
 
  private:
-  /// Parameters that adjoin in memory, and what is kept for them, in their layout.
-  struct Stretch {
-    FlatSpan members;
-    std::vector<std::int64_t> offsets;  // of each member, in elements
-    std::int64_t numel = 0;
-    Share mine;                 // all of it, or this rank's
-    bool divided = false;       // the same on all ranks, though one may have all of it
-    std::vector<Tensor> state;  // by slot: of `mine`
-  };
-  Stretch make_stretch(const FlatSpan& members) const;
   void check_not_in_flight() const;
   void check_gradients(LocalGradients local) const;
   bool takes_part(std::size_t index) const;
-  double weight_decay_of(std::size_t index) const;
-  void count_update(std::size_t index);
-  void find_spans();
-  void follow_moved_parameters();
-  std::vector<Tensor> by_parameter(const std::vector<Stretch>& stretches, std::size_t slot) const;
-  static void keep(std::size_t slot, const Stretch& stretch,
-                   const std::function<Tensor(std::size_t)>& by_parameter);
-  void append_parts(std::size_t span, std::vector<ParamRange>& result) const;
+  void append_parts(const StateSpan& span, std::vector<ParamRange>& result) const;
 
   Rates rates_;
   std::vector<autograd::Variable> parameters_;
   std::vector<autograd::Variable> frozen_;  // of those given, for a complaint
-  std::optional<Shards> shards_;
-  // By their first parameters: what is added up over them must be the same on all ranks, whose
-  // addresses differ.
-  std::vector<Stretch> stretches_;
-  std::vector<std::size_t> storage_versions_;  // of each parameter when these were found
-  std::vector<std::string> state_names_;       // by slot
-  std::vector<ParamRange> parts_of_step_;      // empty between steps: only its memory is kept
-  std::vector<std::int64_t> updates_;          // per parameter: one that was left alone is behind
+  std::vector<std::string> state_names_;    // by slot
+  FlatState state_;
+  std::vector<std::int64_t> updates_;  // per parameter: one that was left alone is behind
   std::int64_t steps_done_ = 0;
   bool in_flight_ = false;
 };

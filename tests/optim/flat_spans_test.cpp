@@ -21,11 +21,21 @@ Variable placed(std::int64_t numel, const Tensor& data, std::int64_t data_at, co
   return variable;
 }
 
+std::vector<std::vector<std::size_t>> members_of(const std::vector<FlatSpan>& spans) {
+  std::vector<std::vector<std::size_t>> members;
+  for (const FlatSpan& span : spans) {
+    members.push_back(span.members);
+  }
+  return members;
+}
+
 TEST(FlatSpans, JoinParametersThatAdjoinInDataAndGradient) {
   const Tensor data = Tensor::zeros({10});
   const Tensor grad = Tensor::zeros({10});
   const auto spans = flat_spans({placed(4, data, 0, grad, 0), placed(6, data, 4, grad, 4)});
-  EXPECT_THAT(spans, ElementsAre(ElementsAre(0, 1)));
+  EXPECT_THAT(members_of(spans), ElementsAre(ElementsAre(0, 1)));
+  EXPECT_THAT(spans[0].offsets, ElementsAre(0, 4));
+  EXPECT_EQ(spans[0].numel, 10);
 }
 
 TEST(FlatSpans, FollowMemoryNotTheOrderOfTheList) {
@@ -33,14 +43,17 @@ TEST(FlatSpans, FollowMemoryNotTheOrderOfTheList) {
   const Tensor data = Tensor::zeros({10});
   const Tensor grad = Tensor::zeros({10});
   const auto spans = flat_spans({placed(4, data, 6, grad, 6), placed(6, data, 0, grad, 0)});
-  EXPECT_THAT(spans, ElementsAre(ElementsAre(1, 0)));
+  EXPECT_THAT(members_of(spans), ElementsAre(ElementsAre(1, 0)));
+  EXPECT_THAT(spans[0].offsets, ElementsAre(0, 6));
 }
 
 TEST(FlatSpans, BridgeTheSamePaddingInDataAndGradient) {
   const Tensor data = Tensor::zeros({12});
   const Tensor grad = Tensor::zeros({12});
   const auto spans = flat_spans({placed(3, data, 0, grad, 0), placed(4, data, 8, grad, 8)});
-  EXPECT_THAT(spans, ElementsAre(ElementsAre(0, 1)));
+  EXPECT_THAT(members_of(spans), ElementsAre(ElementsAre(0, 1)));
+  EXPECT_THAT(spans[0].offsets, ElementsAre(0, 8));
+  EXPECT_EQ(spans[0].numel, 12);
 }
 
 TEST(FlatSpans, DoNotJoinAcrossALargeGap) {
