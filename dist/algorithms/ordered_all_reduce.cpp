@@ -37,7 +37,7 @@ void reduce_scatter_in_rank_order(Collectives& ranks, const Tensor& tensor, Scra
 }
 
 void OrderedAllReduce::run(Collectives& ranks, const Tensor& tensor) {
-  reduce_scatter_in_rank_order(ranks, tensor, scratch_);
+  ranks.reduce_scatter(tensor);
   ranks.all_gather(tensor);
 }
 

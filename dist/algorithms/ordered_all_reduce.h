@@ -1,7 +1,6 @@
 #pragma once
 
 #include "dist/algorithms/all_reduce.h"
-#include "dist/algorithms/segments.h"
 
 namespace brigade::dist {
 
@@ -28,9 +27,6 @@ class OrderedAllReduce final : public AllReduce {
  public:
   std::string name() const override { return "direct exchange in rank order"; }
   void run(Collectives& ranks, const Tensor& tensor) override;
-
- private:
-  Scratch scratch_;
 };
 
 }  // namespace brigade::dist

@@ -21,20 +21,6 @@ std::vector<Tensor> segments_of(const Tensor& tensor) {
   return segments;
 }
 
-Tensor Scratch::take(std::int64_t numel, const Tensor& like) {
-  std::int64_t largest = 0;
-  for (const Tensor& block : blocks_) {
-    if (block.dtype() == like.dtype() && block.device() == like.device()) {
-      if (block.numel() >= numel) {
-        return block.flat_view(0, {numel});
-      }
-      largest = std::max(largest, block.numel());
-    }
-  }
-  blocks_.push_back(Tensor::empty({std::max(numel, 2 * largest)}, like.dtype(), like.device()));
-  return blocks_.back().flat_view(0, {numel});
-}
-
 void exchange_and_add(Collectives& ranks, std::span<const Message> outgoing,
                       std::span<const Message> sums, Scratch& scratch) {
   std::vector<Message> sent;

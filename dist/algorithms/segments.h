@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "dist/algorithms/scratch.h"
 #include "dist/comm/collectives.h"
 
 /// Shared by the all-reduce algorithms: chunks and segments of a tensor, and adding received data.
@@ -22,19 +23,6 @@ inline constexpr std::size_t kSegmentBytes = 256U << 10U;
 
 /// `tensor` cut into flat views of at most kSegmentBytes; none if it is empty.
 std::vector<Tensor> segments_of(const Tensor& tensor);
-
-/// Memory for received data, reused by later all-reduces. Nothing is freed before the Scratch is
-/// destroyed, because on a GPU the communication stream may still use a block when the host asks
-/// for a larger one. Each new block is at least twice the largest one before, so the total is less
-/// than four times the largest request.
-class Scratch {
- public:
-  /// `numel` uninitialised elements. They may alias the result of the previous call.
-  Tensor take(std::int64_t numel, const Tensor& like);
-
- private:
-  std::vector<Tensor> blocks_;
-};
 
 /// Sends all of `outgoing`, and adds to each tensor of `sums` what its peer sends, in the order of
 /// `sums`. Matched like Collectives::exchange; either list may be empty.

@@ -34,8 +34,7 @@ void Collectives::do_reporting_exchange(std::span<const Message> outgoing,
 }
 
 void Collectives::reduce_scatter(const Tensor& tensor) {
-  Scratch scratch;
-  reduce_scatter_in_rank_order(*this, tensor, scratch);
+  reduce_scatter_in_rank_order(*this, tensor, scratch_);
 }
 
 void Collectives::all_gather(const Tensor& tensor) {

@@ -8,6 +8,7 @@
 
 #include "core/share.h"
 #include "core/tensor.h"
+#include "dist/algorithms/scratch.h"
 
 namespace brigade::dist {
 
@@ -77,6 +78,7 @@ class Collectives {
  private:
   int rank_;
   int size_;
+  Scratch scratch_;
   std::atomic<std::uint64_t> bytes_sent_ = 0;  // written by the stream's thread, read by the rank's
 };
 

@@ -62,6 +62,31 @@ TEST(Collectives, CountsWhatARankSends) {
   });
 }
 
+/// Rank 0 of two, as on a GPU: an exchange returns before it has begun.
+class Enqueued final : public Collectives {
+ public:
+  Enqueued() : Collectives(0, 2) {}
+  const std::byte* memory() const { return memory_; }
+
+ protected:
+  void do_sum(const Tensor& /*tensor*/) override {}
+  void do_exchange(std::span<const Message> /*outgoing*/,
+                   std::span<const Message> incoming) override {
+    incoming.front().tensor.zero();
+    memory_ = incoming.front().tensor.bytes();
+  }
+
+ private:
+  const std::byte* memory_ = nullptr;
+};
+
+TEST(Collectives, ReduceScatterKeepsItsMemoryBecauseAGpuMayStillBeReceiving) {
+  Enqueued ranks;
+  ranks.reduce_scatter(Tensor::zeros({32}));
+  const Tensor of_another_stream = Tensor::empty({16});
+  EXPECT_NE(of_another_stream.bytes(), ranks.memory());
+}
+
 /// Sums by sending everything to rank 0 and back.
 class ThroughRankZero final : public AllReduce {
  public:
