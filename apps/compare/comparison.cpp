@@ -114,7 +114,7 @@ void meet_asleep(dist::Communicator& comm, Device device) {
     return;
   }
   const dist::Work work = comm.all_reduce(Tensor::zeros({1}));
-  while (!work.done().done()) {
+  while (!work.done_event().done()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   comm.wait(work, device);

@@ -25,7 +25,6 @@ SnapshotWriter::SnapshotWriter(CheckpointStore store, int rank, std::size_t keep
     : store_(std::move(store)),
       rank_(rank),
       keep_(keep),
-      exceptions_at_start_(std::uncaught_exceptions()),
       thread_(make_side_stream(kCpu, "brigade-saver")) {
   thread_->run([] { setpriority(PRIO_PROCESS, 0, 19); });  // on Linux: of this thread alone
 }

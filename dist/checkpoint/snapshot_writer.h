@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <exception>
 #include <map>
 #include <memory>
 #include <string>
@@ -42,7 +43,7 @@ class SnapshotWriter {
   std::map<std::string, NamedTensors> copies_;  // by file; the thread's while it writes
   std::string failure_;                         // of the thread; read when it has finished
   std::atomic<bool> abandoned_ = false;
-  int exceptions_at_start_;
+  int exceptions_at_start_ = std::uncaught_exceptions();
   std::unique_ptr<Stream> thread_;  // last: it uses the others and ends first
 };
 

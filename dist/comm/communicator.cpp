@@ -61,7 +61,7 @@ Work Communicator::all_reduce(const Tensor& tensor, std::string_view label) {
 void Communicator::wait(const Work& work, Device device) {
   Stream& compute = compute_stream(device);
   const Event begin = time_of(compute);
-  compute.wait(work.done());
+  compute.wait(work.done_event());
   if (timed_) {
     wait_records_.push_back({begin, time_of(compute)});
   }

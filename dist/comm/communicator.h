@@ -6,7 +6,6 @@
 #include <cstring>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,7 +50,7 @@ class Work {
  public:
   Work() = default;
   explicit Work(Event done) : done_(std::move(done)) {}
-  const Event& done() const { return done_; }
+  const Event& done_event() const { return done_; }
 
  private:
   Event done_;

@@ -48,8 +48,6 @@ class EmulatedLinkCommunicator final : public Communicator {
   /// Collectives in flight call this, so it waits for them: the inner communicator's destructor
   /// does, or abandons them.
   ~EmulatedLinkCommunicator() override { owned_.reset(); }
-  EmulatedLinkCommunicator(const EmulatedLinkCommunicator&) = delete;
-  EmulatedLinkCommunicator& operator=(const EmulatedLinkCommunicator&) = delete;
 
   bool sums_in_rank_order() const override { return inner_.sums_in_rank_order(); }
   void barrier() override { inner_.barrier(); }

@@ -39,19 +39,9 @@ struct MpiCommunicator::Handles {
     MPI_CHECK(MPI_Comm_set_errhandler(data, MPI_ERRORS_RETURN));
     MPI_CHECK(MPI_Comm_set_errhandler(control, MPI_ERRORS_RETURN));
   }
-  ~Handles() {
-    // MPI_Comm_free is collective: where this rank or another has failed it could hang.
-    if (!abandoned && std::uncaught_exceptions() == 0) {
-      MPI_Comm_free(&data);
-      MPI_Comm_free(&control);
-    }
-  }
-  Handles(const Handles&) = delete;
-  Handles& operator=(const Handles&) = delete;
 
   MPI_Comm data;
   MPI_Comm control;
-  bool abandoned = false;
 };
 
 MpiCommunicator::MpiCommunicator(std::unique_ptr<Handles> handles, std::shared_ptr<Thread> thread)
@@ -71,6 +61,11 @@ MpiCommunicator::MpiCommunicator(const MpiCommunicator& parent, int color, int k
 
 MpiCommunicator::~MpiCommunicator() {
   finish();
+  // MPI_Comm_free is collective: where this rank or another has failed it could hang.
+  if (!thread_->abandoned) {
+    MPI_Comm_free(&handles_->data);
+    MPI_Comm_free(&handles_->control);
+  }
 }
 
 void MpiCommunicator::finish() noexcept {
@@ -79,7 +74,6 @@ void MpiCommunicator::finish() noexcept {
   if (std::uncaught_exceptions() > 0) {
     MpiCommunicator::abandon();
   }
-  handles_->abandoned = thread_->abandoned;
   try {
     thread_->stream->synchronize();
   } catch (...) {

@@ -97,4 +97,10 @@ std::vector<Bucket> make_buckets(std::span<const autograd::Variable> parameters,
   return buckets;
 }
 
+BucketPlan plan_of(std::span<const Bucket> buckets) {
+  BucketPlan plan;
+  std::ranges::transform(buckets, std::back_inserter(plan), &Bucket::members);
+  return plan;
+}
+
 }  // namespace brigade::dist

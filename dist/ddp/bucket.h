@@ -38,6 +38,9 @@ struct Bucket {
   std::string label;                 ///< "bucket_2", or the name of the only parameter in it
 };
 
+/// The parameters of each.
+BucketPlan plan_of(std::span<const Bucket> buckets);
+
 /// Allocates the memory of gradients: Communicator::make_buffer, or by default the device's
 /// allocator.
 using MakeBuffer = std::function<Tensor(const Shape&, DType, Device)>;

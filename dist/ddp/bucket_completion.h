@@ -26,7 +26,7 @@ class BucketCompletion {
   virtual void backward_ended() = 0;
 
   /// The backward was abandoned.
-  virtual void reset() noexcept = 0;
+  virtual void backward_aborted() noexcept = 0;
 
   /// Why no further backward may run, for example because an update was lost; null if one may.
   virtual const char* failure() const { return nullptr; }
@@ -47,10 +47,10 @@ class WaitForBuckets final : public BucketCompletion {
     for (const auto& [work, device] : in_flight_) {
       comm_.wait(work, device);
     }
-    reset();
+    in_flight_.clear();
   }
 
-  void reset() noexcept override { in_flight_.clear(); }
+  void backward_aborted() noexcept override { in_flight_.clear(); }
 
  private:
   Communicator& comm_;

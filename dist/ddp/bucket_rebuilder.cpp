@@ -24,11 +24,7 @@ std::optional<BucketPlan> BucketRebuilder::decide(std::span<const autograd::Vari
   std::ranges::copy_if(expected_order(planned), std::back_inserter(order),
                        [&known](std::size_t i) { return !known[i]; });
   BucketPlan plan = assign_buckets(planned, order, cap_bytes);
-  BucketPlan before;
-  for (const Bucket& bucket : current) {
-    before.push_back(bucket.members);
-  }
-  return same_buckets(plan, before) ? std::nullopt : std::optional(std::move(plan));
+  return same_buckets(plan, plan_of(current)) ? std::nullopt : std::optional(std::move(plan));
 }
 
 }  // namespace brigade::dist

@@ -4,16 +4,8 @@ namespace brigade::dist {
 
 void FlatSync::on_backward_end() {
   check_all_arrived(context_, arrived_);
-  for (std::size_t index = 0; index < arrived_.size(); ++index) {
-    reducer_.on_grad_ready(index);
-  }
-  reducer_.on_backward_end();
-  arrived_.assign(arrived_.size(), false);
-}
-
-void FlatSync::reset() noexcept {
-  reducer_.reset();
-  arrived_.assign(arrived_.size(), false);
+  Reducer::launch_full_buckets();
+  Reducer::on_backward_end();
 }
 
 }  // namespace brigade::dist

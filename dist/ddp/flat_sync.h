@@ -4,21 +4,16 @@
 
 namespace brigade::dist {
 
-/// A Reducer that is told of the gradients after backward: what bucketing alone buys. No overlap.
-/// It keeps count itself, so that nothing is sent where a gradient is missing.
-class FlatSync final : public GradSync {
+/// A Reducer that launches its buckets after backward: what bucketing alone buys. No overlap.
+class FlatSync final : public Reducer {
  public:
-  explicit FlatSync(SyncContext context)
-      : context_(context), reducer_(context), arrived_(context.parameters.size(), false) {}
+  using Reducer::Reducer;
 
-  void on_grad_ready(std::size_t index) override { arrived_.at(index) = true; }
+  /// Launches all buckets, or none where a gradient is missing.
   void on_backward_end() override;
-  void reset() noexcept override;
 
  private:
-  SyncContext context_;
-  Reducer reducer_;
-  std::vector<bool> arrived_;
+  void launch_full_buckets() override {}
 };
 
 }  // namespace brigade::dist

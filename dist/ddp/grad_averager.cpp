@@ -108,18 +108,18 @@ void GradAverager::on_backward_begin() {
     autograd::GradState& state = *parameter.grad_state();
     state.set_accumulate_scale(state.synchronized() ? 1.0 / comm_.size() : 1.0);
   }
-  if (syncing_) {
-    collectives_before_ = comm_.collectives();
-    completion_->backward_begins();
+  if (!syncing_) {
+    return;
   }
-  if (syncing_ && !unused_ && !all_reached_) {
-    check_all_reached();
-    all_reached_ = true;  // not before: after an error all ranks check again
-  }
-  if (syncing_ && unused_) {
+  collectives_before_ = comm_.collectives();
+  completion_->backward_begins();
+  if (unused_) {
     for (const std::size_t index : unused_->begin()) {
       report(index);
     }
+  } else if (!all_reached_) {
+    check_all_reached();
+    all_reached_ = true;  // not before: after an error all ranks check again
   }
 }
 
@@ -176,18 +176,19 @@ void GradAverager::report(std::size_t index) {
 }
 
 void GradAverager::on_backward_end() {
-  if (syncing_) {
-    sync_->on_backward_end();
-    collectives_before_.reset();
-    for (const autograd::Variable& parameter : parameters_) {
-      parameter.grad_state()->set_synchronized(true);
-    }
-    if (unused_) {
-      unused_->end();
-    }
-    if (rebuilder_.due()) {
-      rebuild_buckets();
-    }
+  if (!syncing_) {
+    return;
+  }
+  sync_->on_backward_end();
+  collectives_before_.reset();
+  for (const autograd::Variable& parameter : parameters_) {
+    parameter.grad_state()->set_synchronized(true);
+  }
+  if (unused_) {
+    unused_->end();
+  }
+  if (rebuilder_.due()) {
+    rebuild_buckets();
   }
 }
 
@@ -228,7 +229,7 @@ void GradAverager::on_backward_abort() noexcept {
   }
   collectives_before_.reset();
   rebuilder_.forget();
-  sync_->reset();
+  sync_->on_backward_abort();
   if (unused_) {
     unused_->reset();
   }

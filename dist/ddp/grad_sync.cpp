@@ -1,7 +1,7 @@
 #include "dist/ddp/grad_sync.h"
 
+#include <algorithm>
 #include <array>
-#include <utility>
 
 #include "core/error.h"
 #include "dist/ddp/flat_sync.h"
@@ -12,26 +12,22 @@ namespace brigade::dist {
 
 namespace {
 
-constexpr std::array<std::pair<SyncMode, std::string_view>, 4> kModes{
-    {{SyncMode::naive, "naive"},
-     {SyncMode::flat, "flat"},
-     {SyncMode::per_param, "per_param"},
-     {SyncMode::overlap, "overlap"}}};
+/// By the number of their SyncMode.
+constexpr std::array<std::string_view, 4> kNames{"naive", "flat", "per_param", "overlap"};
 
 }  // namespace
 
 SyncMode parse_sync_mode(std::string_view name) {
-  for (const auto& [mode, its_name] : kModes) {
-    if (its_name == name) {
-      return mode;
-    }
+  const auto* const found = std::ranges::find(kNames, name);
+  if (found == kNames.end()) {
+    throw UsageError(
+        message_of("mode: expected naive, flat, per_param or overlap, got '", name, "'"));
   }
-  throw UsageError(
-      message_of("mode: expected naive, flat, per_param or overlap, got '", name, "'"));
+  return static_cast<SyncMode>(found - kNames.begin());
 }
 
 std::string_view to_string(SyncMode mode) {
-  return kModes.at(static_cast<std::size_t>(mode)).second;
+  return kNames.at(static_cast<std::size_t>(mode));
 }
 
 std::unique_ptr<GradSync> make_grad_sync(SyncMode mode, SyncContext context) {

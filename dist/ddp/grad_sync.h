@@ -35,7 +35,7 @@ class GradSync {
   virtual void on_backward_end() = 0;
 
   /// The backward was abandoned: forget its gradients.
-  virtual void reset() noexcept = 0;
+  virtual void on_backward_abort() noexcept = 0;
 };
 
 /// What a GradSync works on. The references must outlive it.

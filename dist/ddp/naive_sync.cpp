@@ -13,10 +13,6 @@ void NaiveSync::on_backward_end() {
     context_.comm.blocking_all_reduce(grad, parameter.name());
     compute.synchronize();  // the host waits, too: this is what makes it naive
   }
-  reset();
-}
-
-void NaiveSync::reset() noexcept {
   arrived_.assign(arrived_.size(), false);
 }
 

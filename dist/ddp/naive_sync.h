@@ -15,7 +15,7 @@ class NaiveSync final : public GradSync {
   /// Only notes the arrival, for the check that no gradient is missing.
   void on_grad_ready(std::size_t index) override { arrived_.at(index) = true; }
   void on_backward_end() override;
-  void reset() noexcept override;
+  void on_backward_abort() noexcept override { arrived_.assign(arrived_.size(), false); }
 
  private:
   SyncContext context_;

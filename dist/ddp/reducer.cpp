@@ -12,8 +12,8 @@ namespace brigade::dist {
 //   comm                | all-reduce b0 | all-reduce b1 | all-reduce b2 |
 Reducer::Reducer(SyncContext context)
     : context_(context),
-      bucket_of_(context.parameters.size()),
-      arrived_(context.parameters.size()) {
+      arrived_(context.parameters.size()),
+      bucket_of_(context.parameters.size()) {
   for (std::size_t bucket = 0; bucket < context.buckets.size(); ++bucket) {
     for (const std::size_t index : context.buckets[bucket].members) {
       bucket_of_.at(index) = bucket;
@@ -48,8 +48,8 @@ void Reducer::on_backward_end() {
   expect_next_backward();
 }
 
-void Reducer::reset() noexcept {
-  context_.completion.reset();
+void Reducer::on_backward_abort() noexcept {
+  context_.completion.backward_aborted();
   expect_next_backward();
 }
 

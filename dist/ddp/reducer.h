@@ -32,7 +32,7 @@ class Reducer : public GradSync {
 
   /// Forgets a backward that failed. Buckets already launched stay in flight, because waiting for a
   /// rank that failed as well would hang: DataParallel refuses every later backward then.
-  void reset() noexcept override;
+  void on_backward_abort() noexcept override;
 
  protected:
   /// Launches what can be launched now. PriorityReducer (dist/overlap) has an order of its own.
@@ -40,14 +40,14 @@ class Reducer : public GradSync {
   bool full(std::size_t bucket) const { return missing_[bucket] == 0; }
 
   SyncContext context_;
+  std::vector<bool> arrived_;  // in this backward: parameter -> its gradient is final
 
  private:
   void expect_next_backward() noexcept;
 
   std::vector<std::size_t> bucket_of_;  // parameter -> bucket
 
-  // State of one backward.
-  std::vector<bool> arrived_;         // parameter -> its gradient is final
+  // State of one backward, too.
   std::vector<std::size_t> missing_;  // bucket -> gradients still to come
   std::size_t launched_ = 0;          // buckets launched: the next one is this
 };

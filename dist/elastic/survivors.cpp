@@ -10,7 +10,6 @@
 #include <cstring>
 #include <exception>
 #include <numeric>
-#include <string>
 #include <thread>
 #include <utility>
 
@@ -39,8 +38,7 @@ Survivors::Survivors(Communicator& everyone)
     : place_(open_meeting_place(everyone)),
       peers_(static_cast<std::size_t>(everyone.size())),
       members_(peers_.size()),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      exceptions_at_start_(std::uncaught_exceptions()) {
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   BRIGADE_CHECK(peers_.size() <= kMostRanks, "survivors: expected at most ", kMostRanks,
                 " ranks, got ", peers_.size());
   BRIGADE_CHECK(wake_.valid(), "survivors: cannot make an eventfd");
@@ -78,8 +76,7 @@ void Survivors::give_up(std::span<const int> ranks) {
       lost_.set(number);
     }
   }
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof one);
+  eventfd_write(wake_.get(), 1);
 }
 
 Survivors::Lost Survivors::lost() const {
@@ -164,8 +161,8 @@ void Survivors::receive(Clock::time_point deadline) {
       read(rank);
     }
   }
-  std::uint64_t count = 0;
-  [[maybe_unused]] const ssize_t woken = ::read(wake_.get(), &count, sizeof count);
+  eventfd_t count = 0;
+  eventfd_read(wake_.get(), &count);
 }
 
 void Survivors::read(std::size_t rank) {

@@ -3,6 +3,7 @@
 #include <bitset>
 #include <chrono>
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -83,7 +84,7 @@ class Survivors {
   Lost lost_;    // all of them, as far as this rank knows
   Lost silent_;  // whose processes may still run: the network may be at fault
   Lost agreed_;
-  int exceptions_at_start_;
+  int exceptions_at_start_ = std::uncaught_exceptions();
 };
 
 }  // namespace brigade::dist

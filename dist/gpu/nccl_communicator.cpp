@@ -81,8 +81,7 @@ class NcclCommunicator final : public Communicator {
       : Communicator(control->rank(), control->size()),
         control_(std::move(control)),
         stream_(open_stream(*control_, device)),
-        shared_gpu_(shared_gpu),
-        exceptions_at_start_(std::uncaught_exceptions()) {
+        shared_gpu_(shared_gpu) {
     if (shared_gpu_) {
       share_gpu(*control_);
     }
@@ -104,9 +103,6 @@ class NcclCommunicator final : public Communicator {
       static_cast<void>(ncclCommAbort(comm_));
     }
   }
-
-  NcclCommunicator(const NcclCommunicator&) = delete;
-  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
   void abandon() noexcept override {
     failed_ = true;
@@ -205,7 +201,7 @@ class NcclCommunicator final : public Communicator {
   std::unique_ptr<Communicator> control_;
   std::unique_ptr<Stream> stream_;
   bool shared_gpu_;
-  int exceptions_at_start_;
+  int exceptions_at_start_ = std::uncaught_exceptions();
   std::atomic<bool> failed_ = false;
   ncclComm_t comm_ = nullptr;
 };

@@ -50,8 +50,7 @@ class StagedCommunicator final : public Communicator {
   StagedCommunicator(std::unique_ptr<Communicator> host, Device device)
       : Communicator(host->rank(), host->size()),
         host_(std::make_unique<HostSide>()),
-        stream_(make_comm_stream(device)),
-        exceptions_at_start_(std::uncaught_exceptions()) {
+        stream_(make_comm_stream(device)) {
     host_->comm = std::move(host);
   }
 
@@ -63,8 +62,6 @@ class StagedCommunicator final : public Communicator {
     }
     static_cast<void>(cudaStreamSynchronize(static_cast<cudaStream_t>(stream_->native_handle())));
   }
-  StagedCommunicator(const StagedCommunicator&) = delete;
-  StagedCommunicator& operator=(const StagedCommunicator&) = delete;
 
   void barrier() override { host().barrier(); }
   std::vector<std::byte> all_gather_bytes(std::span<const std::byte> mine) override {
@@ -159,7 +156,7 @@ class StagedCommunicator final : public Communicator {
 
   std::unique_ptr<HostSide> host_;
   std::unique_ptr<Stream> stream_;
-  int exceptions_at_start_;
+  int exceptions_at_start_ = std::uncaught_exceptions();
 };
 
 }  // namespace

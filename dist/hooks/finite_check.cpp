@@ -43,10 +43,7 @@ void FiniteCheck::on_grad_ready(std::size_t index) {
 void FiniteCheck::prepare(std::span<const autograd::Variable> parameters,
                           std::span<const Bucket> buckets, Communicator& comm) {
   parameters_.assign(parameters.begin(), parameters.end());
-  members_.clear();
-  for (const Bucket& bucket : buckets) {
-    members_.push_back(bucket.members);
-  }
+  members_ = plan_of(buckets);
   inner_->prepare(parameters, buckets, comm);
 }
 

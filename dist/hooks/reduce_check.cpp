@@ -42,32 +42,28 @@ struct BlockSum {
   double magnitude = 0.0;  ///< of the absolute values
 };
 
-template <class T>
-BlockSum sum_of(std::span<const T> values) {
+BlockSum sum_of(const Tensor& tensor) {
   constexpr std::size_t kLanes = 8;  // independent sums, so that the compiler vectorises
   std::array<double, kLanes> sums{};
   std::array<double, kLanes> magnitudes{};
-  const auto add = [&](std::size_t lane, double value) {
-    sums[lane] += value;
-    magnitudes[lane] += std::abs(value);
-  };
-  std::size_t i = 0;
-  for (; i + kLanes <= values.size(); i += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      add(lane, values[i + lane]);
+  dispatch_float(tensor.dtype(), [&]<class T>() {
+    const std::span values(tensor.data<T>(), static_cast<std::size_t>(tensor.numel()));
+    const auto add = [&](std::size_t lane, double value) {
+      sums[lane] += value;
+      magnitudes[lane] += std::abs(value);
+    };
+    std::size_t i = 0;
+    for (; i + kLanes <= values.size(); i += kLanes) {
+      for (std::size_t lane = 0; lane < kLanes; ++lane) {
+        add(lane, values[i + lane]);
+      }
     }
-  }
-  for (; i < values.size(); ++i) {
-    add(0, values[i]);
-  }
+    for (; i < values.size(); ++i) {
+      add(0, values[i]);
+    }
+  });
   return {.sum = std::accumulate(sums.begin(), sums.end(), 0.0),
           .magnitude = std::accumulate(magnitudes.begin(), magnitudes.end(), 0.0)};
-}
-
-BlockSum sum_of(const Tensor& values) {
-  return dispatch_float(values.dtype(), [&]<class T>() {
-    return sum_of(std::span<const T>(values.data<T>(), static_cast<std::size_t>(values.numel())));
-  });
 }
 
 /// One collective under observation, from before it to the verdict. Runs on the communication

@@ -2,9 +2,9 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/dtype.h"
 #include "dist/comm/communicator.h"

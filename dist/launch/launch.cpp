@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <fstream>
 #include <new>
@@ -136,7 +135,7 @@ bool started_by_srun() {
   return std::getenv("PMIX_RANK") != nullptr && std::getenv("OMPI_COMM_WORLD_RANK") == nullptr;
 }
 
-MpiSession::MpiSession() : exceptions_at_start_(std::uncaught_exceptions()) {
+MpiSession::MpiSession() {
   set_open_mpi_defaults();
   int granted = MPI_THREAD_SINGLE;
   MPI_CHECK(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &granted));

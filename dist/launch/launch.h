@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <set>
@@ -40,7 +41,7 @@ class MpiSession {
 
  private:
   RankInfo info_;
-  int exceptions_at_start_;
+  int exceptions_at_start_ = std::uncaught_exceptions();
 };
 
 /// The rank as the environment of mpirun or srun gives it, before MPI is up: usage errors are

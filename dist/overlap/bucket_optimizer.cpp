@@ -20,7 +20,6 @@ BucketOptimizer::BucketOptimizer(const std::vector<autograd::Variable>& paramete
       device_(device),
       optimizer_(std::move(optimizer)),
       deadline_(deadline),
-      exceptions_at_start_(std::uncaught_exceptions()),
       stream_(make_side_stream(device, "brigade-update")) {
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     handles_.push_back(parameters[i].attach_listener(*this, i));
@@ -81,11 +80,8 @@ void BucketOptimizer::revoke_permission() noexcept {
 }
 
 void BucketOptimizer::launched(const Bucket& bucket, const Work& work) {
-  updates_.push_back({.members = bucket.members,
-                      .label = bucket.label,
-                      .reduced = work,
-                      .run = optimizer_.update(bucket),
-                      .done = {}});
+  updates_.push_back(
+      {.bucket = &bucket, .reduced = work, .run = optimizer_.update(bucket), .done = {}});
 }
 
 void BucketOptimizer::on_node_end() {
@@ -96,7 +92,7 @@ void BucketOptimizer::on_node_end() {
 
 void BucketOptimizer::start(Update& update) {
   stream_->wait(compute_stream(device_).record());  // dx has been computed from the old weights
-  stream_->wait(update.reduced.done());
+  stream_->wait(update.reduced.done_event());
   const Event begin = comm_.timed() ? stream_->record(Timing::on) : Event();
   stream_->run([run = std::move(update.run), permission = permission_] {
     const std::lock_guard lock(permission->mutex);
@@ -108,7 +104,7 @@ void BucketOptimizer::start(Update& update) {
   });
   update.done = stream_->record(comm_.timed() ? Timing::on : Timing::off);
   if (comm_.timed()) {
-    records_.push_back({update.label, begin, update.done});
+    records_.push_back({update.bucket->label, begin, update.done});
   }
 }
 
@@ -119,7 +115,7 @@ void BucketOptimizer::backward_ended() {
       comm_.wait(Work(update.done), device_);
       continue;
     }
-    for (const std::size_t index : update.members) {
+    for (const std::size_t index : update.bucket->members) {
       parameters_[index].set_pending_write([this, done = update.done] { wait_for_update(done); });
     }
   }
@@ -136,7 +132,7 @@ void BucketOptimizer::wait_for_update(const Event& done) {
   }
 }
 
-void BucketOptimizer::reset() noexcept {
+void BucketOptimizer::backward_aborted() noexcept {
   if (!updates_.empty()) {  // some may have been started, of a step that will never be complete
     revoke_permission();
     all_made_ = false;

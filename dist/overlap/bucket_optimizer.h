@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -81,7 +82,7 @@ class BucketOptimizer final : public BucketCompletion, public autograd::GradList
   void backward_begins() override { optimizer_.begin_step(); }
   void launched(const Bucket& bucket, const Work& work) override;
   void backward_ended() override;
-  void reset() noexcept override;
+  void backward_aborted() noexcept override;
 
   void on_grad_ready(std::size_t /*index*/) override {}
   void on_node_end() override;
@@ -90,8 +91,7 @@ class BucketOptimizer final : public BucketCompletion, public autograd::GradList
 
  private:
   struct Update {
-    std::vector<std::size_t> members;
-    std::string label;
+    const Bucket* bucket;
     Work reduced;
     std::function<void()> run;
     Event done;
@@ -111,7 +111,7 @@ class BucketOptimizer final : public BucketCompletion, public autograd::GradList
   std::vector<Update> updates_;  // of this backward, in the order of launch
   std::size_t started_ = 0;      // how many of them are in the stream
   std::vector<UpdateRecord> records_;
-  int exceptions_at_start_;
+  int exceptions_at_start_ = std::uncaught_exceptions();
   bool all_made_ = true;  // no update has failed or was dropped
   /// To make updates, shared with the stream's thread; withdrawn when they are dropped. Only the
   /// thread of backward writes it, under the mutex, so it may read it without. The stream's holds

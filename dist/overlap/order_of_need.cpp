@@ -11,9 +11,7 @@ namespace brigade::dist {
 std::vector<LaunchItem> in_order_of_need(std::span<const BucketTimes> buckets) {
   std::vector<std::size_t> coming(buckets.size());  // in the order in which they become ready
   std::iota(coming.begin(), coming.end(), std::size_t{0});
-  std::stable_sort(coming.begin(), coming.end(), [&](std::size_t a, std::size_t b) {
-    return buckets[a].ready_ms < buckets[b].ready_ms;
-  });
+  std::ranges::stable_sort(coming, {}, [&](std::size_t i) { return buckets[i].ready_ms; });
 
   using Need = std::pair<std::size_t, std::size_t>;                    // (first parameter, bucket)
   std::priority_queue<Need, std::vector<Need>, std::greater<>> ready;  // the most urgent on top
@@ -26,12 +24,7 @@ std::vector<LaunchItem> in_order_of_need(std::span<const BucketTimes> buckets) {
       now = std::max(now, buckets[*next_ready].ready_ms);
     }
     for (; next_ready != coming.end() && buckets[*next_ready].ready_ms <= now; ++next_ready) {
-      if (!buckets[*next_ready].chunk_ms.empty()) {
-        ready.emplace(buckets[*next_ready].first_parameter, *next_ready);
-      }
-    }
-    if (ready.empty()) {
-      continue;
+      ready.emplace(buckets[*next_ready].first_parameter, *next_ready);
     }
     const std::size_t next = ready.top().second;
     order.push_back({next, sent[next]});

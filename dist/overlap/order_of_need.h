@@ -17,7 +17,7 @@ struct LaunchItem {
 struct BucketTimes {
   double ready_ms = 0.0;              ///< when backward has filled it
   std::size_t first_parameter = 0;    ///< lowest registration number: forward reads that first
-  std::vector<double> chunk_ms = {};  ///< how long the network needs for each chunk
+  std::vector<double> chunk_ms = {};  ///< how long the network needs for each chunk; at least one
 };
 
 /// The order of need: whenever the network is free, it takes the chunk that the next forward reads

@@ -71,7 +71,7 @@ void PriorityReducer::launch_full_buckets() {
     if (observing()) {
       observations_.resize(backwards_ - kUnobserved + 1);
       observations_.back().ready.push_back(ready);
-      observations_.back().reduced.push_back(work.done());
+      observations_.back().reduced.push_back(work.done_event());
     }
   }
 }
@@ -85,8 +85,8 @@ void PriorityReducer::on_backward_end() {
   }
 }
 
-void PriorityReducer::reset() noexcept {
-  Reducer::reset();
+void PriorityReducer::on_backward_abort() noexcept {
+  Reducer::on_backward_abort();
   next_ = 0;
   if (observing()) {  // forgets the backward that failed
     observations_.resize(backwards_ - kUnobserved);

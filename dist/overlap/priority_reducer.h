@@ -23,7 +23,7 @@ class PriorityReducer final : public Reducer {
 
   /// Collective, and waits for the buckets in flight, once: when the order of need is computed.
   void on_backward_end() override;
-  void reset() noexcept override;
+  void on_backward_abort() noexcept override;
 
   /// What the next backward launches, in this order.
   const std::vector<LaunchItem>& order() const { return order_; }

@@ -1,6 +1,5 @@
 #include "dist/planning/bucket_tuner.h"
 
-#include <algorithm>
 #include <cstdint>
 
 #include "core/runtime/context.h"
@@ -13,26 +12,6 @@ constexpr int kSteps = 5;
 constexpr int kUnobserved = 2;  // steps: the first ones are slow, and before a rebuild
 constexpr double kTolerance = 0.01;
 constexpr double kWorthIt = 0.02;  // a gain that is more than noise, of the time until the end
-
-/// Plans as the ranks exchange them: the parameters bucket by bucket, each bucket's number first.
-std::vector<std::size_t> flat(const BucketPlan& plan) {
-  std::vector<std::size_t> numbers;
-  for (const std::vector<std::size_t>& members : plan) {
-    numbers.push_back(members.size());
-    numbers.insert(numbers.end(), members.begin(), members.end());
-  }
-  return numbers;
-}
-
-BucketPlan plan_from(const std::vector<std::size_t>& numbers) {
-  BucketPlan plan;
-  for (auto next = numbers.begin(); next != numbers.end();) {
-    const auto first = next + 1;
-    next = first + static_cast<std::ptrdiff_t>(*next);
-    plan.emplace_back(first, next);
-  }
-  return plan;
-}
 
 }  // namespace
 
@@ -60,11 +39,10 @@ BucketChoice BucketTuner::choose() {
   const std::vector<PlanParameter> planned = plan_parameters(parameters);
   const Device device = parameters.front().device();
   compute_stream(device).synchronize();
+  const BucketPlan before = plan_of(averager_.buckets());
   std::size_t bytes = 0;
-  BucketPlan before;
   for (const Bucket& bucket : averager_.buckets()) {
     bytes += bucket.grads.nbytes();
-    before.push_back(bucket.members);
   }
   const auto numel = static_cast<std::int64_t>(bytes / sizeof(float));
   const LinkTimes link = measure_link(comm, comm.make_buffer({numel}, DType::f32, device));
@@ -72,20 +50,17 @@ BucketChoice BucketTuner::choose() {
     return link.ms(static_cast<double>(size));
   };
 
-  BucketChoice choice;
-  BucketPlan plan = before;
-  if (comm.rank() == 0) {
-    const std::vector<GradientReady> order = times_.usual_order();
-    choice.backward_ms = order.back().ms;
-    choice.before_ms = last_arrival_ms(planned, order, before, all_reduce_ms);
-    plan = best_buckets(planned, order, all_reduce_ms, kTolerance);
-    choice.now_ms = last_arrival_ms(planned, order, plan, all_reduce_ms);
-    choice.changed = choice.now_ms < (1.0 - kWorthIt) * choice.before_ms;
-    choice.now_ms = choice.changed ? choice.now_ms : choice.before_ms;
-  }
-  choice = broadcast_from_rank0(comm, std::vector{choice})[0];
+  // From here on all ranks calculate with the same numbers.
+  const std::vector<GradientReady> order = broadcast_from_rank0(comm, times_.usual_order());
+  const BucketPlan plan = best_buckets(planned, order, all_reduce_ms, kTolerance);
+  BucketChoice choice{.backward_ms = order.back().ms,
+                      .before_ms = last_arrival_ms(planned, order, before, all_reduce_ms),
+                      .now_ms = last_arrival_ms(planned, order, plan, all_reduce_ms)};
+  choice.changed = choice.now_ms < (1.0 - kWorthIt) * choice.before_ms;
   if (choice.changed) {
-    averager_.use_plan(plan_from(all_gather_sequences(comm, flat(plan)).front()));
+    averager_.use_plan(plan);
+  } else {
+    choice.now_ms = choice.before_ms;
   }
   return choice;
 }

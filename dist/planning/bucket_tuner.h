@@ -16,8 +16,8 @@ struct BucketChoice {
 };
 
 /// Chooses the buckets by measurement (--bucket-mb auto): notes when each gradient is ready in a
-/// few backwards, measures the network, and takes the best plan for both (best_buckets.h). Rank 0
-/// decides for all. Afterwards it does nothing.
+/// few backwards, measures the network, and takes the best plan for both (best_buckets.h). Rank 0's
+/// times count for all. Afterwards it does nothing.
 class BucketTuner {
  public:
   /// The averager must outlive it. It must launch plain all-reduces during backward: other modes

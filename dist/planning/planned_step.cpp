@@ -171,19 +171,6 @@ class Player {
   }
 
   void synchronised_backward() {
-    if (!schedule_.overlap) {
-      line_.compute(times_.backward);
-      for (const LaunchItem& item : launches_) {
-        arrival_[item.bucket] = line_.send(buckets_[item.bucket].chunks[item.chunk]);
-        if (schedule_.one_by_one) {
-          line_.wait_for_all();
-        }
-      }
-      if (!schedule_.cross_step) {
-        line_.wait_for_all();
-      }
-      return;
-    }
     std::vector<std::size_t> missing;
     for (const PlannedBucket& bucket : buckets_) {
       missing.push_back(bucket.members.size());
@@ -194,14 +181,24 @@ class Player {
       line_.compute(gradient.ms - done);
       done = std::max(done, gradient.ms);
       --missing[bucket_of_[gradient.parameter]];
-      for (; next != launches_.end() && missing[next->bucket] == 0; ++next) {
-        arrival_[next->bucket] = line_.send(buckets_[next->bucket].chunks[next->chunk]);
+      while (schedule_.overlap && next != launches_.end() && missing[next->bucket] == 0) {
+        launch(*next++);
       }
     }
     line_.compute(times_.backward - done);
+    while (next != launches_.end()) {  // without overlap all of them
+      launch(*next++);
+      if (schedule_.one_by_one) {
+        line_.wait_for_all();
+      }
+    }
     if (!schedule_.cross_step) {
       line_.wait_for_all();
     }
+  }
+
+  void launch(const LaunchItem& item) {
+    arrival_[item.bucket] = line_.send(buckets_[item.bucket].chunks[item.chunk]);
   }
 
   const ComputeTimes& times_;

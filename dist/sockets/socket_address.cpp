@@ -3,14 +3,15 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
+#include <system_error>
 
 #include "core/error.h"
 
@@ -18,17 +19,6 @@ namespace brigade::dist {
 namespace {
 
 constexpr const char* kChosen = "BRIGADE_SOCKET_IFNAME";
-
-/// Equal for two processes exactly if they share a kernel and its network devices. Host names are
-/// not enough: two containers may have the same one.
-std::string machine_identity() {
-  std::string boot;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
-  std::array<char, 64> network{};
-  const ssize_t length = readlink("/proc/self/ns/net", network.data(), network.size());
-  return boot + ' ' +
-         std::string(network.data(), static_cast<std::size_t>(std::max<ssize_t>(0, length)));
-}
 
 std::vector<Interface> find_interfaces() {
   const char* wanted = std::getenv(kChosen);
@@ -52,6 +42,13 @@ std::vector<Interface> find_interfaces() {
 
 }  // namespace
 
+std::string namespace_identity(const std::string& kind) {
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  std::error_code unknown;
+  return boot + ' ' + std::filesystem::read_symlink("/proc/self/ns/" + kind, unknown).string();
+}
+
 std::vector<NamedInterface> interfaces_up() {
   ifaddrs* list = nullptr;
   BRIGADE_CHECK(getifaddrs(&list) == 0, "sockets: cannot list interfaces: ", std::strerror(errno));
@@ -70,7 +67,7 @@ std::vector<NamedInterface> interfaces_up() {
 
 Endpoint make_endpoint() {
   Endpoint endpoint;
-  const std::string machine = machine_identity();
+  const std::string machine = namespace_identity("net");
   std::copy_n(machine.begin(), std::min(machine.size(), endpoint.machine.size()),
               endpoint.machine.begin());
   const std::vector<Interface> interfaces = find_interfaces();

@@ -16,6 +16,10 @@ struct Interface {
   friend bool operator==(const Interface&, const Interface&) = default;
 };
 
+/// Equal for two processes exactly if they share a kernel and its namespace of this kind
+/// (namespaces(7): "net", "pid"). Host names are not enough: two containers may have the same one.
+std::string namespace_identity(const std::string& kind);
+
 struct NamedInterface : Interface {
   std::string name;  ///< "eth0"
 };

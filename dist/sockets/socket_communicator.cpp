@@ -10,7 +10,6 @@ SocketCommunicator::SocketCommunicator(std::unique_ptr<Communicator> control)
     : Communicator(control->rank(), control->size()),
       control_(std::move(control)),
       mesh_(rank(), connect_all(*control_)),
-      exceptions_at_start_(std::uncaught_exceptions()),
       stream_(make_comm_stream(kCpu)) {}
 
 SocketCommunicator::~SocketCommunicator() {

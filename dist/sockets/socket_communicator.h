@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,8 +27,6 @@ class SocketCommunicator final : public Communicator {
  public:
   explicit SocketCommunicator(std::unique_ptr<Communicator> control);
   ~SocketCommunicator() override;
-  SocketCommunicator(const SocketCommunicator&) = delete;
-  SocketCommunicator& operator=(const SocketCommunicator&) = delete;
 
   void abandon() noexcept override;
   void barrier() override { control_->barrier(); }
@@ -54,7 +53,7 @@ class SocketCommunicator final : public Communicator {
   std::unique_ptr<Communicator> control_;
   SocketMesh mesh_;
   RingAllReduce ring_;
-  int exceptions_at_start_;
+  int exceptions_at_start_ = std::uncaught_exceptions();
   std::unique_ptr<Stream> stream_;  // last: its thread uses the others and ends first
 };
 

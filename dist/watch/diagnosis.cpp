@@ -38,10 +38,6 @@ Views select(std::span<const RankView> ranks, Predicate wanted) {
   return views;
 }
 
-bool waits(const RankView& view) {
-  return view.last.in_flight() || view.last.waits != 0;
-}
-
 /// "load batch", or what stands for code without a name. "backward_WITH_OVERLAP" is "backward".
 std::string phase_of(const LedgerEntry& entry) {
   const std::string_view name = text_of(entry.phase);
@@ -58,8 +54,7 @@ std::string step_text(const LedgerEntry& entry, const char* before = " of step "
 }
 
 /// "bucket_3 (4.weight, 4.bias) of step 812"
-std::string collective_text(const LedgerEntry& entry,
-                            const std::function<std::string(std::string_view)>& describe) {
+std::string collective_text(const LedgerEntry& entry, const Describe& describe) {
   return describe(text_of(entry.label)) + step_text(entry);
 }
 
@@ -80,8 +75,6 @@ Diagnosis make(const Views& culprits, std::string text) {
                          [](const RankView* view) { return view->rank; });
   return result;
 }
-
-using Describe = std::function<std::string(std::string_view)>;
 
 Diagnosis ended_early(const Views& early, const LedgerEntry& reached, const Views& waiting,
                       const Describe& describe) {
@@ -130,7 +123,8 @@ std::optional<Diagnosis> diagnose(std::span<const RankView> ranks, double second
                                   const Describe& describe) {
   const Views present = select(ranks, [](const RankView&) { return true; });
   const Views silent = select(ranks, is_silent);
-  const Views waiting = select(ranks, [](const RankView& v) { return waits(v) && !is_silent(v); });
+  const Views waiting =
+      select(ranks, [](const RankView& v) { return v.last.waiting() && !is_silent(v); });
   const bool progress =
       std::ranges::any_of(present, [&](const RankView* view) { return view->unchanged < seconds; });
   if (progress || (silent.empty() && waiting.empty())) {
@@ -150,7 +144,7 @@ std::optional<Diagnosis> diagnose(std::span<const RankView> ranks, double second
   if (!silent.empty()) {
     return no_answer(silent, waiting);
   }
-  Views culprits = select(ranks, [](const RankView& view) { return !waits(view); });
+  Views culprits = select(ranks, [](const RankView& view) { return !view.last.waiting(); });
   if (culprits.empty()) {
     culprits = select(ranks, [&](const RankView& v) { return v.last.number < reached.number; });
   }

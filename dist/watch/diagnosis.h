@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dist/watch/ledger.h"
@@ -35,11 +36,13 @@ inline constexpr double kSilence = 2.0;
 /// Whether `view` is of a process that has stopped, hangs in the kernel or cannot be reached.
 bool is_silent(const RankView& view);
 
+/// Adds the parameters to the label of a collective, or returns the label itself.
+using Describe = std::function<std::string(std::string_view)>;
+
 /// Why the job has made no progress for `seconds`; nothing if it has made some, or if no rank waits
-/// for another. `describe` adds the parameters to the label of a collective, and may return the
-/// label itself.
+/// for another.
 std::optional<Diagnosis> diagnose(std::span<const RankView> ranks, double seconds,
-                                  const std::function<std::string(std::string_view)>& describe);
+                                  const Describe& describe);
 
 /// A process that ended without a word more than `seconds` ago.
 std::optional<Diagnosis> diagnose_lost(std::span<const RankView> ranks, double seconds);

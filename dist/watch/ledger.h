@@ -37,6 +37,7 @@ struct LedgerEntry {
   std::uint64_t waits = 0;  ///< 1: that is to wait for other ranks
 
   bool in_flight() const { return number > ended; }
+  bool waiting() const { return in_flight() || waits != 0; }
 };
 
 std::string_view text_of(const LedgerEntry::Name& name);

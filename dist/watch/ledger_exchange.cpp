@@ -9,12 +9,12 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <string>
 #include <type_traits>
 #include <utility>
 
 #include "core/error.h"
+#include "dist/sockets/socket_address.h"
 #include "dist/sockets/socket_connect.h"
 
 namespace brigade::dist {
@@ -27,15 +27,9 @@ struct Process {
   std::array<char, 128> seen_by{};  ///< equal for two ranks that see each other's processes
 };
 
-/// The kernel that runs, and the namespace in which it numbers processes.
 Process this_process() {
-  std::string boot;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
-  std::array<char, 64> numbering{};
-  const ssize_t length = readlink("/proc/self/ns/pid", numbering.data(), numbering.size());
-  boot.append(numbering.data(), static_cast<std::size_t>(std::max<ssize_t>(0, length)));
   Process process{.id = getpid()};
-  boot.copy(process.seen_by.data(), process.seen_by.size() - 1);
+  namespace_identity("pid").copy(process.seen_by.data(), process.seen_by.size() - 1);
   return process;
 }
 
@@ -176,8 +170,7 @@ void LedgerExchange::forgive() {
 }
 
 void LedgerExchange::wake() const {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof one);
+  eventfd_write(wake_.get(), 1);
 }
 
 }  // namespace brigade::dist

@@ -37,7 +37,7 @@ std::string stall_report(const Diagnosis& diagnosis, const LedgerExchange& ranks
               {"unchanged_seconds", view.unchanged},
               {"has_left", view.left},
               {"now", json_of(view.last)},
-              {"waits", view.last.in_flight() || view.last.waits != 0},
+              {"waits", view.last.waiting()},
               {"collectives", Json::array()}};
     for (const LedgerEntry& entry : peer.entries) {
       Json line{{"event", name_of(entry.kind)}};

@@ -55,8 +55,7 @@ void kill_soon(pid_t process) {
 Watch::Watch(Communicator& comm, WatchOptions options)
     : comm_(comm),
       options_(std::move(options)),
-      ledger_(std::make_shared<Ledger>(Context::current().scope_names())),
-      exceptions_at_start_(std::uncaught_exceptions()) {
+      ledger_(std::make_shared<Ledger>(Context::current().scope_names())) {
   if (comm_.size() == 1 || !options_.enabled) {
     return;
   }

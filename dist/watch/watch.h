@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -93,7 +94,7 @@ class Watch {
   std::filesystem::path report_;
   std::map<std::string, std::string> contents_;
   std::atomic<bool> leaving_ = false;
-  int exceptions_at_start_;
+  int exceptions_at_start_ = std::uncaught_exceptions();
   std::thread thread_;
 };
 

@@ -28,7 +28,7 @@ class PerParameterSync final : public autograd::GradListener {
 
   void on_backward_end() override {
     for (const dist::Work& work : works_) {
-      finished_early_ += work.done().done() ? 1 : 0;
+      finished_early_ += work.done_event().done() ? 1 : 0;
     }
     narrate_("  backward has ended");
     // A wait inside on_grad_ready would block backward, as in lab 2.

@@ -44,7 +44,7 @@ TEST(EmulatedLink, DelaysTheCollectiveAndLeavesTheCallerFree) {
     ops::fill(1.0, values);
     const auto begin = Clock::now();
     const Work work = comm.all_reduce(values);
-    EXPECT_FALSE(work.done().done()) << "all_reduce waited for the emulated link";
+    EXPECT_FALSE(work.done_event().done()) << "all_reduce waited for the emulated link";
     comm.wait(work, kCpu);
     EXPECT_GE(ms_since(begin), 20.0);
     EXPECT_THAT(values.to_vector<float>(), Each(2.0F));

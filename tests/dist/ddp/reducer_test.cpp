@@ -118,7 +118,7 @@ TEST_F(ReducerTest, StartsAfreshInTheNextBackward) {
 
 TEST_F(ReducerTest, ForgetsAnAbandonedBackward) {
   reducer.on_grad_ready(5);
-  reducer.reset();
+  reducer.on_backward_abort();
   reducer.on_grad_ready(5);
   EXPECT_EQ(launched(), 0U);
   reducer.on_grad_ready(4);
@@ -135,9 +135,9 @@ TEST(Communicator, WaitsForTheGradientBeforeItReducesIt) {
 TEST(Communicator, ReturnsBeforeTheSumIsDone) {
   FakeCommunicator comm(2);
   const Work work = comm.all_reduce(Tensor::zeros({8}));
-  EXPECT_FALSE(work.done().done());
+  EXPECT_FALSE(work.done_event().done());
   comm.wait(work, kCpu);
-  EXPECT_TRUE(work.done().done());
+  EXPECT_TRUE(work.done_event().done());
 }
 
 TEST(Communicator, CountsCollectivesAndBytes) {

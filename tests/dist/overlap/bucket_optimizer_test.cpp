@@ -161,7 +161,7 @@ TEST_F(HeldBack, WhoReadsTheWeightNextWaitsForItsUpdate) {
 
 TEST_F(HeldBack, ABackwardThatFailsBehindABucketDropsItsUpdate) {
   updates.on_node_end();
-  updates.reset();
+  updates.backward_aborted();
   updates.finish();  // does not wait: the ranks it would wait for may be gone
   EXPECT_NE(updates.failure(), nullptr);
   arrival.release();

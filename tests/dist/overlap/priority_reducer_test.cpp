@@ -48,7 +48,7 @@ class Watched {
   /// Its first bucket is launched, then it fails.
   void failing_backward() {
     reducer.on_grad_ready(plan_.front().front());
-    reducer.reset();
+    reducer.on_backward_abort();
   }
 
   void expect_order_of_need_after(int backwards) {
@@ -104,7 +104,7 @@ TEST(PriorityReducer, ABackwardThatFailsAloneBeforeItLaunchedLeavesTheRanksInSte
     watched.backward();
     watched.backward();
     if (comm.rank() == 1) {
-      watched.reducer.reset();
+      watched.reducer.on_backward_abort();
     }
     watched.expect_order_of_need_after(1);
   });
