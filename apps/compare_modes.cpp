@@ -11,7 +11,7 @@
 #include "apps/training/link_choice.h"
 #include "apps/training/program.h"
 #include "core/error.h"
-#include "core/io/safetensors.h"
+#include "core/io/atomic_file.h"
 
 namespace brigade::apps {
 

@@ -10,7 +10,7 @@
 #include "apps/plan/plan.h"
 #include "apps/plan/plan_report.h"
 #include "apps/training/program.h"
-#include "core/io/safetensors.h"
+#include "core/io/atomic_file.h"
 #include "dist/planning/all_reduce_cost.h"
 
 namespace brigade::apps {

@@ -19,8 +19,7 @@ void AccumulateGrad::finish(GradState& leaf) {
   // of the next gradient.
   const std::size_t end = leaf.next_id_;
   for (std::size_t id = 0; id < end; ++id) {
-    const auto next = std::ranges::find_if(
-        leaf.listeners_, [id](const GradState::Listener& entry) { return entry.id >= id; });
+    const auto next = std::ranges::lower_bound(leaf.listeners_, id, {}, &GradState::Listener::id);
     if (next == leaf.listeners_.end() || next->id >= end) {
       return;
     }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "autograd/hooks.h"
-#include "core/kernels.h"
+#include "core/kernel_args.h"
 #include "core/tensor.h"
 
 namespace brigade::autograd {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/kernels.h"
+#include "core/kernel_args.h"
 #include "core/tensor.h"
 
 /// Shape-checked functions on tensors: what autograd/functions is written in. Each checks shapes,
@@ -86,10 +86,6 @@ void binary(BinaryOp op, const Tensor& a, const Tensor& b, Scale scale, Tensor& 
 /// A shape as a reduction over dimension `dim` sees it; negative dims count from the end. Error of
 /// function `who` if there is no such dimension. A scalar counts as one dimension of extent 1.
 ReduceShape reduce_shape(const char* who, const Shape& shape, std::int64_t dim);
-/// A reduction of all elements.
-inline ReduceShape reduce_all(const Shape& shape) {
-  return {.outer = 1, .n = shape.numel(), .inner = 1};
-}
 
 /// y = sums of x over n.   x: any shape of outer * n * inner elements   y: outer * inner elements
 void reduce_sum(const Tensor& x, ReduceShape shape, Scale scale, Tensor& y);

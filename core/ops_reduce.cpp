@@ -1,6 +1,3 @@
-#include <functional>
-#include <numeric>
-
 #include "core/ops.h"
 #include "core/ops_private.h"
 
@@ -10,10 +7,6 @@ namespace {
 void check_numel(const char* op, const char* name, const Tensor& tensor, std::int64_t numel) {
   BRIGADE_CHECK(tensor.numel() == numel, op, ": expected ", name, " with ", numel,
                 " elements, got ", tensor.shape());
-}
-
-std::int64_t product(std::span<const std::int64_t> extents) {
-  return std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies());
 }
 
 /// The reductions that make `from` of `to`, the last dimensions first.
@@ -29,7 +22,7 @@ std::vector<ReduceShape> reductions(const Shape& from, const Shape& to) {
       n *= extents[--dim];
     }
     if (n != 1) {
-      result.push_back({.outer = product(extents.first(dim)), .n = n, .inner = inner});
+      result.push_back({.outer = Shape(extents.first(dim)).numel(), .n = n, .inner = inner});
     }
     while (dim > 0 && !is_one(dim - 1)) {
       inner *= extents[--dim];
@@ -43,9 +36,9 @@ std::vector<ReduceShape> reductions(const Shape& from, const Shape& to) {
 ReduceShape reduce_shape(const char* who, const Shape& shape, std::int64_t dim) {
   const Shape dims = shape.rank() == 0 ? Shape{1} : shape;
   const std::size_t at = dims.wrap_dim(who, dim);
-  return {.outer = product(dims.extents().first(at)),
+  return {.outer = Shape(dims.extents().first(at)).numel(),
           .n = dims[at],
-          .inner = product(dims.extents().subspan(at + 1))};
+          .inner = Shape(dims.extents().subspan(at + 1)).numel()};
 }
 
 void reduce_sum(const Tensor& x, ReduceShape shape, Scale scale, Tensor& y) {

@@ -28,17 +28,16 @@ RandomStream take(RandomStream& next) {
 
 }  // namespace
 
-std::array<std::uint32_t, 4> random_block(std::uint64_t seed, std::uint32_t sequence,
-                                          std::uint64_t block) {
+std::array<std::uint32_t, 4> random_block(RandomStream stream, std::uint64_t block) {
   using Philox = r123::Philox4x32_R<10>;
-  const Philox::ctr_type counter = {{low_word(block), high_word(block), sequence, 0}};
-  const Philox::key_type key = {{low_word(seed), high_word(seed)}};
+  const Philox::ctr_type counter = {{low_word(block), high_word(block), stream.sequence, 0}};
+  const Philox::key_type key = {{low_word(stream.seed), high_word(stream.seed)}};
   const Philox::ctr_type words = Philox()(counter, key);
   return {words[0], words[1], words[2], words[3]};
 }
 
 std::uint32_t random_bits(std::uint64_t seed, std::uint32_t sequence, std::uint64_t position) {
-  return random_block(seed, sequence, position / 4)[position % 4];
+  return random_block({seed, sequence}, position / 4)[position % 4];
 }
 
 std::vector<std::int64_t> random_permutation(std::int64_t n, std::uint64_t seed,

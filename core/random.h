@@ -7,6 +7,12 @@
 
 namespace brigade {
 
+/// Names a stream of random words.
+struct RandomStream {
+  std::uint64_t seed = 0;
+  std::uint32_t sequence = 0;
+};
+
 /// Counter-based random numbers: Philox 4x32-10 (Salmon et al., SC'11), from Random123.
 ///
 /// A number is a pure function of (seed, sequence, position). There is no state to keep or to
@@ -17,21 +23,13 @@ namespace brigade {
 /// sequence, 0} under the key {seed low, seed high}, element position % 4.
 std::uint32_t random_bits(std::uint64_t seed, std::uint32_t sequence, std::uint64_t position);
 /// The four words of one block: those at positions 4 block to 4 block + 3.
-std::array<std::uint32_t, 4> random_block(std::uint64_t seed, std::uint32_t sequence,
-                                          std::uint64_t block);
-
-/// Names a stream of random words.
-struct RandomStream {
-  std::uint64_t seed = 0;
-  std::uint32_t sequence = 0;
-};
+std::array<std::uint32_t, 4> random_block(RandomStream stream, std::uint64_t block);
 
 /// fn(i, word first + i of `stream`) for i < n.
 template <class Fn>
 void for_each_word(RandomStream stream, std::int64_t first, std::int64_t n, const Fn& fn) {
   for (std::int64_t block = first / 4; 4 * block < first + n; ++block) {
-    const auto words =
-        random_block(stream.seed, stream.sequence, static_cast<std::uint64_t>(block));
+    const auto words = random_block(stream, static_cast<std::uint64_t>(block));
     const std::int64_t end = std::min(4 * block + 4, first + n);
     for (std::int64_t i = std::max(4 * block, first); i < end; ++i) {
       fn(i - first, words[static_cast<std::size_t>(i % 4)]);

@@ -4,6 +4,8 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "core/io/read_file.h"
 #include "core/io/safetensors.h"
 #include "core/ops.h"
 #include "nn/json_file.h"
@@ -25,16 +27,14 @@ bool is_transposed(const std::string& name) {
   return std::ranges::any_of(kLayers, [&](const char* end) { return name.ends_with(end); });
 }
 
-/// [a, b] as [b, a]
-Tensor transposed(const Tensor& x) {
+/// Between our layout and theirs.
+Tensor converted(const std::string& name, const Tensor& x) {
+  if (!is_transposed(name) || x.shape().rank() != 2) {
+    return x;
+  }
   Tensor y = Tensor::empty_like(x, {x.shape()[1], x.shape()[0]});
   ops::permute(x, std::array<std::size_t, 2>{1, 0}, {}, y);
   return y;
-}
-
-/// Between our layout and theirs.
-Tensor converted(const std::string& name, const Tensor& x) {
-  return is_transposed(name) && x.shape().rank() == 2 ? transposed(x) : x;
 }
 
 bool is_mask(const std::string& name) {
@@ -45,8 +45,8 @@ std::int64_t number(const Json& json, const char* key, const fs::path& path) {
   const auto found = json.find(key);
   if (found == json.end() || !found->is_number_unsigned() || found->get<std::uint64_t>() == 0 ||
       found->get<std::uint64_t>() > 1U << 30U) {
-    throw UsageError(message_of("cannot read ", path.string(), ": expected a positive number ", key,
-                                ", got ", found == json.end() ? "nothing" : found->dump()));
+    fail_to_read(path, message_of("expected a positive number ", key, ", got ",
+                                  found == json.end() ? "nothing" : found->dump()));
   }
   return found->get<std::int64_t>();
 }
@@ -54,7 +54,8 @@ std::int64_t number(const Json& json, const char* key, const fs::path& path) {
 }  // namespace
 
 fs::path gpt2_config_of(const fs::path& path) {
-  return (fs::is_directory(path) ? path : path.parent_path()) / kConfig;
+  std::error_code absent;
+  return (fs::is_directory(path, absent) ? path : path.parent_path()) / kConfig;
 }
 
 bool has_gpt2_config(const fs::path& path) {
@@ -88,7 +89,8 @@ GPTOptions load_gpt2_options(const fs::path& path, GPTOptions options) {
 }
 
 void load_gpt2(const GPT& model, const fs::path& path) {
-  const fs::path file = fs::is_directory(path) ? path / "model.safetensors" : path;
+  std::error_code absent;
+  const fs::path file = fs::is_directory(path, absent) ? path / "model.safetensors" : path;
   NamedTensors found;
   Tensor head;
   for (const auto& [name, tensor] : load_safetensors(file)) {

@@ -16,8 +16,7 @@ void init_normal(const autograd::Variable& parameter, double std) {
   dispatch_float(data.dtype(), [&]<class T>() {
     T* values = data.data<T>();
     for (std::int64_t i = 0; i < data.numel(); ++i) {
-      const auto words =
-          random_block(stream.seed, stream.sequence, static_cast<std::uint64_t>(i) / 4);
+      const auto words = random_block(stream, static_cast<std::uint64_t>(i) / 4);
       const auto pair = static_cast<std::size_t>(i % 4 / 2 * 2);
       const double radius =
           std::sqrt(-2.0 * std::log(1.0 - static_cast<double>(unit_float(words[pair]))));

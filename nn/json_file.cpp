@@ -2,8 +2,7 @@
 
 #include <fstream>
 
-#include "core/error.h"
-#include "core/io/safetensors.h"
+#include "core/io/read_file.h"
 
 namespace brigade {
 
@@ -18,8 +17,8 @@ nlohmann::json read_json_object(const std::filesystem::path& path) {
   };
   Json json = Json::parse(file, note_depth, /*allow_exceptions=*/false);
   if (too_deep || !json.is_object()) {
-    throw UsageError(message_of("cannot read ", path.string(), ": expected a JSON object",
-                                too_deep ? ", got one nested too deeply" : ""));
+    fail_to_read(path, too_deep ? "expected a JSON object, got one nested too deeply"
+                                : "expected a JSON object");
   }
   return json;
 }

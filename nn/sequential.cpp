@@ -23,22 +23,20 @@ Activation activation_of(const Module* next) {
 
 void Sequential::append(std::unique_ptr<Module> module) {
   BRIGADE_CHECK(module != nullptr, "Sequential: expected a module, got a null pointer");
-  const std::string position = std::to_string(layers_->size());
-  register_module(position, *module);
-  std::string label = position + " " + module->description();
-  layers_->push_back({std::move(module), std::move(label)});
+  register_module(std::to_string(layers_->size()), *module);
+  layers_->push_back(std::move(module));
 }
 
 Variable Sequential::forward(const Variable& x) {
-  const std::vector<Layer>& layers = *layers_;
+  const Layers& layers = *layers_;
   Variable y = x;
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    const TraceScope scope("layer ", [&]() -> const std::string& { return layers[i].label; });
-    const auto* linear = dynamic_cast<const Linear*>(layers[i].module.get());
+    const TraceScope scope("layer ", [&] { return message_of(i, ' ', layers[i]->description()); });
+    const auto* linear = dynamic_cast<const Linear*>(layers[i].get());
     const bool followed = linear != nullptr && i + 1 < layers.size();
-    const Activation activation = activation_of(followed ? layers[i + 1].module.get() : nullptr);
+    const Activation activation = activation_of(followed ? layers[i + 1].get() : nullptr);
     const bool fused = activation != Activation::none;
-    y = fused ? linear->forward_activated(y, activation) : layers[i].module->forward(y);
+    y = fused ? linear->forward_activated(y, activation) : layers[i]->forward(y);
     i += fused ? 1 : 0;
   }
   return y;
@@ -46,8 +44,8 @@ Variable Sequential::forward(const Variable& x) {
 
 std::string Sequential::description() const {
   std::string text;
-  for (const Layer& layer : *layers_) {
-    text += (text.empty() ? "" : " > ") + layer.module->description();
+  for (const std::unique_ptr<Module>& layer : *layers_) {
+    text += (text.empty() ? "" : " > ") + layer->description();
   }
   return text;
 }

@@ -34,11 +34,8 @@ class Sequential final : public Module {
   std::string description() const override;
 
  private:
-  struct Layer {
-    std::unique_ptr<Module> module;
-    std::string label;  // "0 Linear(512, 256)": what a time line calls it
-  };
-  std::shared_ptr<std::vector<Layer>> layers_ = std::make_shared<std::vector<Layer>>();
+  using Layers = std::vector<std::unique_ptr<Module>>;
+  std::shared_ptr<Layers> layers_ = std::make_shared<Layers>();
 };
 
 }  // namespace brigade::nn

@@ -11,7 +11,7 @@
 #include "apps/report/timeline.h"
 #include "apps/training/program.h"
 #include "apps/training/setup.h"
-#include "core/io/safetensors.h"
+#include "core/io/atomic_file.h"
 
 namespace brigade::labs {
 

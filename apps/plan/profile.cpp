@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/io/safetensors.h"
+#include "core/io/read_file.h"
 
 namespace brigade::apps {
 

@@ -7,7 +7,7 @@
 
 #include "apps/report/timeline_layout.h"
 #include "core/error.h"
-#include "core/io/safetensors.h"
+#include "core/io/atomic_file.h"
 
 namespace brigade::apps {
 

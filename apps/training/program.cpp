@@ -14,7 +14,6 @@
 #include "apps/training/shrinking.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "core/io/safetensors.h"
 
 namespace brigade::apps {
 

@@ -7,7 +7,7 @@
 #include "apps/report/report.h"
 #include "apps/report/timeline.h"
 #include "apps/training/program.h"
-#include "core/io/safetensors.h"
+#include "core/io/atomic_file.h"
 #include "core/runtime/trace.h"
 #include "nn/gpt2_files.h"
 #include "nn/weights.h"

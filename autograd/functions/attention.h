@@ -17,11 +17,8 @@ namespace brigade::autograd {
 /// Never stores the T x T weights (core/cpu/attention.cpp). Forward keeps qkv, the result and a
 /// number per row and head, from which backward computes the weights again. `dropout` drops weights
 /// as functions/dropout.h drops elements of a tensor [N, heads, T, T]. Error: other shapes,
-/// dropout.p not in [0, 1).
+/// dropout.p not in [0, 1). tests/autograd/attention_test.cpp has the same in a few lines of matmul
+/// and softmax.
 Variable causal_attention(const Variable& qkv, std::int64_t heads, DropoutArgs dropout = {});
-
-/// The same in a few lines of matmul and softmax, with the weights in memory. For reading, and for
-/// the test of the other.
-Variable composed_attention(const Variable& qkv, std::int64_t heads, DropoutArgs dropout = {});
 
 }  // namespace brigade::autograd

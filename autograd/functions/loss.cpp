@@ -9,7 +9,7 @@
 namespace brigade::autograd {
 
 // Forward keeps the softmax [N, classes]: backward needs no exp.
-Variable cross_entropy_loss(const Variable& x, const Tensor& labels) {
+Variable cross_entropy(const Variable& x, const Tensor& labels) {
   const std::size_t last = std::max<std::size_t>(x.shape().rank(), 1) - 1;
   BRIGADE_CHECK(labels.dtype() == DType::i64, "cross_entropy: expected labels of dtype i64");
   BRIGADE_CHECK(x.shape().rank() == labels.shape().rank() + 1 &&
@@ -29,6 +29,11 @@ Variable cross_entropy_loss(const Variable& x, const Tensor& labels) {
 }
 
 Variable mse_loss(const Variable& x, const Tensor& target) {
+  if (target.dtype() == DType::i64) {
+    Tensor rows = Tensor::empty_like(x.data());
+    ops::one_hot(target, rows);
+    return mse_loss(x, rows);
+  }
   Tensor loss = Tensor::empty_like(x.data(), {});
   ops::mse(x.data(), target, loss);
   return record("mse_loss", loss, x,

@@ -6,19 +6,28 @@
 namespace brigade::autograd {
 namespace {
 
-/// The shape of the result over one dimension.
-Shape without_dim(const Shape& shape, std::int64_t dim, bool keepdim) {
-  std::vector<std::int64_t> extents(shape.extents().begin(), shape.extents().end());
-  if (extents.empty()) {
-    return shape;
-  }
-  const auto at = extents.begin() + static_cast<std::ptrdiff_t>(shape.wrap_dim("reduce", dim));
-  if (keepdim) {
+/// What is reduced, and the shape of the result.
+struct Reduction {
+  ReduceShape shape;
+  Shape result;
+};
+
+Reduction over_all(const Variable& x) {
+  return {{.outer = 1, .n = x.shape().numel(), .inner = 1}, {}};
+}
+
+Reduction over(const char* who, const Variable& x, std::int64_t dim, bool keepdim) {
+  const ReduceShape shape = ops::reduce_shape(who, x.shape(), dim);
+  const auto all = x.shape().extents();
+  std::vector<std::int64_t> extents(all.begin(), all.end());
+  if (!extents.empty()) {
+    const auto at = extents.begin() + static_cast<std::ptrdiff_t>(x.shape().wrap_dim(who, dim));
     *at = 1;
-  } else {
-    extents.erase(at);
+    if (!keepdim) {
+      extents.erase(at);
+    }
   }
-  return Shape(extents);
+  return {shape, Shape(extents)};
 }
 
 /// Backward: dx = factor dy at the elements of `index`, at all if that is undefined.
@@ -29,49 +38,47 @@ Variable recorded(const char* name, const Tensor& y, const Variable& x, ReduceSh
   });
 }
 
-Variable scaled_sum(const char* name, const Variable& x, ReduceShape shape, const Shape& result,
-                    double factor) {
-  Tensor y = Tensor::empty_like(x.data(), result);
-  ops::reduce_sum(x.data(), shape, {.alpha = factor}, y);
-  return recorded(name, y, x, shape, factor, Tensor());
+Variable scaled_sum(const char* name, const Variable& x, const Reduction& over, double factor) {
+  Tensor y = Tensor::empty_like(x.data(), over.result);
+  ops::reduce_sum(x.data(), over.shape, {.alpha = factor}, y);
+  return recorded(name, y, x, over.shape, factor, Tensor());
 }
 
-Variable largest(const Variable& x, ReduceShape shape, const Shape& result) {
-  Tensor y = Tensor::empty_like(x.data(), result);
-  Tensor index = Tensor::empty(result, DType::i64, x.device());
-  ops::reduce_max(x.data(), shape, y, index);
-  return recorded("max", y, x, shape, 1.0, index);
+Variable average(const Variable& x, const Reduction& over) {
+  return scaled_sum("mean", x, over, 1.0 / static_cast<double>(over.shape.n));
+}
+
+Variable largest(const Variable& x, const Reduction& over) {
+  Tensor y = Tensor::empty_like(x.data(), over.result);
+  Tensor index = Tensor::empty(over.result, DType::i64, x.device());
+  ops::reduce_max(x.data(), over.shape, y, index);
+  return recorded("max", y, x, over.shape, 1.0, index);
 }
 
 }  // namespace
 
 Variable sum(const Variable& x) {
-  return scaled_sum("sum", x, ops::reduce_all(x.shape()), {}, 1.0);
+  return scaled_sum("sum", x, over_all(x), 1.0);
 }
 
 Variable sum(const Variable& x, std::int64_t dim, bool keepdim) {
-  const ReduceShape shape = ops::reduce_shape("sum", x.shape(), dim);
-  return scaled_sum("sum", x, shape, without_dim(x.shape(), dim, keepdim), 1.0);
+  return scaled_sum("sum", x, over("sum", x, dim, keepdim), 1.0);
 }
 
 Variable mean(const Variable& x) {
-  const ReduceShape shape = ops::reduce_all(x.shape());
-  return scaled_sum("mean", x, shape, {}, 1.0 / static_cast<double>(shape.n));
+  return average(x, over_all(x));
 }
 
 Variable mean(const Variable& x, std::int64_t dim, bool keepdim) {
-  const ReduceShape shape = ops::reduce_shape("mean", x.shape(), dim);
-  return scaled_sum("mean", x, shape, without_dim(x.shape(), dim, keepdim),
-                    1.0 / static_cast<double>(shape.n));
+  return average(x, over("mean", x, dim, keepdim));
 }
 
 Variable max(const Variable& x) {
-  return largest(x, ops::reduce_all(x.shape()), {});
+  return largest(x, over_all(x));
 }
 
 Variable max(const Variable& x, std::int64_t dim, bool keepdim) {
-  const ReduceShape shape = ops::reduce_shape("max", x.shape(), dim);
-  return largest(x, shape, without_dim(x.shape(), dim, keepdim));
+  return largest(x, over("max", x, dim, keepdim));
 }
 
 }  // namespace brigade::autograd

@@ -53,19 +53,13 @@ struct Rows {
   }
 };
 
-/// `part`: 0, 1, 2 for q, k, v.
+/// A head's rows of one sequence in `all`, which has `parts` of them next to each other: 3 in qkv.
 template <class T>
-Rows<T> part_of(const AttentionArgs<T>& args, T* qkv, std::int64_t sequence, int part,
-                std::int64_t head) {
+Rows<T> head_rows(const AttentionArgs<T>& args, T* all, std::int64_t sequence, std::int64_t head,
+                  std::int64_t parts = 1, std::int64_t part = 0) {
   const std::int64_t row = args.heads * args.width;
-  return {qkv + (sequence * args.length * 3 + part) * row + head * args.width, args.length,
-          args.width, 3 * row};
-}
-
-template <class T>
-Rows<T> output_of(const AttentionArgs<T>& args, T* y, std::int64_t sequence, std::int64_t head) {
-  const std::int64_t row = args.heads * args.width;
-  return {y + sequence * args.length * row + head * args.width, args.length, args.width, row};
+  return {all + (sequence * args.length * parts + part) * row + head * args.width, args.length,
+          args.width, parts * row};
 }
 
 /// Consecutive queries and consecutive keys.
@@ -114,7 +108,7 @@ class Head {
     T* qkv = const_cast<T*>(args_.qkv);  // only read
     int part = 0;
     for (T* matrix : {q_, k_, v_}) {
-      part_of(args_, qkv, sequence, part++, head).copy_to(matrix);
+      head_rows(args_, qkv, sequence, head, 3, part++).copy_to(matrix);
     }
     first_row_ = (sequence * args_.heads + head) * args_.length;
     log_sums_ = args_.log_sums + first_row_;
@@ -134,20 +128,20 @@ class Head {
         finish(block);
       }
     });
-    output_of(args_, args_.y, sequence, head).store_from(y_, {});
+    head_rows(args_, args_.y, sequence, head).store_from(y_, {});
   }
 
   void backward(std::int64_t sequence, std::int64_t head, const T* dy, Scale scale, T* dqkv) {
     load(sequence, head);
-    output_of(args_, args_.y, sequence, head).copy_to(y_);
-    output_of(args_, const_cast<T*>(dy), sequence, head).copy_to(dy_);
+    head_rows(args_, args_.y, sequence, head).copy_to(y_);
+    head_rows(args_, const_cast<T*>(dy), sequence, head).copy_to(dy_);
     for (T* gradient : {dq_, dk_, dv_}) {
       std::fill_n(gradient, args_.length * args_.width, T{0});
     }
     for_each_block(args_.length, [this](const Block& block) { backward(block); });
     int part = 0;
     for (const T* gradient : {dq_, dk_, dv_}) {
-      part_of(args_, dqkv, sequence, part++, head).store_from(gradient, scale);
+      head_rows(args_, dqkv, sequence, head, 3, part++).store_from(gradient, scale);
     }
   }
 

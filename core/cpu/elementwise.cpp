@@ -47,9 +47,7 @@ void binary_row(std::int64_t n, const T* a, bool a_is_one, const T* b, bool b_is
 
 template <class T>
 void CpuElementwise<T>::fill(Stream& /*s*/, std::int64_t n, T value, T* x) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    x[i] = value;
-  }
+  std::fill_n(x, n, value);
 }
 
 template <class T>
@@ -100,7 +98,7 @@ void CpuElementwise<T>::unary_backward(Stream& /*s*/, UnaryOp op, std::int64_t n
   });
 }
 
-/// Row by row along the last dimension, which core/ops_shape.cpp has made as long as it can be.
+/// Row by row along the last dimension, which merged() in core/strides.cpp has made as long as it can be.
 template <class T>
 void CpuElementwise<T>::copy_strided(Stream& s, const StridePair& copy, const T* src, Scale scale,
                                      T* dst) {

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cmath>
 
 #include "core/arithmetic.h"

@@ -1,4 +1,3 @@
-#include <algorithm>
 
 #include "core/arithmetic.h"
 #include "core/cpu/vectorized_private.h"

@@ -151,7 +151,6 @@ class CudaStream final : public Stream {
 }  // namespace
 
 std::unique_ptr<Stream> make_cuda_stream(Device device, StreamPriority priority) {
-  BRIGADE_CHECK(device.is_cuda(), "stream: expected a GPU, got ", device);
   return std::make_unique<CudaStream>(device, priority);
 }
 

@@ -158,14 +158,15 @@ bool fused_linear(Stream& s, const LinearArgs<float, F>& args) {
   static_cast<void>(stream_of(s));  // makes the GPU of `s` current
   thread_local std::map<int, Products> gpus;
   auto& [handle, known] = gpus[s.device().index];
-  auto [entry, is_new] = known.try_emplace(kind);
-  std::optional<Product>& product = entry->second;
-  if (is_new) {
-    product.emplace(handle, kind);
-    if (!product->exists() || !keeps_nan(handle, s, *product, args)) {
-      product.reset();
+  auto entry = known.find(kind);
+  if (entry == known.end()) {
+    std::optional<Product> made(std::in_place, handle, kind);
+    if (!made->exists() || !keeps_nan(handle, s, *made, args)) {
+      made.reset();
     }
+    entry = known.emplace(kind, std::move(made)).first;
   }
+  std::optional<Product>& product = entry->second;
   if (product) {
     CUBLAS_CHECK(product->run(handle, s, args));
   }

@@ -1,4 +1,5 @@
 #include <map>
+#include <memory>
 #include <type_traits>
 #include <utility>
 
@@ -9,44 +10,33 @@
 namespace brigade {
 namespace {
 
-/// The cuBLAS handles of one thread, one per stream. A handle must not be used by two threads at
-/// once. It could serve several streams, but would choose its workspace, and with it the order of
-/// additions, by what runs beside it (cuBLAS manual, "Results reproducibility"); what a
-/// communication hook computes must have the same bits on every rank.
-class BlasHandles {
- public:
-  BlasHandles() = default;
-  BlasHandles(const BlasHandles&) = delete;
-  BlasHandles& operator=(const BlasHandles&) = delete;
-  ~BlasHandles() {
-    for (const auto& [place, handle] : handles_) {
-      static_cast<void>(cublasDestroy(handle));
-    }
-  }
-
-  cublasHandle_t on(const Stream& s) {
-    cudaStream_t stream = cuda::stream_of(s);
-    cublasHandle_t& handle = handles_[{s.device().index, stream}];
-    if (handle == nullptr) {
-      CUBLAS_CHECK(cublasCreate(&handle));
-      CUBLAS_CHECK(cublasSetStream(handle, stream));
-      CUBLAS_CHECK(cublasSetWorkspace(handle, cuda::blas_workspace(s), cuda::kBlasWorkspace));
-    }
-    return handle;
-  }
-
- private:
-  std::map<std::pair<int, cudaStream_t>, cublasHandle_t> handles_;
-};
-
 template <class T>
 constexpr cudaDataType_t kCudaType = std::is_same_v<T, double>  ? CUDA_R_64F
                                      : std::is_same_v<T, float> ? CUDA_R_32F
                                                                 : CUDA_R_16BF;
 
+struct DestroyBlas {
+  void operator()(cublasHandle_t handle) const { static_cast<void>(cublasDestroy(handle)); }
+};
+using BlasHandle = std::unique_ptr<std::remove_pointer_t<cublasHandle_t>, DestroyBlas>;
+
+/// One per thread, because two must not use a handle at once, and per stream: it could serve
+/// several, but would choose its workspace, and with it the order of additions, by what runs beside
+/// it (cuBLAS manual, "Results reproducibility"); what a communication hook computes must have the
+/// same bits on every rank.
 cublasHandle_t blas_handle(const Stream& s) {
-  thread_local BlasHandles handles;
-  return handles.on(s);
+  thread_local std::map<std::pair<int, cudaStream_t>, BlasHandle> handles;
+  cudaStream_t stream = cuda::stream_of(s);
+  BlasHandle& handle = handles[{s.device().index, stream}];
+  if (!handle) {
+    cublasHandle_t made = nullptr;
+    CUBLAS_CHECK(cublasCreate(&made));
+    BlasHandle owner(made);
+    CUBLAS_CHECK(cublasSetStream(made, stream));
+    CUBLAS_CHECK(cublasSetWorkspace(made, cuda::blas_workspace(s), cuda::kBlasWorkspace));
+    handle = std::move(owner);
+  }
+  return handle.get();
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 /// block's sum.
 namespace brigade::cuda {
 
-inline constexpr unsigned kBlock = 256;  // threads per block; a power of two, see block_sum()
+inline constexpr unsigned kBlock = 256;  // threads per block; a power of two, see block_join()
 
 /// Enough to fill any GPU twice over.
 inline constexpr std::int64_t kMaxBlocks = 4096;

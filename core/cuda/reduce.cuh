@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstddef>
-
 #include "core/cuda/kernel.cuh"
 #include "core/tensor.h"
 

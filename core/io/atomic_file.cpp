@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/io/file_descriptor.h"
 
 namespace brigade {
 
@@ -74,17 +75,25 @@ void AtomicFile::commit() {
   require(::fsync(fd_) == 0);  // the data must be on the disk before the name leads to it
   require(::rename(temporary_.c_str(), path_.c_str()) == 0);
   require(::close(std::exchange(fd_, -1)) == 0);
-  const fs::path parent = path_.has_parent_path() ? path_.parent_path() : fs::path(".");
-  const int directory = ::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory >= 0) {
-    ::fsync(directory);  // the new name; some file systems cannot, and the data is safe by now
-    ::close(directory);
-  }
+  sync_directory(path_.has_parent_path() ? path_.parent_path() : fs::path("."));
 }
 
 void AtomicFile::require(bool succeeded) const {
   if (!succeeded) {
     throw Error(message_of("cannot write ", path_.string(), ": ", std::strerror(errno)));
+  }
+}
+
+void write_file_atomically(const fs::path& path, const std::string& content) {
+  AtomicFile file(path);
+  file.append(std::as_bytes(std::span(content)));
+  file.commit();
+}
+
+void sync_directory(const fs::path& path) {
+  const FileDescriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.valid()) {
+    ::fsync(directory.get());
   }
 }
 

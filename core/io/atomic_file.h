@@ -12,8 +12,8 @@ namespace brigade {
 /// A file that appears under its name complete or not at all: written beside it, fsynced, renamed.
 ///
 /// What is destroyed without commit() leaves no trace, and an older file of that name stays as it
-/// was. Errors carry the system's reason: a place that cannot
-/// be written is a UsageError, a disk that fills up later an Error.
+/// was. Errors carry the system's reason: a place that cannot be written is a UsageError, a disk that
+/// fills up later an Error.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path);
@@ -36,5 +36,11 @@ class AtomicFile {
   off_t written_ = 0;
   off_t dropped_ = 0;  // of those, on their way to the disk and no longer in the page cache
 };
+
+/// An AtomicFile of `content`.
+void write_file_atomically(const std::filesystem::path& path, const std::string& content);
+
+/// On the disk before what comes next: the names in `path`. Some file systems cannot, and need not.
+void sync_directory(const std::filesystem::path& path);
 
 }  // namespace brigade

@@ -1,7 +1,5 @@
 #include "core/io/checkpoint_store.h"
 
-#include <fcntl.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -10,13 +8,13 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "core/error.h"
-#include "core/io/file_descriptor.h"
+#include "core/io/atomic_file.h"
+#include "core/io/read_file.h"
 
 namespace brigade {
 namespace {
@@ -30,10 +28,6 @@ constexpr std::string_view kPrefix = "step-";
 constexpr const char* kUnfinished = ".tmp";
 constexpr const char* kChanged = "its bytes have changed since it was written (wrong checksum)";
 constexpr int kDeepest = 3;  // the names in a bucket
-
-[[noreturn]] void fail_to_read(const fs::path& path, const std::string& reason) {
-  throw UsageError(message_of("cannot read ", path.string(), ": ", reason));
-}
 
 Checksum checksum_of(const fs::path& path) {
   constexpr std::size_t kBlock = std::size_t{1} << 20U;
@@ -85,14 +79,6 @@ Int whole_number(const Json& value, const std::string& subject, Int least = 0) {
 void require(bool succeeded, const char* what, const fs::path& path, const std::error_code& why) {
   if (!succeeded) {
     throw Error(message_of("cannot ", what, " ", path.string(), ": ", why.message()));
-  }
-}
-
-/// On the disk before what comes next. Some file systems cannot, and need not.
-void sync_directory(const fs::path& path) {
-  const FileDescriptor directory(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory.valid()) {
-    fsync(directory.get());
   }
 }
 
@@ -164,8 +150,7 @@ fs::path CheckpointStore::temporary(std::int64_t step) const {
 
 CheckpointInfo CheckpointStore::check(std::int64_t step) const {
   const fs::path path = path_of(step);
-  std::ifstream file = open_to_read(path / kInfo);
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const std::string text = read_text(path / kInfo);
   CheckpointInfo info =
       CheckpointInfo::parse(text, message_of("cannot read ", (path / kInfo).string()));
   if (info.step != step) {

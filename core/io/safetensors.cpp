@@ -12,6 +12,7 @@
 #include <span>
 
 #include "core/io/atomic_file.h"
+#include "core/io/read_file.h"
 
 namespace brigade {
 namespace {
@@ -101,9 +102,7 @@ class Reader {
     std::uint64_t begin, end;
   };
 
-  [[noreturn]] void fail(const std::string& fault) const {
-    throw UsageError(message_of("cannot read ", path_.string(), ": ", fault));
-  }
+  [[noreturn]] void fail(const std::string& fault) const { fail_to_read(path_, fault); }
   template <class... Parts>
   void require(bool condition, const Parts&... parts) const {
     if (!condition) {
@@ -216,26 +215,6 @@ Checksum save_safetensors(const std::filesystem::path& path, const NamedTensors&
 
 NamedTensors load_safetensors(const std::filesystem::path& path) {
   return Reader(path).load();
-}
-
-std::ifstream open_to_read(const std::filesystem::path& path) {
-  std::error_code absent;
-  const bool opens = !fs::exists(path, absent) || fs::is_regular_file(path, absent);
-  std::ifstream file;
-  if (opens) {  // to open a pipe is to wait for somebody who writes into it
-    file.open(path, std::ios::binary);
-  }
-  if (!file.is_open()) {
-    throw UsageError(message_of("cannot read ", path.string(), ": ",
-                                opens ? std::strerror(errno) : "it is not a regular file"));
-  }
-  return file;
-}
-
-void write_file_atomically(const std::filesystem::path& path, const std::string& content) {
-  AtomicFile file(path);
-  file.append(std::as_bytes(std::span(content)));
-  file.commit();
 }
 
 }  // namespace brigade

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <filesystem>
-#include <iosfwd>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,12 +23,5 @@ Checksum save_safetensors(const std::filesystem::path& path, const NamedTensors&
 /// JSON, unknown dtype, offsets that overlap, leave holes, exceed the file or disagree with the
 /// shape.
 NamedTensors load_safetensors(const std::filesystem::path& path);
-
-/// UsageError with the reason if the file cannot be opened. Never waits: a pipe is refused.
-std::ifstream open_to_read(const std::filesystem::path& path);
-
-/// Writes `content` to `path` atomically (temporary file, fsync, rename). Error with the system's
-/// reason, UsageError where the file cannot be made.
-void write_file_atomically(const std::filesystem::path& path, const std::string& content);
 
 }  // namespace brigade

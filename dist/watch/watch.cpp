@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/io/safetensors.h"
+#include "core/io/atomic_file.h"
 #include "core/runtime/context.h"
 #include "dist/launch/fallback.h"
 #include "dist/sockets/socket_address.h"

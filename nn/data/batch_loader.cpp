@@ -1,7 +1,5 @@
 #include "nn/data/batch_loader.h"
 
-#include <optional>
-
 #include "core/error.h"
 #include "core/runtime/context.h"
 #include "core/runtime/pinned.h"
@@ -85,9 +83,7 @@ void BatchLoader::fill(Buffers& buffers, std::int64_t step, const Event& device_
     sampler_.set_epoch(static_cast<std::uint32_t>(epoch));
     epoch_ = epoch;
   }
-  std::optional<UseStream> use;
   if (copies_) {
-    use.emplace(*copies_);
     buffers.copied.synchronize(/*urgent=*/false);  // the last copy out of the pinned memory
     copies_->run(
         [&] { copies_->wait(device_is_free); });  // on its GPU, which is new to this thread
@@ -97,12 +93,14 @@ void BatchLoader::fill(Buffers& buffers, std::int64_t step, const Event& device_
   for (std::int64_t micro = 0; micro < sampler_.geometry().accum; ++micro) {
     const auto samples = sampler_.micro_batch(in_epoch, micro);
     const std::int64_t count = std::ssize(samples);
-    data_.read(samples, buffers.host.rows(row, count));
+    const Batch decoded = buffers.host.rows(row, count);
+    data_.read(samples, decoded);
     const Batch& batch = buffers.batches.emplace_back(buffers.device.rows(row, count));
     if (copies_) {
-      const Batch decoded = buffers.host.rows(row, count);
-      batch.inputs.copy_from(decoded.inputs);
-      batch.targets.copy_from(decoded.targets);
+      copies_->run([&] {
+        batch.inputs.copy_from(decoded.inputs);
+        batch.targets.copy_from(decoded.targets);
+      });
     }
     row += count;
   }

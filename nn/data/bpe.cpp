@@ -1,7 +1,6 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-#include <array>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -12,7 +11,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/io/safetensors.h"
+#include "core/io/read_file.h"
 #include "nn/data/tokenizer.h"
 #include "nn/json_file.h"
 
@@ -27,10 +26,6 @@ namespace fs = std::filesystem;
 /// GPT-2's words: contractions, letters, digits, other signs, with the space before each; spaces.
 constexpr const char* kWords =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-
-[[noreturn]] void fail(const fs::path& path, const std::string& reason) {
-  throw UsageError(message_of("cannot read ", path.string(), ": ", reason));
-}
 
 std::string utf8_of(unsigned code) {  // below 0x800
   if (code < 0x80U) {
@@ -110,7 +105,7 @@ class Bpe final : public Tokenizer {
       const std::size_t length = static_cast<unsigned char>(letters[at]) < 0x80 ? 1 : 2;
       const auto found = letters_.find(letters.substr(at, length));
       if (found == letters_.end()) {
-        fail(path, message_of("expected tokens in GPT-2's letters, got '", letters, "'"));
+        fail_to_read(path, message_of("expected tokens in GPT-2's letters, got '", letters, "'"));
       }
       bytes += found->second;
       at += length;
@@ -125,8 +120,8 @@ class Bpe final : public Tokenizer {
     for (const auto& [letters, number] : json.items()) {
       if (!number.is_number_unsigned() || number.get<std::uint64_t>() >= texts_.size() ||
           taken[number.get<std::size_t>()]) {
-        fail(path, message_of("expected the numbers 0 to ", texts_.size() - 1, ", each once, got ",
-                              number.dump(), " for '", letters, "'"));
+        fail_to_read(path, message_of("expected the numbers 0 to ", texts_.size() - 1,
+                                      ", each once, got ", number.dump(), " for '", letters, "'"));
       }
       const auto token = number.get<std::size_t>();
       taken[token] = true;
@@ -135,7 +130,8 @@ class Bpe final : public Tokenizer {
     }
     for (const auto& [letter, byte] : letters_) {
       if (!tokens_.contains(std::string(1, byte))) {
-        fail(path, message_of("expected a token for each byte, got none for '", letter, "'"));
+        fail_to_read(path,
+                     message_of("expected a token for each byte, got none for '", letter, "'"));
       }
     }
   }
@@ -148,12 +144,12 @@ class Bpe final : public Tokenizer {
       }
       const std::size_t space = line.find(' ');
       if (space == std::string::npos) {
-        fail(path, message_of("expected two tokens in a line, got '", line, "'"));
+        fail_to_read(path, message_of("expected two tokens in a line, got '", line, "'"));
       }
       const std::string left = bytes_of(line.substr(0, space), path);
       const std::string right = bytes_of(line.substr(space + 1), path);
       if (!tokens_.contains(left) || !tokens_.contains(right) || !tokens_.contains(left + right)) {
-        fail(path, message_of("'", line, "' joins what vocab.json does not have"));
+        fail_to_read(path, message_of("'", line, "' joins what vocab.json does not have"));
       }
       const auto rank = static_cast<std::int32_t>(merges_.size());
       merges_.try_emplace({tokens_.at(left), tokens_.at(right)},

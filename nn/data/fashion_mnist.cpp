@@ -25,7 +25,8 @@ template <class... Parts>
 using GzFile = std::unique_ptr<gzFile_s, int (*)(gzFile)>;
 
 GzFile open(const std::filesystem::path& path) {
-  if (std::filesystem::exists(path) && !std::filesystem::is_regular_file(path)) {
+  std::error_code absent;
+  if (std::filesystem::exists(path, absent) && !std::filesystem::is_regular_file(path, absent)) {
     refuse(path, "expected a file");  // to open a pipe is to wait for somebody who writes into it
   }
   GzFile file(gzopen(path.c_str(), "rb"), gzclose_r);
@@ -143,7 +144,7 @@ DataSplits load_fashion_mnist(const std::filesystem::path& dir, std::int64_t tra
   constexpr std::array kNames{"train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz",
                               "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"};
   for (const char* name : kNames) {
-    if (!std::filesystem::exists(dir / name)) {
+    if (std::error_code absent; !std::filesystem::exists(dir / name, absent)) {
       refuse(dir / name,
              "not found; install the images with `apt-get install dataset-fashion-mnist`, or say "
              "where they are with --data-dir DIR or the environment variable BRIGADE_DATA_DIR");

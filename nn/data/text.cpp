@@ -3,11 +3,9 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 
 #include "core/error.h"
-#include "core/io/safetensors.h"
+#include "core/io/read_file.h"
 
 namespace brigade::data {
 namespace {
@@ -38,8 +36,7 @@ std::vector<fs::path> files_below(const fs::path& directory) try {
 }
 
 std::string text_of_file(const fs::path& path) {
-  std::ifstream file = open_to_read(path);
-  std::string text((std::istreambuf_iterator<char>(file)), {});
+  std::string text = read_text(path);
   return text.find('\0') == std::string::npos ? text : std::string();
 }
 
@@ -80,7 +77,8 @@ DataSplits load_text(const fs::path& path, const Tokenizer& tokenizer, std::int6
   constexpr std::size_t kTestShare = 10;  // one of so many
   std::string train;
   std::string test;
-  if (fs::is_directory(path)) {
+  std::error_code absent;
+  if (fs::is_directory(path, absent)) {
     std::size_t number = 0;
     for (const fs::path& file : files_below(path)) {
       if (const std::string text = text_of_file(file); !text.empty()) {

@@ -194,7 +194,7 @@ TEST(Gradient, OfMseLossIsRight) {
 
 TEST(Gradient, OfCrossEntropyLossIsRight) {
   const auto function = [](const Inputs& in) {
-    return cross_entropy_loss(in[0], Tensor::from(kLabels, {4}));
+    return cross_entropy(in[0], Tensor::from(kLabels, {4}));
   };
   EXPECT_LT(largest_gradient_error(function, {smooth_values({4, 3}, 0)}), kTolerance);
 }
@@ -203,7 +203,7 @@ TEST(Gradient, OfALossThatIsScaledIsRight) {
   // Every loss must multiply by its own dy.
   const auto function = [](const Inputs& in) {
     return add(mul(mse_loss(in[0], smooth_values({4, 3}, 9)), 0.3),
-               mul(cross_entropy_loss(in[0], Tensor::from(kLabels, {4})), -2.5));
+               mul(cross_entropy(in[0], Tensor::from(kLabels, {4})), -2.5));
   };
   EXPECT_LT(largest_gradient_error(function, {smooth_values({4, 3}, 0)}), kTolerance);
 }
@@ -228,7 +228,7 @@ TEST(Gradient, OfAVariableThatIsBothInputsIsRight) {
 TEST(Gradient, OfAnMlpIsRight) {
   const auto function = [](const Inputs& in) {
     const Variable hidden = relu(linear(in[0], in[1], in[2]));
-    return cross_entropy_loss(linear(hidden, in[3], in[4]), Tensor::from(kLabels, {4}));
+    return cross_entropy(linear(hidden, in[3], in[4]), Tensor::from(kLabels, {4}));
   };
   EXPECT_LT(largest_gradient_error(
                 function, {smooth_values({4, 3}, 0), smooth_values({6, 3}, 1),
@@ -239,7 +239,7 @@ TEST(Gradient, OfAnMlpIsRight) {
 TEST(Gradient, OfSequencesIsRight) {  // x: [2 sequences, 2 tokens, 3]
   const auto function = [](const Inputs& in) {
     const Variable hidden = fused_linear(in[0], in[1], in[2], Activation::relu);
-    return cross_entropy_loss(linear(hidden, in[3], Variable()), Tensor::from(kLabels, {2, 2}));
+    return cross_entropy(linear(hidden, in[3], Variable()), Tensor::from(kLabels, {2, 2}));
   };
   EXPECT_LT(largest_gradient_error(function, {smooth_values({2, 2, 3}, 0), smooth_values({6, 3}, 1),
                                               smooth_values({6}, 2), smooth_values({3, 6}, 3)}),

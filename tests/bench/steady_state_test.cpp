@@ -115,7 +115,7 @@ class Training {
  private:
   autograd::Variable forward() {
     const autograd::Variable y = model_->forward(autograd::Variable(x_));
-    return options_.cross_entropy ? autograd::cross_entropy_loss(y, labels_)
+    return options_.cross_entropy ? autograd::cross_entropy(y, labels_)
                                   : autograd::mse_loss(y, target_);
   }
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "core/io/safetensors.h"
+#include "core/io/atomic_file.h"
 #include "tests/support/program_run.h"
 #include "tests/support/temporary_directory.h"
 

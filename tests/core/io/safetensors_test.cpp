@@ -8,6 +8,7 @@
 
 #include <fstream>
 
+#include "core/io/atomic_file.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_directory.h"
 
