@@ -98,7 +98,8 @@ void CpuElementwise<T>::unary_backward(Stream& /*s*/, UnaryOp op, std::int64_t n
   });
 }
 
-/// Row by row along the last dimension, which merged() in core/strides.cpp has made as long as it can be.
+/// Row by row along the last dimension, which merged() (core/strides.cpp) has made as long as it
+/// can be.
 template <class T>
 void CpuElementwise<T>::copy_strided(Stream& s, const StridePair& copy, const T* src, Scale scale,
                                      T* dst) {

@@ -12,8 +12,8 @@ namespace brigade {
 /// A file that appears under its name complete or not at all: written beside it, fsynced, renamed.
 ///
 /// What is destroyed without commit() leaves no trace, and an older file of that name stays as it
-/// was. Errors carry the system's reason: a place that cannot be written is a UsageError, a disk that
-/// fills up later an Error.
+/// was. Errors carry the system's reason: a place that cannot be written is a UsageError, a disk
+/// that fills up later an Error.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path);

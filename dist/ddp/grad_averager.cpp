@@ -98,6 +98,7 @@ void GradAverager::on_backward_begin() {
   }
   check_not_refused();
   check_frozen();
+  options_.hook->backward_begins();
   syncing_ = no_sync_depth_ == 0;
   for (const autograd::Variable& parameter : parameters_) {
     // The last step's update may still be reading the gradients that this backward overwrites.

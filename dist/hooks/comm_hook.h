@@ -33,6 +33,10 @@ class CommHook {
   virtual void prepare(std::span<const autograd::Variable> /*parameters*/,
                        std::span<const Bucket> /*buckets*/, Communicator& /*comm*/) {}
 
+  /// A backward is about to begin, maybe inside no_sync(). Error if this rank's gradients are not
+  /// such that more can be added to them.
+  virtual void backward_begins() {}
+
   /// Starts piece.grads := the sum over ranks, or the hook's approximation of it; the same bits on
   /// every rank. Called on the thread of backward() in an order that is the same on all ranks;
   /// returns at once. `index` is the place of the piece's bucket, for hooks that keep something per

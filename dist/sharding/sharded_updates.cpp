@@ -1,5 +1,6 @@
 #include "dist/sharding/sharded_updates.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "core/error.h"
@@ -21,19 +22,27 @@ ShardedUpdates::~ShardedUpdates() {
 void ShardedUpdates::prepare(std::span<const autograd::Variable> parameters,
                              std::span<const Bucket> buckets, Communicator& comm) {
   comm_ = &comm;
+  // Gradients are about to move into other buckets, of which the ranks have other shares: now each
+  // needs all of them.
+  for (const Bucket& bucket : buckets_) {
+    if (std::ranges::any_of(bucket.members,
+                            [this](std::size_t i) { return is_divided(parameters_[i]); })) {
+      all_gather(bucket.grads);
+    }
+  }
   parameters_.assign(parameters.begin(), parameters.end());
   buckets_.assign(buckets.begin(), buckets.end());
-  handles_.clear();
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    handles_.push_back(parameters_[i].attach_listener(*this, i));
-  }
 }
 
-/// This rank no longer has the other ranks' shares of a sum, so it cannot add to them.
-void ShardedUpdates::on_backward_begin() {
+/// Whether this rank has only its share of the sum.
+bool ShardedUpdates::is_divided(const autograd::Variable& parameter) const {
+  const autograd::GradState& state = *parameter.grad_state();
+  return comm_->size() > 1 && state.has_grad() && state.synchronized();
+}
+
+void ShardedUpdates::backward_begins() {
   for (const autograd::Variable& parameter : parameters_) {
-    const autograd::GradState& state = *parameter.grad_state();
-    BRIGADE_CHECK(comm_->size() == 1 || !state.has_grad() || !state.synchronized(),
+    BRIGADE_CHECK(!is_divided(parameter),
                   "sharded optimizer: expected zero_grad() before this backward, because the "
                   "gradient of '",
                   parameter.name(),
@@ -53,7 +62,7 @@ std::optional<Share> ShardedUpdates::mine(std::int64_t numel) const {
 
 void ShardedUpdates::all_gather(const Tensor& tensor) {
   const auto gather = [tensor](Collectives& ranks) { ranks.all_gather(tensor); };
-  comm_->wait(comm_->enqueue(tensor, "optimizer state", gather), tensor.device());
+  comm_->wait(comm_->enqueue(tensor, "shares", gather), tensor.device());
 }
 
 void ShardedUpdates::sum(const Tensor& tensor) {

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "autograd/hooks.h"
 #include "core/share.h"
 #include "dist/hooks/comm_hook.h"
 
@@ -32,14 +31,16 @@ namespace brigade::dist {
 ///
 /// Weights have the same bits as with a sum in rank order (OrderedAllReduce), but for
 /// clip_grad_norm(): the ranks add up the norm's f64 squares in another order. After backward only
-/// this rank's share of a gradient is the average over the ranks; the rest has no meaning.
-class ShardedUpdates final : public CommHook, private autograd::GradListener {
+/// this rank's share of a gradient is the average over the ranks; the rest has no meaning, unless
+/// the backward has ended with other buckets than it began with.
+class ShardedUpdates final : public CommHook {
  public:
   ~ShardedUpdates() override;
 
   std::string name() const override { return "sharded optimizer"; }
   void prepare(std::span<const autograd::Variable> parameters, std::span<const Bucket> buckets,
                Communicator& comm) override;
+  void backward_begins() override;
   Work all_reduce(std::size_t index, const Chunk& piece, Communicator& comm) override;
 
   /// @name For the optimizer (optim::Shards). On the rank's own thread.
@@ -52,13 +53,11 @@ class ShardedUpdates final : public CommHook, private autograd::GradListener {
   /// @}
 
  private:
-  void on_backward_begin() override;
-  void on_grad_ready(std::size_t /*index*/) override {}
+  bool is_divided(const autograd::Variable& parameter) const;
 
   Communicator* comm_ = nullptr;  // before prepare(): the optimizer has everything to itself
   std::vector<autograd::Variable> parameters_;
   std::vector<Bucket> buckets_;
-  std::vector<autograd::HookHandle> handles_;
   int exceptions_at_start_ = std::uncaught_exceptions();
 };
 

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -46,6 +47,7 @@ struct Job {
   int accum = 1;
   bool unused = false;     ///< the last layer takes part in odd steps only
   bool slow_link = false;  ///< weights are still on their way when forward begins
+  bool reversed = false;   ///< registered as backward goes: the first buckets are a wrong guess
 };
 
 /// A network whose last layer can be left out.
@@ -53,10 +55,13 @@ struct Net {
   std::unique_ptr<nn::Sequential> body = test::make_mlp({16, 64, 30, 5}, 1);
   std::unique_ptr<nn::Sequential> head = test::make_mlp({5, 5}, 2);
 
-  Parameters parameters() const {
+  Parameters parameters(bool reversed = false) const {
     Parameters all = body->parameters();
     for (const autograd::Variable& each : head->parameters()) {
       all.push_back(each);
+    }
+    if (reversed) {
+      std::ranges::reverse(all);
     }
     return all;
   }
@@ -82,13 +87,14 @@ std::vector<float> train(int ranks, const Job& job, bool sharded) {
     Communicator& comm = job.slow_link ? slow : world;
     comm.use(test::make_all_reduce("ordered"));
     const Net net;
-    const auto optimizer = job.make_optimizer(net.parameters());
+    const Parameters parameters = net.parameters(job.reversed);
+    const auto optimizer = job.make_optimizer(parameters);
     DataParallelOptions options = job.options;
     options.find_unused_parameters = job.unused;
     if (sharded) {
       options.hook = shard(*optimizer);
     }
-    GradAverager parallel(net.parameters(), comm, options);
+    GradAverager parallel(parameters, comm, options);
     for (int step = 0; step < 4; ++step) {
       optimizer->zero_grad();
       for (int micro = 0; micro < job.accum; ++micro) {
@@ -133,7 +139,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"PerParam", {.options = {.mode = SyncMode::per_param}}},
                     Case{"OneBucket", {.options = {}}}, Case{"Clipped", {.clip_norm = 0.05}},
                     Case{"Accumulated", {.accum = 3}}, Case{"Unused", {.unused = true}},
-                    Case{"WeightsThatComeLate", {.slow_link = true}}),
+                    Case{"WeightsThatComeLate", {.slow_link = true}},
+                    Case{"OtherBucketsAfterTheFirstStep",
+                         {.options = {.bucket_bytes = 12'500}, .reversed = true}}),
     [](const auto& test) { return test.param.name; });
 
 TEST(ShardedUpdates, KeepOneNthOfTheState) {
@@ -176,6 +184,10 @@ TEST(ShardedUpdates, RefuseToAddToGradientsThatAreDivided) {
     GradAverager parallel(model->parameters(), comm, {.hook = shard(sgd)});
     test::backward_once(*model, 6, 4);
     EXPECT_ERROR(test::backward_once(*model, 6, 4),
+                 "sharded optimizer: expected zero_grad() before this backward, because the "
+                 "gradient of '0.weight' has been divided among the ranks; accumulate inside "
+                 "no_sync()");
+    EXPECT_ERROR(parallel.sync_gradients(),
                  "sharded optimizer: expected zero_grad() before this backward, because the "
                  "gradient of '0.weight' has been divided among the ranks; accumulate inside "
                  "no_sync()");
