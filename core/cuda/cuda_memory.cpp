@@ -1,6 +1,7 @@
 #include "core/cuda/cuda_check.h"
 #include "core/cuda/launch.h"
 #include "core/kernels.h"
+#include "core/runtime/trace.h"
 
 namespace brigade {
 
@@ -55,6 +56,7 @@ void CudaKernels::copy(Stream& s, void* dst, const void* src, std::size_t bytes)
   if (bytes == 0) {
     return;
   }
+  const ScopeName scope(kDeviceWait);
   cudaStream_t stream = cuda::stream_of(s);
   CUDA_CHECK(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, stream));
   if (may_be_read_later(s.device(), src)) {
@@ -66,6 +68,7 @@ void CudaKernels::copy_to_host(Stream& s, void* dst, const void* src, std::size_
   if (bytes == 0) {
     return;
   }
+  const ScopeName scope(kDeviceWait);  // to pageable memory the copy itself waits, too
   cudaStream_t stream = cuda::stream_of(s);
   CUDA_CHECK(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, stream));
   if (type_of(dst) != cudaMemoryTypeHost) {

@@ -54,6 +54,7 @@ const std::vector<Batch>& BatchLoader::load(std::int64_t step) {
   if (started_ != step) {
     start(step);  // every one without prefetching, else the first
   }
+  buffers.reusable.synchronize();  // the reader waits, too, but dist/watch sees this thread alone
   buffers.decoded.synchronize();
   compute_stream(device_).wait(buffers.copied);
   if (prefetch_ == Prefetch::on) {
@@ -69,6 +70,7 @@ BatchLoader::Buffers& BatchLoader::buffers_of(std::int64_t step) {
 /// What has used the step's buffers before is enqueued on the compute stream by now.
 void BatchLoader::start(std::int64_t step) {
   Buffers& buffers = buffers_of(step);
+  buffers.reusable = buffers.copied;
   reader_->run([this, &buffers, step, device_is_free = compute_stream(device_).record()] {
     fill(buffers, step, device_is_free);
   });
@@ -84,7 +86,7 @@ void BatchLoader::fill(Buffers& buffers, std::int64_t step, const Event& device_
     epoch_ = epoch;
   }
   if (copies_) {
-    buffers.copied.synchronize(/*urgent=*/false);  // the last copy out of the pinned memory
+    buffers.reusable.synchronize(/*urgent=*/false);
     copies_->run(
         [&] { copies_->wait(device_is_free); });  // on its GPU, which is new to this thread
   }

@@ -41,6 +41,7 @@ class BatchLoader {
     std::vector<Batch> batches;  // views of `device`
     Event decoded;               // on the loader's thread; `batches` and `copied` are set
     Event copied;                // on the copy stream
+    Event reusable;              // `copied` of the step before, which has left `host`
   };
 
   Buffers& buffers_of(std::int64_t step);

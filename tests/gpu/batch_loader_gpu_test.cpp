@@ -2,6 +2,7 @@
 #include "core/runtime/pinned.h"
 #include "nn/data/batch_loader.h"
 #include "nn/data/synthetic.h"
+#include "tests/gpu/busy_until_waited.h"
 #include "tests/gpu/gpu_test.h"
 
 namespace brigade::apps {
@@ -57,6 +58,19 @@ TEST_F(BatchLoaderOnGpu, OverwritesNoBatchThatTheGpuHasStillToRead) {
           << "step " << step;
     }
   }
+}
+
+TEST_F(BatchLoaderOnGpu, SaysThatItWaitsForTheDevice) {
+  const data::SyntheticDataset data({.in = 512, .out = 16, .size = 2048});
+  const data::BatchGeometry geometry{.batch = 128, .accum = 1, .ranks = 1, .rank = 0};
+  data::DistributedSampler sampler(data.size(), geometry, 3, true);
+  data::BatchLoader loader(data, sampler, kGpu, data::Prefetch::on);
+  loader.load(0);
+  const BusyUntilWaited busy;
+  for (std::int64_t step = 1; step < 6; ++step) {
+    loader.load(step);  // the buffers of step 2 are filled when the device is free
+  }
+  EXPECT_TRUE(busy.was_waited_for()) << "dist/watch must not take it for one that reads data";
 }
 
 TEST_F(BatchLoaderOnGpu, PinnedMemoryTravelsBothWays) {

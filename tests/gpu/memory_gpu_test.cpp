@@ -4,6 +4,7 @@
 #include "core/cuda/products.h"
 #include "core/runtime/allocator.h"
 #include "core/runtime/context.h"
+#include "tests/gpu/busy_until_waited.h"
 #include "tests/gpu/gpu_test.h"
 
 namespace brigade {
@@ -38,6 +39,13 @@ TEST_F(MemoryOnGpu, HostMemoryMayBeOverwrittenRightAfterTheCopy) {
     EXPECT_TRUE(
         std::ranges::all_of(back, [round](float v) { return v == static_cast<float>(round); }));
   }
+}
+
+TEST_F(MemoryOnGpu, WhoReadsANumberSaysThatItWaitsForTheDevice) {
+  const Tensor x = Tensor::from(std::vector<float>{3}, {}, kGpu);
+  const BusyUntilWaited busy;
+  EXPECT_EQ(x.item(), 3.0);
+  EXPECT_TRUE(busy.was_waited_for()) << "dist/watch must not take it for one that computes";
 }
 
 TEST_F(MemoryOnGpu, CopiesBetweenTheDevicesKeepEveryByte) {
