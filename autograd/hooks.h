@@ -22,7 +22,8 @@ class GradListener {
   virtual void on_grad_ready(std::size_t index) = 0;
 
   /// A node has run. Every parameter whose gradient is final by now has been read for the last time
-  /// in this backward: the nodes that use it have computed their dx.
+  /// in this backward: the nodes that use it have computed their dx. A use without a gradient, as
+  /// of Variable(w.data()), does not count.
   virtual void on_node_end() {}
 
   /// All nodes have run.
