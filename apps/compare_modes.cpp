@@ -26,10 +26,6 @@ RunInfo describe(const Options& options, const dist::RankInfo& ranks, const Runt
   return info;
 }
 
-std::string trace_file(const std::string& mode) {
-  return message_of("trace-", mode, ".json.gz");
-}
-
 /// Only rank 0 calls it.
 void write_results(const Console& console, const RunInfo& info, const Comparison& result,
                    const std::filesystem::path& directory) {
@@ -39,7 +35,7 @@ void write_results(const Console& console, const RunInfo& info, const Comparison
     files.write(name, [&] { write_file_atomically(directory / name, content); });
   };
   const auto write_trace = [&](const std::string& mode, const RunTrace& trace) {
-    const std::string name = trace_file(mode);
+    const std::string name = message_of("trace-", mode, ".json.gz");
     files.write(name, [&] { write_chrome_trace(directory / name, trace); });
   };
   write("compare.html", comparison_html(info, result));

@@ -56,7 +56,8 @@ if [ "$restarts" = 0 ] && [ "$fewest" != "$ranks" ]; then
 fi
 
 batch=$(((128 + ranks / 2) / ranks)) # per rank: the global batch is 128, or the nearest multiple of N
-defaults=(--data fashion-mnist --epochs 2 --loss mse --hidden "512,512" --batch $((batch > 0 ? batch : 1)))
+batch=$((batch > 0 ? batch : 1))
+defaults=(--data fashion-mnist --epochs 2 --loss mse --hidden "512,512" --batch "$batch")
 case " $* " in
   *" --optimizer adam"* | *" --optimizer=adam"*) ;; # has a momentum of its own
   *) defaults+=(--momentum 0.9) ;;

@@ -24,45 +24,41 @@ class ModeRun {
           dist::Communicator& comm)
       : comm_(comm),
         model_(make_model(options, *data.train, options.seed, device)),
-        loss_(make_loss(options.loss)) {
-    data_parallel_ =
-        std::make_unique<dist::GradAverager>(model_->parameters(), comm, options.data_parallel());
-    optimizer_ = make_optimizer(options, data_parallel_->parameters());
-    const data::BatchGeometry geometry{
-        .batch = options.batch, .accum = options.accum, .ranks = comm.size(), .rank = comm.rank()};
-    sampler_ = std::make_unique<data::DistributedSampler>(data.train->size(), geometry,
-                                                          options.seed, options.shuffle,
-                                                          data::parse_uneven(options.uneven));
-    const std::int64_t recorded = std::min(options.trace_steps, options.steps - 1);
-    trainer_ = std::make_unique<Trainer>(TrainerParts{
-        .model = *model_,
-        .loss = *loss_,
-        .optimizer = *optimizer_,
-        .data_parallel = *data_parallel_,
-        .sampler = *sampler_,
-        .data = *data.train,
-        .device = device,
-        .deferred_sync = options.deferred_sync(),
-        .overlaps = options.overlaps(),
-        .trace = {.skip = options.rounds * options.steps - recorded, .steps = recorded},
-        .clip_norm = options.clip_norm});
-  }
+        data_parallel_(model_->parameters(), comm, options.data_parallel()),
+        optimizer_(make_optimizer(options, data_parallel_.parameters())),
+        sampler_(data.train->size(),
+                 {.batch = options.batch,
+                  .accum = options.accum,
+                  .ranks = comm.size(),
+                  .rank = comm.rank()},
+                 options.seed, options.shuffle, data::parse_uneven(options.uneven)),
+        trainer_({.model = *model_,
+                  .loss = *make_loss(options.loss),
+                  .optimizer = *optimizer_,
+                  .data_parallel = data_parallel_,
+                  .sampler = sampler_,
+                  .data = *data.train,
+                  .device = device,
+                  .deferred_sync = options.deferred_sync(),
+                  .overlaps = options.overlaps(),
+                  .trace = last_steps(options),
+                  .clip_norm = options.clip_norm}) {}
 
   /// The next steps. The first of a turn is not timed: it finds another mode's data in the caches.
   /// Its traffic does not count either: the very first step may have other buckets
   /// (dist/ddp/bucket_rebuilder.h).
   void take_turn(std::int64_t steps) {
-    trainer_->step(done_++, Trainer::Timed::no);
+    trainer_.step(done_++, Trainer::Timed::no);
     const dist::Traffic before = comm_.traffic();
     for (std::int64_t i = 1; i < steps; ++i) {
-      trainer_->step(done_++, Trainer::Timed::yes);
+      trainer_.step(done_++, Trainer::Timed::yes);
     }
     const auto counted = static_cast<double>(steps - 1);
     const dist::Traffic traffic = comm_.traffic() - before;
     result_.collectives_per_step = static_cast<double>(traffic.collectives) / counted;
     result_.bytes_per_step = static_cast<double>(traffic.bytes_reduced) / counted;
     result_.bytes_sent_per_step = static_cast<double>(traffic.bytes_sent) / counted;
-    trainer_->take_losses();
+    trainer_.take_losses();
   }
 
   std::vector<float> weights() const { return autograd::values_of(model_->parameters()); }
@@ -76,21 +72,25 @@ class ModeRun {
   ModeResult finish(const std::string& mode, dist::Communicator& world, RunTrace trace,
                     const std::string& host) {
     result_.mode = mode;
-    result_.timing = summarize(trainer_->history(), 0, world);
-    trace.contents = bucket_contents(*data_parallel_);
-    trace.ranks = trainer_->recorder().gather(host);
+    result_.timing = summarize(trainer_.history(), 0, world);
+    trace.contents = bucket_contents(describe_buckets(data_parallel_));
+    trace.ranks = trainer_.recorder().gather(host);
     result_.trace = std::move(trace);
     return std::move(result_);
   }
 
  private:
+  static TraceSchedule last_steps(const Options& options) {
+    const std::int64_t recorded = std::min(options.trace_steps, options.steps - 1);
+    return {.skip = options.rounds * options.steps - recorded, .steps = recorded};
+  }
+
   dist::Communicator& comm_;
   std::unique_ptr<nn::Module> model_;
-  nn::Loss* loss_;
-  std::unique_ptr<dist::GradAverager> data_parallel_;
+  dist::GradAverager data_parallel_;
   std::unique_ptr<optim::Optimizer> optimizer_;
-  std::unique_ptr<data::DistributedSampler> sampler_;
-  std::unique_ptr<Trainer> trainer_;
+  data::DistributedSampler sampler_;
+  Trainer trainer_;
   std::int64_t done_ = 0;
   ModeResult result_;
 };

@@ -67,14 +67,6 @@ std::string step_chart(const std::vector<FigureRow>& rows) {
 std::string comparison_html(const RunInfo& info, const Comparison& result) {
   const std::string label = emulated_text(info.options);
   const std::vector<FigureRow> rows = comparison_rows(info, result);
-  std::string start;
-  for (const std::string& line : comparison_start(info)) {
-    start += "<p class=\"muted\">" + escaped(line) + "</p>\n";
-  }
-  std::string notes;
-  for (const std::string& note : comparison_notes(info, result)) {
-    notes += "<li>" + escaped(note) + "</li>\n";
-  }
   std::string table = html_table(grid_of("mode" + label, rows));
   if (const TextGrid buckets = bucket_grid(result); !buckets.empty()) {
     table += html_table(buckets);
@@ -82,11 +74,12 @@ std::string comparison_html(const RunInfo& info, const Comparison& result) {
   std::vector<RunTrace> traces;
   std::ranges::transform(result.modes, std::back_inserter(traces), &ModeResult::trace);
   traces.push_back(result.ideal.trace);
-  const std::string summary = html_part("comparison", {{"start", start},
-                                                       {"table", table},
-                                                       {"notes", notes},
-                                                       {"chart", step_chart(rows)},
-                                                       {"emulated", label}});
+  const std::string summary = html_part(
+      "comparison", {{"start", html_lines("<p class=\"muted\">", comparison_start(info), "</p>")},
+                     {"table", table},
+                     {"notes", html_lines("<li>", comparison_notes(info, result), "</li>")},
+                     {"chart", step_chart(rows)},
+                     {"emulated", label}});
   return html_page(
       fmt::format("compare_modes: the synchronisation modes on {} ranks", info.ranks.size),
       html_part("page", {{"summary", summary}, {"panels", timeline_panels(traces)}}));

@@ -4,7 +4,6 @@
 #include <limits>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "apps/flags/command_line.h"
 #include "apps/flags/flag_groups.h"

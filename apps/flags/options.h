@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -122,8 +121,6 @@ struct Options {
   optim::GradMemory grad_memory() const {
     return low_memory ? optim::GradMemory::discard : optim::GradMemory::keep;
   }
-  /// No gradient leaves its rank: all micro-batches run inside no_sync().
-  bool never_syncs() const { return no_all_reduce; }
   /// When a rank is lost, the others go on.
   bool shrinks() const { return on_failure == "shrink"; }
   dist::DataParallelOptions data_parallel() const;

@@ -1,7 +1,6 @@
 #include "apps/metrics/intervals.h"
 
 #include <algorithm>
-#include <cstddef>
 
 namespace brigade::apps {
 

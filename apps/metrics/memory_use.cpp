@@ -56,9 +56,7 @@ MemoryUse measure_memory(const dist::GradAverager& data_parallel, const optim::O
 }
 
 MemoryUse largest_of_ranks(const MemoryUse& mine, dist::Communicator& comm) {
-  const std::vector<MemoryUse> all = dist::all_gather_values(comm, mine);
-  return *std::max_element(all.begin(), all.end(),
-                           [](const MemoryUse& a, const MemoryUse& b) { return a.peak < b.peak; });
+  return std::ranges::max(dist::all_gather_values(comm, mine), {}, &MemoryUse::peak);
 }
 
 }  // namespace brigade::apps

@@ -112,14 +112,12 @@ class StepClock {
   void pause() { last_end_ = Event(); }
   void forward_done() { mark(); }
   void backward_done() { mark(); }
-  /// The same for the next end, which `event` marks (Timing::on).
-  void mark(const Event& event) { marks_.push_back(event); }
   /// Everything of the step is enqueued. Waits for the compute stream. A collective or update that
   /// is still in flight counts up to here, and the rest of it in the next step.
   StepSpans finish(std::vector<dist::UpdateRecord> updates = {});
 
  private:
-  void mark() { mark(stream_.record(Timing::on)); }
+  void mark() { marks_.push_back(stream_.record(Timing::on)); }
   void add_collectives(StepSpans& spans);
   void add_updates(StepSpans& spans);
 

@@ -12,7 +12,7 @@ namespace {
 template <class Record, class Value>
 double median_of(std::span<const Record> records, Value value) {
   std::vector<double> values;
-  std::transform(records.begin(), records.end(), std::back_inserter(values), value);
+  std::ranges::transform(records, std::back_inserter(values), value);
   return quantile(std::move(values), 0.5);
 }
 
@@ -123,14 +123,11 @@ double quantile(std::vector<double> values, double fraction) {
 }
 
 StepTimes median_times(std::span<const StepTimes> steps) {
-  const auto median = [steps](double StepTimes::*part) {
-    return median_of(steps, [part](const StepTimes& times) { return times.*part; });
-  };
   StepTimes result;
   for (const auto part : {&StepTimes::step, &StepTimes::wait, &StepTimes::forward,
                           &StepTimes::backward, &StepTimes::optimizer, &StepTimes::comm,
                           &StepTimes::hidden, &StepTimes::exposed, &StepTimes::load}) {
-    result.*part = median(part);
+    result.*part = median_of(steps, part);
   }
   return result;
 }

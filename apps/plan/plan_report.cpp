@@ -67,17 +67,20 @@ std::vector<std::string> premises(const Profile& profile, const PlanQuestion& qu
   return lines;
 }
 
-TextGrid grid_of(const std::vector<PlanRow>& rows) {
-  TextGrid grid{{"ranks", "step ms", "compute", "slowest rank", "exposed", "buckets", "efficiency",
-                 "samples/s"}};
+std::vector<FigureRow> rows_of(const std::vector<PlanRow>& rows) {
+  std::vector<FigureRow> result;
   for (const PlanRow& row : rows) {
-    grid.push_back({std::to_string(row.ranks), fmt::format("{:.2f}", row.step),
-                    fmt::format("{:.2f}", row.compute), fmt::format("+{:.2f}", row.slowest),
-                    fmt::format("+{:.2f}", row.exposed), std::to_string(row.buckets),
-                    fmt::format("{:.1f} %", 1e2 * row.efficiency()),
-                    fmt::format("{:.0f}", row.samples_per_second)});
+    result.push_back({std::to_string(row.ranks),
+                      {{"ranks", row.ranks},
+                       {"step_ms", row.step, "step ms", "{:.2f}"},
+                       {"compute_ms", row.compute, "compute", "{:.2f}"},
+                       {"slowest_ms", row.slowest, "slowest rank", "+{:.2f}"},
+                       {"exposed_ms", row.exposed, "exposed", "+{:.2f}"},
+                       {"buckets", row.buckets, "buckets", "{:.0f}"},
+                       {"efficiency", row.efficiency(), "efficiency", "{:.1f} %", kPercent},
+                       {"samples_per_second", row.samples_per_second, "samples/s", "{:.0f}"}}});
   }
-  return grid;
+  return result;
 }
 
 /// Efficiency from 0 to 100 % over the logarithm of the ranks.
@@ -110,7 +113,8 @@ std::string curve(const std::vector<PlanRow>& rows) {
 std::string plan_text(const Profile& profile, const PlanQuestion& question,
                       const std::vector<PlanRow>& rows) {
   return fmt::format("{}\n\n{}\n\n{}\n", fmt::join(premises(profile, question), "\n"),
-                     fmt::join(text_table(grid_of(rows)), "\n"), fmt::join(verdicts(rows), "\n"));
+                     fmt::join(text_table(grid_of("ranks", rows_of(rows))), "\n"),
+                     fmt::join(verdicts(rows), "\n"));
 }
 
 std::string plan_json(const Profile& profile, const PlanQuestion& question,
@@ -118,34 +122,21 @@ std::string plan_json(const Profile& profile, const PlanQuestion& question,
   nlohmann::ordered_json json{{"premises", premises(profile, question)},
                               {"rows", nlohmann::ordered_json::array()},
                               {"verdicts", verdicts(rows)}};
-  for (const PlanRow& row : rows) {
-    json["rows"].push_back({{"ranks", row.ranks},
-                            {"step_ms", row.step},
-                            {"compute_ms", row.compute},
-                            {"slowest_ms", row.slowest},
-                            {"exposed_ms", row.exposed},
-                            {"buckets", row.buckets},
-                            {"efficiency", row.efficiency()},
-                            {"samples_per_second", row.samples_per_second}});
+  for (const FigureRow& row : rows_of(rows)) {
+    json["rows"].push_back(json_of(row.figures));
   }
   return json.dump(2) + "\n";
 }
 
 std::string plan_html(const Profile& profile, const PlanQuestion& question,
                       const std::vector<PlanRow>& rows) {
-  std::string start;
-  for (const std::string& line : premises(profile, question)) {
-    start += "<p class=\"muted\">" + escaped(line) + "</p>\n";
-  }
-  std::string notes;
-  for (const std::string& line : verdicts(rows)) {
-    notes += "<li>" + escaped(line) + "</li>\n";
-  }
-  return html_page("ddp_plan: " + profile.model,
-                   html_part("plan", {{"start", start},
-                                      {"notes", notes},
-                                      {"curve", curve(rows)},
-                                      {"table", html_table(grid_of(rows))}}));
+  return html_page(
+      "ddp_plan: " + profile.model,
+      html_part("plan",
+                {{"start", html_lines("<p class=\"muted\">", premises(profile, question), "</p>")},
+                 {"notes", html_lines("<li>", verdicts(rows), "</li>")},
+                 {"curve", curve(rows)},
+                 {"table", html_table(grid_of("ranks", rows_of(rows)))}}));
 }
 
 }  // namespace brigade::apps

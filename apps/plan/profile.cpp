@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "core/error.h"
 #include "core/io/read_file.h"

@@ -57,9 +57,9 @@ void Console::line(const std::string& text) const {
   }
 }
 
-void Console::warn(const std::string& text) const {
+void Console::note(const std::string& text) const {
   if (speaks_) {
-    write_all(STDERR_FILENO, text + "\n");
+    write_all(STDERR_FILENO, "[rank 0] " + text + "\n");
   }
 }
 

@@ -22,8 +22,9 @@ class Console {
 
   /// One whole line. Never `\r`: mpirun passes on lines.
   void line(const std::string& text = {}) const;
-  /// To stderr.
-  void warn(const std::string& text) const;
+  /// To stderr: "[rank 0] TEXT", "[rank 0] warning: TEXT".
+  void note(const std::string& text) const;
+  void warn(const std::string& text) const { note("warning: " + text); }
   /// To stdout even if the lines go to stderr. Error if it cannot be written, as it is what the
   /// program was asked for.
   void result(const std::string& text) const;

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include <map>
-#include <sstream>
 
 #include "autograd/graph_dot.h"
+#include "core/error.h"
 
 namespace brigade::apps {
 
@@ -21,11 +21,9 @@ std::string graph_of(const autograd::Variable& loss, const dist::GradAverager& d
   for (const dist::Bucket& bucket : data_parallel.buckets()) {
     for (const std::size_t member : bucket.members) {
       const autograd::Variable& parameter = data_parallel.parameters()[member];
-      std::ostringstream shape;
-      shape << parameter.shape();
-      attributes[parameter.grad_state().get()] =
-          fmt::format(R"(label="{}\n{}\nready {}, bucket {}", colorscheme=set312, fillcolor={})",
-                      parameter.name(), shape.str(), ++place, number, number % kColors + 1);
+      attributes[parameter.grad_state().get()] = fmt::format(
+          R"(label="{}\n{}\nready {}, bucket {}", colorscheme=set312, fillcolor={})",
+          parameter.name(), message_of(parameter.shape()), ++place, number, number % kColors + 1);
     }
     ++number;
   }

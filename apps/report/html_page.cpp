@@ -30,6 +30,15 @@ std::string html_table(const TextGrid& grid) {
   return html + "</table></div>\n";
 }
 
+std::string html_lines(std::string_view open, const std::vector<std::string>& lines,
+                       std::string_view close) {
+  std::string html;
+  for (const std::string& line : lines) {
+    html += fmt::format("{}{}{}\n", open, escaped(line), close);
+  }
+  return html;
+}
+
 std::string html_page(const std::string& title, const std::string& body) {
   return html_part("frame", {{"title", escaped(title)}, {"body", body}});
 }

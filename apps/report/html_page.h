@@ -16,6 +16,10 @@ std::string escaped(std::string_view text);
 /// `grid` as a table; its first row are the headings.
 std::string html_table(const TextGrid& grid);
 
+/// Each of `lines` between these tags.
+std::string html_lines(std::string_view open, const std::vector<std::string>& lines,
+                       std::string_view close);
+
 /// A whole page with the style sheet, which has the colours of the blocks (timeline_canvas.h).
 std::string html_page(const std::string& title, const std::string& body);
 

@@ -106,19 +106,19 @@ void warn_of_straggler(const Console& console, const TimingSummary& timing) {
   const std::optional<Straggler> slow = timing.straggler;
   if (slow && slow->reason == Straggler::Reason::network) {
     console.warn(fmt::format(
-        "[rank 0] warning: the host of rank {} has slow links: a message of 512 KiB each way takes "
+        "the host of rank {} has slow links: a message of 512 KiB each way takes "
         "{:.2f} ms, between other hosts {:.2f}, and every step waits {:.2f} ms for communication; "
         "look at its cable, its port of the switch and its other traffic",
         slow->rank, slow->ms, slow->others, timing.median.exposed));
   } else if (slow) {
     const bool computes = slow->reason == Straggler::Reason::compute;
-    console.warn(fmt::format(
-        "[rank 0] warning: rank {} is the slowest in {:.0f} % of the steps: it {} {:.2f} ms per "
-        "step, the other ranks {:.2f}, and they wait {:.2f} ms for it; {}",
-        slow->rank, 1e2 * slow->share, computes ? "computes" : "waits for its data", slow->ms,
-        slow->others, slow->ms - slow->others,
-        computes ? "look at the load and the clock of its host, or give it less work"
-                 : "look at the disk of its host, or keep the data nearer to it"));
+    console.warn(
+        fmt::format("rank {} is the slowest in {:.0f} % of the steps: it {} {:.2f} ms per "
+                    "step, the other ranks {:.2f}, and they wait {:.2f} ms for it; {}",
+                    slow->rank, 1e2 * slow->share, computes ? "computes" : "waits for its data",
+                    slow->ms, slow->others, slow->ms - slow->others,
+                    computes ? "look at the load and the clock of its host, or give it less work"
+                             : "look at the disk of its host, or keep the data nearer to it"));
   }
 }
 
@@ -162,7 +162,7 @@ void print_first_screen(const Console& console, const RunInfo& info) {
   row("training", fmt::format("{}, {}, seed {}", o.loss, optimizer_text(o), o.seed));
   row("steps", fmt::format("{} ({} per epoch)", info.steps, info.steps_per_epoch));
   row("mode", fmt::format("{}: {}", o.mode, kModeTexts.at(o.mode)));
-  if (o.never_syncs()) {
+  if (o.no_all_reduce) {
     row("sync", "none: no gradient leaves its rank, so the ranks drift apart, on purpose");
   }
   if (o.comm_hook != "none") {

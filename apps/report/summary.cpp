@@ -305,26 +305,4 @@ std::string metrics_until(const std::filesystem::path& path, std::int64_t step) 
   return result;
 }
 
-std::filesystem::path make_run_directory(const std::string& requested) {
-  std::error_code error;
-  if (!requested.empty()) {
-    std::filesystem::create_directories(requested, error);
-    if (error) {
-      throw UsageError(
-          message_of("--out ", requested, ": cannot make the directory: ", error.message()));
-    }
-    return requested;
-  }
-  std::filesystem::create_directories("runs", error);
-  // create_directory is mkdir: of two runs that try the same number only one succeeds.
-  for (int n = 1; !error; ++n) {
-    std::filesystem::path candidate = std::filesystem::path("runs") / std::to_string(n);
-    if (std::filesystem::create_directory(candidate, error)) {
-      return candidate;
-    }
-  }
-  throw UsageError(message_of("runs: cannot make a directory for this run: ", error.message(),
-                              "; choose another place with --out DIR"));
-}
-
 }  // namespace brigade::apps

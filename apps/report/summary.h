@@ -48,8 +48,4 @@ class MetricsFile {
 /// The lines of a MetricsFile for the steps up to `step`; empty if there is no such file.
 std::string metrics_until(const std::filesystem::path& path, std::int64_t step);
 
-/// Makes the directory for a run's files: `requested`, or the first free runs/<n>. UsageError with
-/// the reason.
-std::filesystem::path make_run_directory(const std::string& requested);
-
 }  // namespace brigade::apps

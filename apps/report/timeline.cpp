@@ -44,11 +44,11 @@ RankFigures figures_of(const RunTrace& trace, std::size_t rank) {
   figures.hidden_fraction = hidden_fraction(times);
   figures.waiting = quantile(std::move(waiting), 0.5);
   figures.transfer = quantile(std::move(transfer), 0.5);
-  const auto nearer = [&figures](const StepTimes& a, const StepTimes& b) {
-    return std::abs(a.step - figures.median.step) < std::abs(b.step - figures.median.step);
+  const auto distance = [&figures](const StepTimes& each) {
+    return std::abs(each.step - figures.median.step);
   };
-  figures.median_step = static_cast<std::size_t>(
-      std::min_element(times.begin(), times.end(), nearer) - times.begin());
+  figures.median_step =
+      static_cast<std::size_t>(std::ranges::min_element(times, {}, distance) - times.begin());
   return figures;
 }
 

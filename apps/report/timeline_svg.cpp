@@ -145,7 +145,7 @@ class StepDrawing {
   void draw_collective(std::size_t index, const Row& row, const IntervalSet& exposed) {
     const CollectiveTimes& times = spans_.collectives[index];
     const CollectiveSplit split = split_collective(trace_, rank_, step_, index);
-    const std::string name = index < spans_.labels.size() ? spans_.labels[index] : "all-reduce";
+    const std::string& name = spans_.labels[index];
     const std::string& contents = contents_of(trace_, name);
     const double bytes = static_cast<double>(times.bytes);
     const double ms = times.end - times.begin;

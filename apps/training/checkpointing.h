@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "apps/flags/options.h"
-#include "apps/training/setup.h"
+#include "apps/training/runtime.h"
 #include "dist/checkpoint/checkpoints.h"
 #include "dist/watch/watch.h"
 #include "nn/data/dataset.h"

@@ -85,7 +85,7 @@ void emulate_link(Options& options, const data::Dataset& dataset, Runtime& place
   }
   if (place.comm->size() == 1) {
     console.warn(
-        "[rank 0] warning: --emulate-link: without effect: one rank sends nothing; start more "
+        "--emulate-link: without effect: one rank sends nothing; start more "
         "with mpirun -np 2");
     options.emulated_link.reset();
     return;

@@ -2,7 +2,7 @@
 
 #include "apps/flags/options.h"
 #include "apps/report/console.h"
-#include "apps/training/setup.h"
+#include "apps/training/runtime.h"
 #include "dist/comm/communicator.h"
 #include "nn/data/dataset.h"
 

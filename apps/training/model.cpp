@@ -6,8 +6,11 @@
 
 #include "core/error.h"
 #include "core/random.h"
+#include "core/runtime/trace.h"
+#include "nn/gpt2_files.h"
 #include "nn/linear.h"
 #include "nn/relu.h"
+#include "nn/weights.h"
 
 namespace brigade::apps {
 
@@ -54,6 +57,44 @@ std::unique_ptr<nn::Sequential> make_mlp(const ModelShape& shape, std::uint64_t 
   }
   model->to(device);
   return model;
+}
+
+ModelShape shape_of(const Options& options, const data::Dataset& data) {
+  ModelShape shape;
+  shape.precision = options.dtype == "bf16" ? autograd::Precision::bf16 : autograd::Precision::full;
+  shape.bias = options.bias;
+  if (options.model == "gpt") {
+    shape.gpt = options.gpt;
+    if (!options.init.empty() && nn::has_gpt2_config(options.init) &&
+        options.gpt.vocabulary != data.output_width()) {
+      throw UsageError(message_of("--tokenizer: expected the vocabulary of --init, ",
+                                  options.gpt.vocabulary, " tokens, got ", data.output_width()));
+    }
+    shape.gpt->vocabulary = data.output_width();
+    shape.gpt->precision = shape.precision;
+  } else {
+    shape.widths = options.hidden;
+  }
+  shape.widths.insert(shape.widths.begin(), data.input_width());
+  shape.widths.push_back(data.output_width());
+  return shape;
+}
+
+std::unique_ptr<nn::Module> make_model(const Options& options, const data::Dataset& data,
+                                       std::uint64_t seed, Device device) {
+  auto model = make_network(shape_of(options, data), seed, device);
+  const auto* gpt = dynamic_cast<const nn::GPT*>(model.get());
+  if (!options.init.empty()) {
+    const ScopeName scope(kWritesFiles);
+    gpt != nullptr ? nn::load_gpt2(*gpt, options.init) : nn::load(*model, options.init);
+  }
+  return model;
+}
+
+void drop_other_elements(std::uint64_t seed, int rank) {
+  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;  // 2⁶⁴ divided by the golden ratio
+  set_dropout_position(
+      {.seed = seed + kOdd * static_cast<std::uint64_t>(rank), .sequence = sequences::kDropout});
 }
 
 nn::Loss* make_loss(const std::string& name) {

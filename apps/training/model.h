@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "apps/flags/options.h"
 #include "autograd/functions/fused_linear.h"
 #include "autograd/variable.h"
 #include "core/device.h"
+#include "nn/data/dataset.h"
 #include "nn/gpt.h"
 #include "nn/loss.h"
 #include "nn/sequential.h"
@@ -41,6 +43,15 @@ std::unique_ptr<nn::Sequential> make_mlp(const ModelShape& shape, std::uint64_t 
 /// The same of either kind.
 std::unique_ptr<nn::Module> make_network(const ModelShape& shape, std::uint64_t seed,
                                          Device device);
+
+ModelShape shape_of(const Options& options, const data::Dataset& data);
+
+/// Weights made from `seed`, or those of --init.
+std::unique_ptr<nn::Module> make_model(const Options& options, const data::Dataset& data,
+                                       std::uint64_t seed, Device device);
+
+/// Dropout of this rank gets other random numbers than that of other ranks.
+void drop_other_elements(std::uint64_t seed, int rank);
 
 /// `mse` or `cross_entropy`.
 nn::Loss* make_loss(const std::string& name);

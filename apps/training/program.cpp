@@ -10,12 +10,37 @@
 #include <thread>
 
 #include "apps/report/console.h"
-#include "apps/report/summary.h"
 #include "apps/training/shrinking.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 
 namespace brigade::apps {
+namespace {
+
+/// Makes the directory for a run's files: `requested`, or the first free runs/<n>.
+std::filesystem::path make_run_directory(const std::string& requested) {
+  std::error_code error;
+  if (!requested.empty()) {
+    std::filesystem::create_directories(requested, error);
+    if (error) {
+      throw UsageError(
+          message_of("--out ", requested, ": cannot make the directory: ", error.message()));
+    }
+    return requested;
+  }
+  std::filesystem::create_directories("runs", error);
+  // create_directory is mkdir: of two runs that try the same number only one succeeds.
+  for (int n = 1; !error; ++n) {
+    std::filesystem::path candidate = std::filesystem::path("runs") / std::to_string(n);
+    if (std::filesystem::create_directory(candidate, error)) {
+      return candidate;
+    }
+  }
+  throw UsageError(message_of("runs: cannot make a directory for this run: ", error.message(),
+                              "; choose another place with --out DIR"));
+}
+
+}  // namespace
 
 int leave_early(const std::string& text, int exit_code) {
   const int rank = dist::launcher_rank();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,17 +13,27 @@
 #include "apps/plan/profile.h"
 #include "apps/training/evaluate.h"
 #include "apps/training/model.h"
+#include "apps/training/runtime.h"
+#include "dist/ddp/grad_averager.h"
 #include "dist/ddp/replica_check.h"
 #include "dist/launch/launch.h"
+#include "nn/data/dataset.h"
 #include "nn/data/sampler.h"
 
 namespace brigade::apps {
 
 /// What a bucket holds, for people.
 struct BucketInfo {
+  std::string label;
   std::size_t bytes = 0;
   std::vector<std::string> parameters;
 };
+
+/// The buckets as they are now.
+std::vector<BucketInfo> describe_buckets(const dist::GradAverager& data_parallel);
+
+/// The parameters that travel in each collective, by its label.
+std::map<std::string, std::string> bucket_contents(const std::vector<BucketInfo>& buckets);
 
 /// What is known before the first step and stays so.
 struct RunInfo {
@@ -47,6 +58,22 @@ struct RunInfo {
   std::int64_t log_every = 1;
   std::vector<BucketInfo> buckets;  ///< of the first step
 };
+
+/// Whether batches are read a step ahead: --prefetch, which by itself asks for a GPU or for more
+/// cores (`cores`) than computing threads, because without a core of its own the reading thread
+/// would only take the computation's.
+bool prefetches(const Options& options, Device device, std::int64_t threads, std::int64_t cores);
+
+/// What setting_lines() and setting_figures() show, but for the number of parameters.
+RunInfo describe_setting(const Options& options, const dist::RankInfo& ranks,
+                         const data::DataSplits& data, const Runtime& place);
+
+/// Everything about the run that is known before its first step. `steps_done`: by a run that this
+/// one continues. UsageError if no step is left.
+RunInfo describe_run(const Options& options, const dist::RankInfo& ranks,
+                     const data::DataSplits& data, const dist::GradAverager& data_parallel,
+                     const data::DistributedSampler& sampler, const Runtime& place,
+                     std::int64_t steps_done);
 
 /// One logged step.
 struct Progress {

@@ -39,7 +39,6 @@ RunProgress::RunProgress(const RunInfo& info, const TrainerParts& parts, Trainer
       outputs_(outputs),
       traffic_before_(parts.data_parallel.communicator().traffic()),
       counted_from_(info.first_step),
-      contents_(bucket_contents(parts.data_parallel)),
       ready_times_(parts.data_parallel.parameters()) {
   result_.buckets = info.buckets;
   tell_contents();
@@ -47,10 +46,10 @@ RunProgress::RunProgress(const RunInfo& info, const TrainerParts& parts, Trainer
 
 void RunProgress::tell_contents() {
   if (parts_.watch != nullptr) {
-    parts_.watch->set_contents(contents_);
+    parts_.watch->set_contents(bucket_contents(result_.buckets));
   }
   if (parts_.reduce_check != nullptr) {
-    parts_.reduce_check->set_contents(contents_);
+    parts_.reduce_check->set_contents(bucket_contents(result_.buckets));
   }
 }
 
@@ -156,7 +155,7 @@ void RunProgress::record() {
                      .comm = info_.comm,
                      .caption = message_of(info_.shape.description(), ", batch ",
                                            info_.options.batch, " per rank"),
-                     .contents = contents_,
+                     .contents = bucket_contents(result_.buckets),
                      .ranks = recorder.gather(info_.ranks.host)};
   }
 }
@@ -182,7 +181,6 @@ void RunProgress::buckets_chosen(const dist::BucketChoice& choice, std::int64_t 
 
 void RunProgress::describe_new_buckets() {
   result_.buckets = describe_buckets(parts_.data_parallel);
-  contents_ = bucket_contents(parts_.data_parallel);
   tell_contents();
 }
 
@@ -223,7 +221,7 @@ void RunProgress::report(std::int64_t done, bool test) {
   progress.seconds = seconds_since(begin_);
   progress.eta_seconds = progress.seconds / static_cast<double>(done - info_.first_step) *
                          static_cast<double>(info_.steps - done);
-  if (info_.options.never_syncs()) {
+  if (info_.options.no_all_reduce) {
     progress.difference = result_.difference = dist::largest_rank_difference(
         parts_.data_parallel.parameters(), parts_.data_parallel.communicator());
   }
@@ -234,8 +232,7 @@ void RunProgress::report(std::int64_t done, bool test) {
     evaluation = run_test(done);
   }
   if (outputs_.metrics != nullptr && !outputs_.metrics->write(info_, progress, evaluation)) {
-    outputs_.console.warn(
-        "[rank 0] warning: cannot write metrics.jsonl, is the disk full? Training goes on");
+    outputs_.console.warn("cannot write metrics.jsonl, is the disk full? Training goes on");
   }
 }
 

@@ -57,9 +57,8 @@ class RunProgress {
   Trainer& trainer_;
   const data::Dataset& test_data_;
   RunOutputs outputs_;
-  dist::Traffic traffic_before_;                 // of the steps that are counted
-  std::int64_t counted_from_;                    // the first of them
-  std::map<std::string, std::string> contents_;  // of collectives, by label; for the trace
+  dist::Traffic traffic_before_;  // of the steps that are counted
+  std::int64_t counted_from_;     // the first of them
   dist::ReadyTimes ready_times_;
   RunResult result_;
   double samples_ = 0.0;

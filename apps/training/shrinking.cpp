@@ -109,8 +109,8 @@ void print_beginning(const Console& console, const RunInfo& info, const Runtime&
                           : lost.size() == 1
                               ? fmt::format("rank {} is lost", lost.front())
                               : fmt::format("ranks {} are lost", fmt::join(lost, ", "));
-  console.warn(fmt::format(
-      "[rank 0] {}; {} of {} ranks go on (mpirun's {}) from step {}, {}, {:.2f} s later", why,
+  console.note(fmt::format(
+      "{}; {} of {} ranks go on (mpirun's {}) from step {}, {}, {:.2f} s later", why,
       info.ranks.size, info.ranks.size + place.lost, fmt::join(place.survivors->members(), ", "),
       info.first_step + 1, batch, passed.count()));
 }

@@ -1,9 +1,8 @@
 #pragma once
 
 #include <functional>
-#include <string>
 
-#include "apps/training/setup.h"
+#include "apps/training/run_info.h"
 
 namespace brigade::apps {
 

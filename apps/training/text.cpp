@@ -1,7 +1,10 @@
 #include "apps/training/text.h"
 
+#include <memory>
+
 #include "core/error.h"
 #include "nn/data/text.h"
+#include "nn/data/tokenizer.h"
 #include "nn/generate.h"
 
 namespace brigade::apps {
@@ -21,14 +24,15 @@ std::string printable(std::string text) {
   return text;
 }
 
-}  // namespace
-
+/// Bytes, or with --tokenizer GPT-2's.
 std::unique_ptr<data::Tokenizer> make_tokenizer(const Options& options) {
   if (!options.tokenizer.empty()) {
     return data::load_bpe(options.tokenizer);
   }
   return std::make_unique<data::ByteTokenizer>();
 }
+
+}  // namespace
 
 data::DataSplits load_text(const Options& options) {
   const std::string path = options.text.empty() ? BRIGADE_SOURCE_DIRECTORY : options.text;
@@ -40,10 +44,8 @@ void print_sample(const Options& options, nn::GPT& model, const Console& console
     return;
   }
   const auto tokenizer = make_tokenizer(options);
-  std::vector<std::int64_t> tokens;
-  for (const std::int32_t token : tokenizer->encode(options.prompt)) {
-    tokens.push_back(token);
-  }
+  const std::vector<std::int32_t> encoded = tokenizer->encode(options.prompt);
+  const std::vector<std::int64_t> tokens(encoded.begin(), encoded.end());
   model.eval();
   std::string text = options.prompt;
   for (const std::int64_t token : nn::generate(model, tokens,

@@ -1,18 +1,12 @@
 #pragma once
 
-#include <memory>
-
 #include "apps/flags/options.h"
 #include "apps/report/console.h"
 #include "nn/data/dataset.h"
-#include "nn/data/tokenizer.h"
 #include "nn/gpt.h"
 
 /// What train_gpt has instead of images.
 namespace brigade::apps {
-
-/// Bytes, or with --tokenizer GPT-2's.
-std::unique_ptr<data::Tokenizer> make_tokenizer(const Options& options);
 
 /// --text, or the sources of this project.
 data::DataSplits load_text(const Options& options);

@@ -74,7 +74,7 @@ class Trainer {
   /// Collective.
   void step(std::int64_t step, Timed timed = Timed::yes);
 
-  /// @name The parts of a step, for a program that shows them (train_mlp.cpp)
+  /// @name The parts of a step, for a program that shows them (training.cpp)
   /// @{
   /// Reads the batches, lets the ranks start together, starts the clock. Collective.
   void begin_step(std::int64_t step);

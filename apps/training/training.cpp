@@ -2,11 +2,9 @@
 
 #include "apps/doctor/doctor.h"
 #include "apps/report/graph.h"
-#include "apps/report/report.h"
 #include "apps/training/checkpointing.h"
 #include "apps/training/inject.h"
 #include "apps/training/link_choice.h"
-#include "apps/training/program.h"
 #include "apps/training/run_files.h"
 #include "apps/training/run_progress.h"
 #include "apps/training/setup.h"
@@ -148,7 +146,7 @@ void train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
       .deferred_sync = options.deferred_sync() || geometry.accum > options.accum,
       .overlaps = options.overlaps(),
       .trace = trace_schedule(options, info.first_step, info.steps),
-      .never_sync = options.never_syncs(),
+      .never_sync = options.no_all_reduce,
       .clip_norm = options.clip_norm,
       .schedule = schedule_of(options, info.steps),
       .in_flight = options.in_flight(),
@@ -169,7 +167,7 @@ void train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
   add_network(result, options, ranks, data_parallel);
   files.write_results(console, info, result, data_parallel.parameters());
   place.comm->barrier();  // nobody ends the job while rank 0 still writes
-  if (!result.params_equal && !options.never_syncs()) {
+  if (!result.params_equal && !options.no_all_reduce) {
     data_parallel.verify_parameters_equal();  // throws, and names the parameter
   }
 }

@@ -16,6 +16,7 @@ namespace brigade {
 namespace {
 
 using test::count;
+using test::count_reports;
 using test::Outcome;
 using ::testing::HasSubstr;
 
@@ -36,7 +37,7 @@ class TrainMlpShrink : public ::testing::Test {
   void expect_to_end_well(const Outcome& outcome, const std::string& line) const {
     EXPECT_EQ(outcome.exit_code, 0);
     EXPECT_EQ(count(outcome.err, line), 1) << outcome.err;
-    EXPECT_EQ(count(outcome.err, "[rank "), 1) << outcome.err;
+    EXPECT_EQ(count_reports(outcome.err), 1) << outcome.err;
     EXPECT_THAT(outcome.out, HasSubstr("parameters equal on all ranks"));
     EXPECT_LT(outcome.seconds, kSeconds);
   }
@@ -109,7 +110,7 @@ TEST_F(TrainMlpShrink, WithTheSameGlobalBatchTheWeightsAreThoseOfAnUndisturbedRu
 TEST_F(TrainMlpShrink, ARunWithoutLossesEndsAsUsual) {
   const Outcome outcome = run("");
   EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_EQ(count(outcome.err, "[rank "), 0) << outcome.err;
+  EXPECT_EQ(count_reports(outcome.err), 0) << outcome.err;
 }
 
 TEST_F(TrainMlpShrink, AFaultOfTheTrainingEndsAllRanks) {

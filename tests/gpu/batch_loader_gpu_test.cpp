@@ -2,7 +2,7 @@
 #include "core/runtime/pinned.h"
 #include "nn/data/batch_loader.h"
 #include "nn/data/synthetic.h"
-#include "tests/gpu/busy_until_waited.h"
+#include "tests/gpu/busy_until_waited_private.h"
 #include "tests/gpu/gpu_test.h"
 
 namespace brigade::apps {

@@ -4,7 +4,7 @@
 #include "core/cuda/products.h"
 #include "core/runtime/allocator.h"
 #include "core/runtime/context.h"
-#include "tests/gpu/busy_until_waited.h"
+#include "tests/gpu/busy_until_waited_private.h"
 #include "tests/gpu/gpu_test.h"
 
 namespace brigade {

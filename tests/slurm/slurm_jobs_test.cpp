@@ -94,7 +94,7 @@ TEST_F(SlurmJobs, NameTheRankThatHasNoData) {
   EXPECT_EQ(field(job, "ExitCode"), "2:0");
   EXPECT_EQ(field(job, "Restarts"), "0");
   EXPECT_THAT(log(job), ContainsRegex("\\[rank [23]\\] .*" + (dir_ / "data").string()));
-  EXPECT_EQ(test::count(log(job), "[rank "), 1) << log(job);
+  EXPECT_EQ(test::count_reports(log(job)), 1) << log(job);
 }
 
 TEST_F(SlurmJobs, WithoutPmixEndInOneLine) {

@@ -40,4 +40,8 @@ int count(const std::string& text, const std::string& word) {
   return found;
 }
 
+int count_reports(const std::string& err) {
+  return count(err, "[rank ") - count(err, ", usable cores ");
+}
+
 }  // namespace brigade::test

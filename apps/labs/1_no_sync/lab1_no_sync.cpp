@@ -6,7 +6,6 @@
 #include "apps/labs/common.h"
 
 namespace brigade::labs {
-namespace {}  // namespace
 
 void run(dist::Communicator& comm, Recorder& trace) {
   const auto model = make_model();

@@ -24,28 +24,20 @@ struct Outcome {
 
 /// Trains with buckets in the order `order`.
 Outcome train_gpt(const std::vector<std::size_t>& order, const char* plan,
-                  std::size_t expected_late, dist::Communicator& comm, Recorder* trace) {
+                  std::size_t expected_late, dist::Communicator& comm, Recorder& trace) {
   nn::GPT model = make_gpt();
   const std::vector<Variable> parameters = model.parameters();
   const PlannedSync sync(parameters, comm, plan_in_order(order, parameters, kCapBytes));
   optim::SGD optimizer(parameters, {.lr = kLearningRate});
   for (int step = 0; step < kSteps; ++step) {
-    if (trace != nullptr) {
-      trace->start();
-    }
+    trace.start();
     optimizer.zero_grad();
     const Variable loss = gpt_loss(model, step, comm.rank());
-    if (trace != nullptr) {
-      trace->forward_done();
-    }
+    trace.forward_done();
     loss.backward(1.0 / comm.size());
-    if (trace != nullptr) {
-      trace->backward_done();
-    }
+    trace.backward_done();
     optimizer.step();
-    if (trace != nullptr) {
-      trace->finish();
-    }
+    trace.finish();
   }
   const double difference = difference_between_ranks(parameters, comm);
   say(comm, "{}: {} of {} buckets leave during backward; ranks differ by {}", plan, sync.early(),
@@ -66,13 +58,15 @@ void run(dist::Communicator& comm, Recorder& trace) {
   std::iota(by_layer.rbegin(), by_layer.rend(), std::size_t{0});
   std::rotate(by_layer.begin(), by_layer.end() - 1, by_layer.end());
   const std::size_t all = plan_in_order(by_layer, parameters, kCapBytes).size();
-  const Outcome guessed = train_gpt(by_layer, "by layer", all, comm, nullptr);
+  const apps::Options untraced;
+  Recorder nobody(untraced, comm, kSteps);
+  const Outcome guessed = train_gpt(by_layer, "by layer", all, comm, nobody);
 
   say(comm, "ready first: {}", parameters[guessed.ready_order.front()].name());
   say(comm, "ready last: {}", parameters[guessed.ready_order.back()].name());
   // All ranks must have the same plan, so they take rank 0's order.
   const std::vector<std::size_t> order = dist::broadcast_from_rank0(comm, guessed.ready_order);
-  const Outcome asked = train_gpt(order, "by readiness", 1, comm, &trace);
+  const Outcome asked = train_gpt(order, "by readiness", 1, comm, trace);
 
   double largest = 0.0;
   for (std::size_t i = 0; i < asked.weights.size(); ++i) {

@@ -295,8 +295,8 @@ TEST(Options, NoSyncNeedsMicroBatches) {
 }
 
 TEST(Options, NeverSynchronisingLeavesNothingToSaveOrToCompare) {
-  EXPECT_FALSE(parsed({}).never_syncs());
-  EXPECT_TRUE(parsed({"--no-all-reduce"}).never_syncs());
+  EXPECT_FALSE(parsed({}).no_all_reduce);
+  EXPECT_TRUE(parsed({"--no-all-reduce"}).no_all_reduce);
   EXPECT_EQ(complaint({"--no-all-reduce", "--save", "w.safetensors"}),
             "train_mlp: --no-all-reduce: expected no --save: the ranks end with different weights; "
             "leave one of them out\n");

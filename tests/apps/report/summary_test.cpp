@@ -115,7 +115,7 @@ TEST(Summary, ABucketHasTimesWhereTheyAreItsOwn) {
     info.options.mode = mode;
     info.options.cross_step = cross_step;
     RunResult result;
-    result.buckets = {{.bytes = 100, .parameters = {"w"}}};
+    result.buckets = {{.label = "w", .bytes = 100, .parameters = {"w"}}};
     result.timing.collectives = {{1, 2, 6, bytes}};
     const nlohmann::json bucket = nlohmann::json::parse(summary_json(info, result))["buckets"][0];
     if (bucket.contains("ready_ms")) {

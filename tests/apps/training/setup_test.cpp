@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/training/run_info.h"
 #include "core/error.h"
 #include "tests/support/thread_world.h"
 
