@@ -14,14 +14,14 @@ from pathlib import Path
 
 # Folder or folders -> most code lines.
 CAPS = {
-    "all": 19500,
-    "core": 4780,
-    "autograd": 1280,
-    "nn": 1021,
+    "all": 19350,
+    "core": 4768,
+    "autograd": 1256,
+    "nn": 999,
     "optim": 374,
-    "dist": 5001,
-    "apps": 7040,
-    "gradient route": 2500,
+    "dist": 4928,
+    "apps": 7034,
+    "gradient route": 2478,
 }
 # What each feature may add to the caps above, and why.
 FEATURES = {

@@ -13,9 +13,13 @@ print_help() {
   sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0"
 }
 
-# read_ranks [N] ...: sets `ranks` to N (2), and `given` to whether the first argument was one, to be shifted.
+# read_ranks [N] ...: sets `ranks` to N (2), and `given` to whether the first argument was one, to be shifted. Or prints
+# the help.
 read_ranks() {
   ranks=2 given=0
+  case ${1:-} in
+    -h | --help) print_help && exit ;;
+  esac
   [[ ${1:-} =~ ^[0-9]+$ ]] || return 0
   [[ $1 =~ ^0*[1-9][0-9]{0,3}$ ]] || { echo "$(basename "$0" .sh): N must be from 1 to 9999, got $1" >&2 && exit 2; }
   # shellcheck disable=SC2034

@@ -9,9 +9,6 @@ set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
-case ${1:-} in
-  -h | --help) print_help && exit ;;
-esac
 read_ranks "$@"
 shift "$given"
 build_and_run compare_modes "$ranks" "$@"

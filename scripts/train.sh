@@ -21,9 +21,6 @@ set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
-case ${1:-} in
-  -h | --help) print_help && exit ;;
-esac
 read_ranks "$@"
 shift "$given"
 

@@ -17,9 +17,6 @@ set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
-case ${1:-} in
-  -h | --help) print_help && exit ;;
-esac
 read_ranks "$@"
 shift "$given"
 batch=$(((16 + ranks / 2) / ranks)) # per rank: the global batch is 16, or the nearest multiple of N
