@@ -69,6 +69,7 @@ std::vector<std::string> premises(const Profile& profile, const PlanQuestion& qu
 
 std::vector<FigureRow> rows_of(const std::vector<PlanRow>& rows) {
   std::vector<FigureRow> result;
+  result.reserve(rows.size());
   for (const PlanRow& row : rows) {
     result.push_back({std::to_string(row.ranks),
                       {{"ranks", row.ranks},
