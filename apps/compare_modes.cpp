@@ -10,6 +10,7 @@
 #include "apps/report/console.h"
 #include "apps/training/link_choice.h"
 #include "apps/training/program.h"
+#include "apps/training/setup.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 

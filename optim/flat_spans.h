@@ -18,8 +18,8 @@ struct FlatSpan {
 
 /// Joins parameters whose data and gradients adjoin in memory, as they do in the buckets of
 /// dist/ddp/grad_averager.h. A parameter that has no gradient memory yet gets some. In the worst
-/// case one span per parameter. Ordered by their first members: what ranks add up over spans must
-/// come in the same order on all of them, while addresses differ.
+/// case one span per parameter. Ordered by their first members and not by address, which differs
+/// between ranks: sums over spans then add in one order on all ranks.
 std::vector<FlatSpan> flat_spans(const std::vector<autograd::Variable>& parameters);
 
 /// The memory from the first byte of `first` to the last of `last`, as one flat tensor.

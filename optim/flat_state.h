@@ -49,8 +49,8 @@ class FlatState {
   /// A slot of every parameter, in its shape: views, or complete copies for which the ranks put
   /// their shares together. Collective over the shards.
   std::vector<Tensor> by_parameter(std::size_t slot) const;
-  /// Ends a change of what by_parameter() has returned: copies from complete copies what this rank
-  /// keeps.
+  /// Stores tensors that by_parameter() returned and the caller has changed. Copies only this
+  /// rank's shares; views need no copy.
   void load(std::size_t slot, std::vector<Tensor> by_parameter);
 
   /// What this rank keeps. Memory is allocated when spans are found.

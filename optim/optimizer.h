@@ -103,7 +103,8 @@ class Optimizer {
   /// What this rank keeps. Memory is allocated when it is first needed: 0 before the first step().
   std::size_t state_bytes() const { return state_.nbytes(); }
 
-  /// What the next step() will update here: spans whose parameters have a gradient.
+  /// What the next step() will update here: spans whose parameters have a gradient. Valid until
+  /// parameters have moved and the spans are found again.
   std::vector<ParamRange> parts();
 
  protected:

@@ -7,6 +7,7 @@
 #include <memory>
 #include <thread>
 
+#include "apps/training/setup.h"
 #include "apps/training/trainer.h"
 #include "core/error.h"
 #include "dist/comm/single_process.h"

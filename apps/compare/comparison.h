@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "apps/training/run_info.h"
-#include "apps/training/setup.h"
 #include "nn/data/dataset.h"
 
 /// The synchronisation modes side by side, on the same weights, samples and number of steps.

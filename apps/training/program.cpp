@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstring>
 #include <set>
+#include <system_error>
 #include <thread>
 
 #include "apps/report/console.h"

@@ -60,8 +60,8 @@ struct RunInfo {
 };
 
 /// Whether batches are read a step ahead: --prefetch, which by itself asks for a GPU or for more
-/// cores (`cores`) than computing threads, because without a core of its own the reading thread
-/// would only take the computation's.
+/// cores (`cores`) than computing threads. Without a core of its own the reading thread would take
+/// the computation's.
 bool prefetches(const Options& options, Device device, std::int64_t threads, std::int64_t cores);
 
 /// What setting_lines() and setting_figures() show, but for the number of parameters.

@@ -4,7 +4,6 @@
 #include <span>
 
 #include "apps/report/report.h"
-#include "apps/training/setup.h"
 #include "core/error.h"
 #include "core/runtime/context.h"
 #include "dist/ddp/bucket.h"

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <map>
-#include <string>
 
 #include "apps/report/console.h"
 #include "apps/report/summary.h"

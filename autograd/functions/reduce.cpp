@@ -38,21 +38,22 @@ Variable recorded(const char* name, const Tensor& y, const Variable& x, ReduceSh
   });
 }
 
-Variable scaled_sum(const char* name, const Variable& x, const Reduction& over, double factor) {
-  Tensor y = Tensor::empty_like(x.data(), over.result);
-  ops::reduce_sum(x.data(), over.shape, {.alpha = factor}, y);
-  return recorded(name, y, x, over.shape, factor, Tensor());
+Variable scaled_sum(const char* name, const Variable& x, const Reduction& reduction,
+                    double factor) {
+  Tensor y = Tensor::empty_like(x.data(), reduction.result);
+  ops::reduce_sum(x.data(), reduction.shape, {.alpha = factor}, y);
+  return recorded(name, y, x, reduction.shape, factor, Tensor());
 }
 
-Variable average(const Variable& x, const Reduction& over) {
-  return scaled_sum("mean", x, over, 1.0 / static_cast<double>(over.shape.n));
+Variable average(const Variable& x, const Reduction& reduction) {
+  return scaled_sum("mean", x, reduction, 1.0 / static_cast<double>(reduction.shape.n));
 }
 
-Variable largest(const Variable& x, const Reduction& over) {
-  Tensor y = Tensor::empty_like(x.data(), over.result);
-  Tensor index = Tensor::empty(over.result, DType::i64, x.device());
-  ops::reduce_max(x.data(), over.shape, y, index);
-  return recorded("max", y, x, over.shape, 1.0, index);
+Variable largest(const Variable& x, const Reduction& reduction) {
+  Tensor y = Tensor::empty_like(x.data(), reduction.result);
+  Tensor index = Tensor::empty(reduction.result, DType::i64, x.device());
+  ops::reduce_max(x.data(), reduction.shape, y, index);
+  return recorded("max", y, x, reduction.shape, 1.0, index);
 }
 
 }  // namespace

@@ -53,7 +53,8 @@ struct Rows {
   }
 };
 
-/// A head's rows of one sequence in `all`, which has `parts` of them next to each other: 3 in qkv.
+/// The rows of one head in one sequence of `all`. A row of `all` holds `parts` such matrices side
+/// by side: q, k and v in qkv, else one.
 template <class T>
 Rows<T> head_rows(const AttentionArgs<T>& args, T* all, std::int64_t sequence, std::int64_t head,
                   std::int64_t parts = 1, std::int64_t part = 0) {

@@ -1,4 +1,3 @@
-
 #include "core/arithmetic.h"
 #include "core/cpu/vectorized_private.h"
 #include "core/kernels.h"

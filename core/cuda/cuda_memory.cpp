@@ -56,7 +56,7 @@ void CudaKernels::copy(Stream& s, void* dst, const void* src, std::size_t bytes)
   if (bytes == 0) {
     return;
   }
-  const ScopeName scope(kDeviceWait);
+  const ScopeName scope(kDeviceWait);  // from pageable memory the copy itself may wait
   cudaStream_t stream = cuda::stream_of(s);
   CUDA_CHECK(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, stream));
   if (may_be_read_later(s.device(), src)) {

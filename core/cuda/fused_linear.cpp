@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 #include "core/cuda/launch.h"
 #include "core/cuda/products.h"

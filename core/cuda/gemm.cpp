@@ -20,9 +20,9 @@ struct DestroyBlas {
 };
 using BlasHandle = std::unique_ptr<std::remove_pointer_t<cublasHandle_t>, DestroyBlas>;
 
-/// One per thread, because two must not use a handle at once, and per stream: it could serve
-/// several, but would choose its workspace, and with it the order of additions, by what runs beside
-/// it (cuBLAS manual, "Results reproducibility"); what a communication hook computes must have the
+/// One handle per thread and stream. Two threads must not use a handle at once. A handle that
+/// served several streams would choose its workspace, and with it the order of additions, by what
+/// runs beside it (cuBLAS manual, "Results reproducibility"). A communication hook must compute the
 /// same bits on every rank.
 cublasHandle_t blas_handle(const Stream& s) {
   thread_local std::map<std::pair<int, cudaStream_t>, BlasHandle> handles;

@@ -37,10 +37,10 @@ class AtomicFile {
   off_t dropped_ = 0;  // of those, on their way to the disk and no longer in the page cache
 };
 
-/// An AtomicFile of `content`.
+/// Writes `content` to `path` as an AtomicFile does, with its errors.
 void write_file_atomically(const std::filesystem::path& path, const std::string& content);
 
-/// On the disk before what comes next: the names in `path`. Some file systems cannot, and need not.
+/// Writes the names in the directory `path` to the disk. Does nothing where the file system cannot.
 void sync_directory(const std::filesystem::path& path);
 
 }  // namespace brigade

@@ -10,7 +10,6 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <utility>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"

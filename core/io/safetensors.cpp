@@ -4,8 +4,6 @@
 #include <array>
 #include <bit>
 #include <cctype>
-#include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>

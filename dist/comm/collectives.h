@@ -43,8 +43,9 @@ class Collectives {
   void sum(const Tensor& tensor);
 
   /// The two halves of a sum. After reduce_scatter, this rank's share_of(tensor) is the sum over
-  /// ranks and the rest of `tensor` is unspecified. all_gather copies every share from its owner.
-  /// f32 or f64. The defaults use exchange() and add in the order of the ranks.
+  /// ranks, added in the order of the ranks (OrderedAllReduce relies on it), and the rest of
+  /// `tensor` is unspecified. all_gather copies every share from its owner. f32 or f64. The
+  /// defaults use exchange().
   virtual void reduce_scatter(const Tensor& tensor);
   virtual void all_gather(const Tensor& tensor);
 

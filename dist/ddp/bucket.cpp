@@ -1,6 +1,8 @@
 #include "dist/ddp/bucket.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 #include "core/error.h"
 #include "core/runtime/context.h"

@@ -38,7 +38,7 @@ struct Bucket {
   std::string label;                 ///< "bucket_2", or the name of the only parameter in it
 };
 
-/// The parameters of each.
+/// The members of each bucket, as a plan.
 BucketPlan plan_of(std::span<const Bucket> buckets);
 
 /// Allocates the memory of gradients: Communicator::make_buffer, or by default the device's

@@ -17,7 +17,8 @@ class BucketCompletion {
   /// A backward that synchronises is about to begin.
   virtual void backward_begins() {}
 
-  /// The all-reduce of `bucket` was started; `work` is done when all of the bucket is.
+  /// The all-reduce of `bucket` was started; `work` is done when all of the bucket is. `bucket`
+  /// lives until backward_ended() or backward_aborted().
   virtual void launched(const Bucket& bucket, const Work& work) = 0;
 
   /// Backward is over and every bucket was launched. Afterwards whatever the caller enqueues on the

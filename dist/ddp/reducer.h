@@ -35,7 +35,8 @@ class Reducer : public GradSync {
   void on_backward_abort() noexcept override;
 
  protected:
-  /// Launches what can be launched now. PriorityReducer (dist/overlap) has an order of its own.
+  /// Launches what can be launched now. PriorityReducer (dist/overlap) has an order of its own;
+  /// FlatSync launches nothing before on_backward_end().
   virtual void launch_full_buckets();
   bool full(std::size_t bucket) const { return missing_[bucket] == 0; }
 

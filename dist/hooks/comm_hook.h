@@ -26,11 +26,10 @@ class CommHook {
   virtual std::string name() const = 0;
 
   /// Called before the first bucket is reduced, and again when the buckets change. Allocates here,
-  /// so that no step has to, and drops the state of earlier buckets: when buckets are rebuilt after
-  /// the first backward, error feedback of before is lost, also what was loaded from a checkpoint
-  /// of other buckets. Without buckets: releases all references to gradients, because they are
-  /// about to move. Runs on the rank's own thread. Error or UsageError for buckets that the hook
-  /// cannot serve.
+  /// so that no step has to. Drops the state of earlier buckets: a rebuild after the first backward
+  /// loses error feedback, including what was loaded from a checkpoint of other buckets. Without
+  /// buckets: releases all references to gradients, because they are about to move. Runs on the
+  /// rank's own thread. Error or UsageError for buckets that the hook cannot serve.
   virtual void prepare(std::span<const autograd::Variable> /*parameters*/,
                        std::span<const Bucket> /*buckets*/, Communicator& /*comm*/) {}
 

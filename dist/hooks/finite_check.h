@@ -32,6 +32,7 @@ class FiniteCheck final : public CommHook, private autograd::GradListener {
   std::string name() const override { return inner_->name(); }
   void prepare(std::span<const autograd::Variable> parameters, std::span<const Bucket> buckets,
                Communicator& comm) override;
+  void backward_begins() override { inner_->backward_begins(); }
   Work all_reduce(std::size_t index, const Chunk& piece, Communicator& comm) override;
   NamedTensors state() const override { return inner_->state(); }
 

@@ -11,8 +11,9 @@ namespace brigade::dist {
 /// While it lives, `optimizer` updates each bucket as soon as it is reduced, and nobody calls
 /// optimizer.step(): every backward that synchronises is a step. With UpdateDeadline::next_read
 /// communication and updates go on under the next forward, and a PriorityReducer launches the
-/// chunks in the order in which that reads them. Bit-identical to stepping after backward, unless
-/// the loss depends on weights also by a way without gradients (Variable(w.data()); clone() them).
+/// chunks in the order in which that reads them. Bit-identical to stepping after backward.
+/// Exception: the loss also reads a weight without a gradient, as in Variable(w.data()). Clone that
+/// weight first.
 ///
 /// The averager and the optimizer must outlive it. All ranks begin and end it at the same place,
 /// between two backwards; one at a time. Its end waits for the updates in flight. If an exception

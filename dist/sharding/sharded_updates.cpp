@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "core/error.h"
+#include "core/runtime/context.h"
 
 namespace brigade::dist {
 
@@ -28,6 +29,7 @@ void ShardedUpdates::prepare(std::span<const autograd::Variable> parameters,
     if (std::ranges::any_of(bucket.members,
                             [this](std::size_t i) { return is_divided(parameters_[i]); })) {
       all_gather(bucket.grads);
+      compute_stream(bucket.grads.device()).synchronize();  // see GradAverager::rebuild_buckets
     }
   }
   parameters_.assign(parameters.begin(), parameters.end());

@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <string>
 #include <type_traits>
 #include <utility>
 

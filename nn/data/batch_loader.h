@@ -41,7 +41,7 @@ class BatchLoader {
     std::vector<Batch> batches;  // views of `device`
     Event decoded;               // on the loader's thread; `batches` and `copied` are set
     Event copied;                // on the copy stream
-    Event reusable;              // `copied` of the step before, which has left `host`
+    Event reusable;              // `copied` of the step before in these buffers: `host` is free
   };
 
   Buffers& buffers_of(std::int64_t step);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <numeric>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "core/error.h"

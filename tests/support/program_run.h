@@ -26,8 +26,8 @@ std::string read(const std::filesystem::path& path);
 /// How often `word` occurs.
 int count(const std::string& text, const std::string& word);
 
-/// Lines of ranks on stderr, but for the warning of more threads than cores, which depends on the
-/// host of the test.
+/// Lines of ranks on stderr, but for warnings that depend on the host of the test: more threads
+/// than cores, and little shared memory.
 int count_reports(const std::string& err);
 
 }  // namespace brigade::test

@@ -82,7 +82,8 @@ class Enqueued final : public Collectives {
 
 TEST(Collectives, ReduceScatterKeepsItsMemoryBecauseAGpuMayStillBeReceiving) {
   Enqueued ranks;
-  ranks.reduce_scatter(Tensor::zeros({32}));
+  const Tensor sent = Tensor::zeros({32});
+  ranks.reduce_scatter(sent);
   const Tensor of_another_stream = Tensor::empty({16});
   EXPECT_NE(of_another_stream.bytes(), ranks.memory());
 }
