@@ -2,7 +2,8 @@
 # train.sh [N] [flags of train_mlp...]: installs what is missing, builds, trains on N ranks (default 2).
 #
 # Without flags it trains a 784-512-512-10 network on Fashion-MNIST, global batch 128, for 2 epochs.
-# Your flags come after these and win. Where there is a GPU driver and nvcc, the CUDA build is used.
+# Your flags come after these and win. With --config FILE the program's own defaults apply instead. Where there is a GPU
+# driver and nvcc, the CUDA build is used.
 #
 #   scripts/train.sh                         2 ranks, the default job
 #   scripts/train.sh 4 --mode naive          4 ranks, compute first and communicate afterwards
@@ -28,18 +29,22 @@ restarts=0
 fewest=$ranks
 directory=""
 total="" # global batch
+config=""
 flags=()
 while [ $# -gt 0 ]; do
   case $1 in
+    --max-restarts=* | --min-ranks=* | --out=* | --global-batch=* | --config=*)
+      set -- "${1%%=*}" "${1#*=}" "${@:2}"
+      continue
+      ;;
     --max-restarts | --min-ranks)
       [[ ${2:-} =~ ^[0-9]{1,4}$ ]] || { echo "train: $1: expected a number, got '${2:-}'" >&2 && exit 2; }
       if [ "$1" = --max-restarts ]; then restarts=$((10#$2)); else fewest=$((10#$2)); fi
       shift
       ;;
     --out) directory=${2:-} && flags+=("$1") ;;
-    --out=*) directory=${1#--out=} && flags+=("$1") ;;
     --global-batch) total=${2:-} && flags+=("$1") ;;
-    --global-batch=*) total=${1#--global-batch=} && flags+=("$1") ;;
+    --config) config=${2:-} && flags+=("$1") ;;
     *) flags+=("$1") ;;
   esac
   shift
@@ -59,6 +64,7 @@ case " $* " in
   *" --optimizer adam"* | *" --optimizer=adam"*) ;; # has a momentum of its own
   *) defaults+=(--momentum 0.9) ;;
 esac
+[ -z "$config" ] || defaults=() # flags win against the file
 
 case " $* " in
   *" --on-failure shrink"* | *" --on-failure=shrink"*)
@@ -72,11 +78,14 @@ if [ "$restarts" = 0 ]; then
   build_and_run train_mlp "$ranks" "${defaults[@]}" "$@"
 fi
 
+per_rank=no # the batch, or maybe, so that the number of ranks must stay
 case " $* " in
   *" --resume"*) echo "train: --max-restarts: expected no --resume, as it continues the run in --out by itself" >&2 && exit 2 ;;
-  *" --batch"*) [ "$fewest" = "$ranks" ] ||
-    { echo "train: --min-ranks: expected --global-batch instead of --batch, which is per rank" >&2 && exit 2; } ;;
+  *" --batch"*) per_rank=yes ;;
+  *" --config "*) [ -n "$total" ] || per_rank=yes ;;
 esac
+[ "$per_rank" = no ] || [ "$fewest" = "$ranks" ] ||
+  { echo "train: --min-ranks: expected --global-batch, and no --batch, which is per rank" >&2 && exit 2; }
 
 # shellcheck source=scripts/restarts.sh
 . "$root/scripts/restarts.sh"
@@ -85,10 +94,8 @@ preset=$(choose_preset)
 configure "$preset"
 build "$preset" --target train_mlp
 allow_mpi_anywhere
-case " $* " in
-  *" --batch"*) ;; # per rank, so the number of ranks must stay
-  *) defaults+=(--global-batch "${total:=$((batch * ranks))}") ;;
-esac
+[ "$per_rank" = yes ] || defaults+=(--global-batch "${total:=$((batch * ranks))}")
+grep -qs '^checkpoint-every' "$config" || defaults+=(--checkpoint-every 1m)
 if [ -z "$directory" ]; then
   mkdir -p runs
   directory=$(mktemp -d runs/restarts-XXXXXX)
@@ -98,7 +105,6 @@ train_once() { # RANKS FLAGS...
   local ranks=$1 place
   shift
   read -ra place <<<"$(placement "$ranks")"
-  exec mpirun -np "$ranks" "${place[@]}" "$root/build/$preset/bin/train_mlp" "${defaults[@]}" --checkpoint-every 1m \
-    "${flags[@]}" --out "$directory" "$@"
+  exec mpirun -np "$ranks" "${place[@]}" "$root/build/$preset/bin/train_mlp" "${defaults[@]}" "${flags[@]}" --out "$directory" "$@"
 }
 run_with_restarts "$directory" "$ranks" "$restarts" "$fewest" "${total:-$ranks}" train_once

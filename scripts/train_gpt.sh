@@ -3,7 +3,7 @@
 #
 # Without flags: 4 layers of width 128, context 128, global batch 16 sequences, once through the sources of this project; in
 # the end the model writes a few lines itself; timeline.html in the run's directory has the loss curve. Your flags come
-# after these and win.
+# after these and win. With --config FILE the program's own defaults apply instead.
 #
 #   scripts/train_gpt.sh                                  2 ranks, the default job
 #   scripts/train_gpt.sh 2 --text book.txt --epochs 5     your own text
@@ -20,5 +20,8 @@ set -euo pipefail
 read_ranks "$@"
 shift "$given"
 batch=$(((16 + ranks / 2) / ranks)) # per rank: the global batch is 16, or the nearest multiple of N
-build_and_run train_gpt "$ranks" --epochs 1 --batch $((batch > 0 ? batch : 1)) --lr 0.002 --schedule cosine --lr-warmup 50 \
-  --trace --sample 500 "$@"
+defaults=(--epochs 1 --batch $((batch > 0 ? batch : 1)) --lr 0.002 --schedule cosine --lr-warmup 50 --trace --sample 500)
+case " $* " in
+  *" --config"[\ =]*) defaults=() ;; # flags win against the file
+esac
+build_and_run train_gpt "$ranks" "${defaults[@]}" "$@"
