@@ -35,7 +35,7 @@ complaint_in() { # FILE
 fewer_ranks() { # RANKS LEAST BATCH
   local ranks
   for ((ranks = $1 - 1; ranks >= $2; ranks--)); do
-    if [ $(($3 % ranks)) = 0 ]; then
+    if [ $((10#$3 % ranks)) = 0 ]; then
       echo "$ranks" && return
     fi
   done

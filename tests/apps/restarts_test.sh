@@ -41,6 +41,7 @@ expect "a job that may not be tried so often" 4 1 1 128 137 "4 4"
 grep -q "after 1 restarts" said || fail "the end is not explained"
 checkpoints=""
 expect "a job without checkpoints loses ranks, as the batch allows" 8 5 2 128 0 "8 4 2"
+expect "a batch with a zero in front" 8 5 2 08 0 "8 4 2"
 expect "a job keeps its ranks where fewer are not allowed" 4 5 4 128 0 "4 4 4"
 line="[rank 1] loss: not finite in step 12" ends_with=1
 expect "the same complaint twice" 2 5 2 128 1 "2 2"
