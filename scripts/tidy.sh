@@ -15,8 +15,8 @@ select_files() {
     git ls-files --cached --others --exclude-standard -- "${rooms[@]/%//*.cpp}"
   else
     {
-      git diff --name-only "$ref" -- "${rooms[@]}"
-      git ls-files --others --exclude-standard -- "${rooms[@]}"
+      git diff --name-only "$ref" -- "${rooms[@]}" &&
+        git ls-files --others --exclude-standard -- "${rooms[@]}"
     } | sed -n 's/\.\(h\|cpp\)$/.cpp/p' | sort -u
   fi
 }
@@ -33,9 +33,10 @@ cd "$root"
 configure cpu-release
 database=build/cpu-release/compile_commands.json
 # Files that this configuration does not compile (the NCCL communicator, say) cannot be parsed either.
-mapfile -t files < <(select_files | while read -r file; do
+selected=$(select_files) # not in the next line, which would hide that git has failed
+mapfile -t files < <(while read -r file; do
   [ ! -f "$file" ] || ! grep -F "\"$root/$file\"" "$database" >/dev/null || echo "$file"
-done)
+done <<<"$selected")
 if [ ${#files[@]} = 0 ]; then
   echo "tidy: nothing to check"
   exit 0
