@@ -11,17 +11,16 @@ each size in ms, what auto has chosen, and auto / best, where best is the fixed 
 in every cell. Needs the build of scripts/setup.sh and cmake --preset cpu-release. Exit code 3 when the bar is missed, 2
 for wrong flags."""
 import argparse
-import json
 import os
 import re
 import statistics
-import subprocess
 import sys
 import tempfile
 
+from bench_ddp import BUILD, Unshaped, run_json
 from check_plan import ROOT, slow_products
+from common import catch_signals, output_file, positive, refuse, write
 
-BIN = os.path.join(ROOT, "build", "cpu-release", "bin")
 STEPS = "40"
 MODELS = {
     "mlp 8x512": ["train_mlp", "--depth", "8", "--width", "512", "--batch", "64"],
@@ -37,14 +36,10 @@ BAR = 1.03
 def measure(model, rate, size, variables):
     """(median step in ms, number of buckets)"""
     program, *flags = MODELS[model]
-    command = ["mpirun", "-np", "2", "--bind-to", "core", os.path.join(BIN, program), *flags, "--steps", STEPS, "--warmup", "8",
-               "--threads", "1", "--emulate-link", RATES[rate], "--bucket-mb", size, "--eval-every", "0", "--log-every", "1000",
-               "--json"]
-    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **variables}
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
-    if ran.returncode != 0:
-        sys.exit(f"bench_buckets: {' '.join(command)}: exit code {ran.returncode}\n{ran.stderr}")
-    summary = json.loads(ran.stdout)
+    command = [os.path.join(BUILD, program), *flags, "--steps", STEPS, "--warmup", "8", "--threads", "1", "--emulate-link", RATES[rate],
+               "--bucket-mb", size, "--eval-every", "0", "--log-every", "1000", "--json"]
+    with Unshaped() as place:
+        summary = run_json(place.mpi(2, command), f"{model}, {rate}", variables)
     return summary["step_ms"], len(summary["buckets"])
 
 
@@ -61,17 +56,17 @@ def measure_cell(model, rate, sizes, rounds, variables):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
+    catch_signals()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=positive(int), default=5)
     parser.add_argument("--caps", default="0.25,1,5,25")
     parser.add_argument("--cells", help="part of a model's or rate's name", default="")
     parser.add_argument("--gflops", type=float, default=16.0)
-    parser.add_argument("--json")
+    parser.add_argument("--json", type=output_file)
     arguments = parser.parse_args()
     caps = arguments.caps.split(",")
-    if arguments.rounds < 1 or not all(re.fullmatch(r"[0-9.]+", cap) for cap in caps):
-        print("bench_buckets: expected --rounds of at least 1 and --caps of numbers of MiB", file=sys.stderr)
-        sys.exit(2)
+    if not all(re.fullmatch(r"[0-9.]+", cap) for cap in caps):
+        refuse("expected --caps of numbers of MiB")
     rows = []
     print(f"{'model':<12}{'link':<11}" + "".join(f"{cap + ' MiB':>10}" for cap in caps) + f"{'auto':>9}{'buckets':>9}{'auto/best':>11}")
     with tempfile.TemporaryDirectory() as directory:
@@ -86,11 +81,9 @@ def main():
                 print(f"{model:<12}{rate:<11}" + "".join(f"{steps[cap]:>10.2f}" for cap in caps)
                       + f"{steps['auto']:>9.2f}{buckets:>9}{ratio:>11.3f}", flush=True)
     if not rows:
-        print(f"bench_buckets: --cells {arguments.cells}: expected part of {', '.join([*MODELS, *RATES])}", file=sys.stderr)
-        sys.exit(2)
+        refuse(f"--cells {arguments.cells}: expected part of {', '.join([*MODELS, *RATES])}")
     if arguments.json:
-        with open(arguments.json, "w", encoding="utf-8") as file:
-            json.dump(rows, file, indent=1)
+        write(rows, arguments.json)
     ratios = [row["ratio"] for row in rows]
     print(f"auto/best: median {statistics.median(ratios):.3f}, worst {max(ratios):.3f}; bar {BAR}")
     sys.exit(3 if max(ratios) > BAR else 0)

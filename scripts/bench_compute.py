@@ -52,6 +52,8 @@ import subprocess
 import sys
 import tempfile
 
+from common import output_file, positive, write
+
 LIMIT = 1800  # seconds for one run: far more than any takes
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.join(HERE, "..", "build", "cpu-release", "bin")
@@ -263,7 +265,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", default="python3")
     parser.add_argument("--cells", default="8x1024x128")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=positive(int), default=5)
     parser.add_argument("--core", type=int, default=0)
     parser.add_argument("--alone", action="store_true")
     parser.add_argument("--compile", action="store_true")
@@ -271,7 +273,7 @@ def main():
     parser.add_argument("--cpu-time", action="store_true")
     parser.add_argument("--precision", choices=PRECISIONS, default="f32")
     parser.add_argument("--flags", default="")
-    parser.add_argument("--json")
+    parser.add_argument("--json", type=output_file)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     if options.cpu_time and options.jax:
@@ -283,16 +285,10 @@ def main():
                  "with itself")
     if options.alone and (options.flags or options.compile or options.check):
         sys.exit("bench_compute: --alone: expected no --flags, --compile or --check, which need something to compare with")
-    if options.rounds < 1:
-        sys.exit(f"bench_compute: --rounds: expected at least 1, got {options.rounds}")
     cells = options.cells.split(",")
     if options.cells != "grid" and not all(re.fullmatch(r"[1-9]\d*(x[1-9]\d*){2}", cell) for cell in cells):
         sys.exit(f"bench_compute: --cells: expected DEPTHxWIDTHxBATCH,... or grid, got {options.cells}")
     cells = GRID if options.cells == "grid" else [tuple(int(n) for n in cell.split("x")) for cell in cells]
-
-    if options.json and (os.path.isdir(options.json)
-                         or not os.access(os.path.dirname(os.path.abspath(options.json)), os.W_OK)):
-        sys.exit(f"bench_compute: --json: expected a file in a directory that can be written, got {options.json}")
 
     for python, module in ((None if options.alone or options.flags else options.python, "torch"), (options.jax, "jax")):
         if python and not can_import(python, module):
@@ -313,10 +309,8 @@ def main():
         rows.append(row)
         version = rounds[0].get("peer", {}).get("torch", version)
         if options.json:  # after every cell: a grid takes an hour, and may be interrupted
-            with open(f"{options.json}.tmp", "w", encoding="utf-8") as file:
-                json.dump({"torch": version or None, "jax": rounds[0].get("jax", {}).get("jax"),
-                           "precision": options.precision, "flags": options.flags or None, "cells": rows}, file, indent=1)
-            os.replace(f"{options.json}.tmp", options.json)
+            write({"torch": version or None, "jax": rounds[0].get("jax", {}).get("jax"),
+                   "precision": options.precision, "flags": options.flags or None, "cells": rows}, options.json)
     if not options.alone:
         middle = statistics.median(row["ratio"] for row in rows)
         largest = max(row["ratio"] for row in rows)

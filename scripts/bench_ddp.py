@@ -36,6 +36,7 @@ import sys
 import tempfile
 
 from bench_compute import PRECISIONS
+from common import NAME, SIGNALS, catch_signals, output_file, positive, refuse, write
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.join(HERE, "..", "build", "cpu-release", "bin")
@@ -49,30 +50,6 @@ MODES = {"alone": ["--mode", "overlap", *BUCKETS], "naive": ["--mode", "naive"],
 SAME_WORK = ["--bucket-mb", "--reduce", "--init-sync", "--comm", "--prefetch"]
 LIMIT = 900  # seconds for one run: far more than any takes
 PATIENCE = 10  # seconds in which a run that is told to end must do so
-SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
-
-
-def refuse(message):
-    print(f"bench_ddp: {message}", file=sys.stderr)
-    sys.exit(2)
-
-
-def ignore_signals():
-    for number in SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
-
-
-def end_by_signal(number, _frame):
-    """An exception, so that every `with` cleans up; a second signal must not cut that short."""
-    ignore_signals()
-    print(f"bench_ddp: ended by {signal.Signals(number).name}", file=sys.stderr)
-    raise SystemExit(128 + number)
-
-
-def catch_signals():
-    for number in SIGNALS:
-        if signal.getsignal(number) != signal.SIG_IGN:  # nohup
-            signal.signal(number, end_by_signal)
 
 
 def end(process):
@@ -96,7 +73,7 @@ def run(command, what, environment=None):
         out, errors = process.communicate(timeout=LIMIT)
     except subprocess.TimeoutExpired:
         end(process)
-        sys.exit(f"bench_ddp: {what}: {' '.join(command)} was not over after {LIMIT} s")
+        sys.exit(f"{NAME}: {what}: {' '.join(command)} was not over after {LIMIT} s")
     except BaseException:
         end(process)
         raise
@@ -106,29 +83,30 @@ def run(command, what, environment=None):
 def run_json(command, what, environment=None):
     status, out, errors = run(command, what, environment)
     if status != 0 or not out.strip():
-        sys.exit(f"bench_ddp: {what}: {' '.join(command)} failed:\n{errors}{out}")
+        sys.exit(f"{NAME}: {what}: {' '.join(command)} failed:\n{errors}{out}")
     return json.loads(out.strip().splitlines()[-1] if what.startswith("torch") else out)
 
 
 class Shaped:
-    """Two pretend hosts, up while the benchmark runs."""
+    """Two pretend hosts, or as many as `lab_flags` say, up while the benchmark runs."""
 
     def __init__(self, rate, lab_flags):
         self.rate, self.lab_flags = rate, lab_flags
-        os.environ.setdefault("NETLAB", "bench")
+        os.environ.setdefault("NETLAB", NAME)
 
     def __enter__(self):
-        self.netlab("up", "--hosts", "2", "--rate", self.rate, *self.lab_flags)
+        self.netlab("up", "--rate", self.rate, *self.lab_flags)
         return self
 
     def __exit__(self, *_):
-        ignore_signals()
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         self.netlab("down")
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
     def netlab(self, *arguments):
         status, out, errors = run([os.path.join(HERE, "netlab.sh"), *arguments], "netlab.sh")
         if status != 0:
-            sys.exit(f"bench_ddp: netlab.sh {' '.join(arguments)} failed:\n{errors}{out}")
+            sys.exit(f"{NAME}: netlab.sh {' '.join(arguments)} failed:\n{errors}{out}")
 
     def mpi(self, ranks, program):
         return [os.path.join(HERE, "netlab.sh"), "run", "-np", str(ranks), "--", *program]
@@ -239,17 +217,12 @@ def report(options, names, rounds):
 
 def check_flags(options, flags):
     """Whatever is wrong is said before anything is measured."""
-    if options.rounds < 1:
-        refuse(f"--rounds: expected at least 1, got {options.rounds}")
     if options.rate == "":
         refuse("--rate: expected a rate such as 2gbit, got nothing")
     if not all(re.fullmatch(r"\d+(\.\d+)?", cap) and float(cap) > 0 for cap in options.caps.split(",")):
         refuse(f"--caps: expected positive numbers of MB with commas between them, got '{options.caps}'")
     if options.cells and not all(re.fullmatch(r"[1-9]\d*(x[1-9]\d*){2}", cell) for cell in options.cells.split(",")):
         refuse(f"--cells: expected DEPTHxWIDTHxBATCH,..., got {options.cells}")
-    if options.json and (os.path.exists(options.json) and not os.path.isfile(options.json)
-                         or not os.access(os.path.dirname(os.path.realpath(options.json)), os.W_OK)):
-        refuse(f"--json: expected a file in a directory that can be written, got {options.json}")
     if options.python is None:
         return
     unequal = [flag for flag in flags if flag.startswith("-") and flag.split("=")[0] not in SAME_WORK]
@@ -265,14 +238,6 @@ def check_flags(options, flags):
         refuse(f"--python: {options.python} cannot import torch: {reason[-1]}")
 
 
-def write(results, path):
-    """All or nothing: what ends us here must not cost the results that the file has."""
-    path = os.path.realpath(path)  # a link stays one
-    with open(path + ".tmp", "w", encoding="utf-8") as file:
-        json.dump(results, file, indent=1)
-    os.replace(path + ".tmp", path)
-
-
 def main():
     catch_signals()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -282,14 +247,14 @@ def main():
     parser.add_argument("--mtu", default="9000", help="of the link; a small one costs the cores that compute more")
     parser.add_argument("--python", help="to measure PyTorch with; left out: Brigade alone")
     parser.add_argument("--caps", default="25,4,1", help="bucket caps of PyTorch in MB, its default first")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=positive(int), default=5)
     parser.add_argument("--cells", help="instead of --depth, --width and --batch")
     for key, value in MODEL.items():
         parser.add_argument(f"--{key}", type=int, default=value)
     parser.add_argument("--momentum", type=float, help="of the SGD of all")
     parser.add_argument("--no-bias", action="store_true", help="layers without bias, in all")
     parser.add_argument("--precision", choices=PRECISIONS, default="f32", help="of products, in all")
-    parser.add_argument("--json")
+    parser.add_argument("--json", type=output_file)
     parser.add_argument("--check", action="store_true")
     options, flags = parser.parse_known_args()
     check_flags(options, flags)

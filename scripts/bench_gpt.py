@@ -31,7 +31,8 @@ import sys
 import tempfile
 
 from bench_compute import PRECISIONS, can_import
-from bench_ddp import BUILD, HERE, Shaped, Unshaped, catch_signals, run_json, write
+from bench_ddp import BUILD, HERE, Shaped, Unshaped, run_json
+from common import catch_signals, output_file, positive, write
 
 BUCKETS = ["--bucket-mb", "4"]
 GRID = ["4x128x4x128x8", "4x128x4x512x4", "6x384x6x128x4", "6x384x6x512x2", "12x768x12x128x2", "12x768x12x512x1"]
@@ -154,11 +155,11 @@ def parse():
     where.add_argument("--rate")
     where.add_argument("--unshaped", action="store_true")
     parser.add_argument("--cells", default="6x384x6x128x4")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=positive(int), default=5)
     parser.add_argument("--caps", default="25,4,1")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--precision", choices=PRECISIONS, default="f32")
-    parser.add_argument("--json")
+    parser.add_argument("--json", type=output_file)
     parser.add_argument("--check", action="store_true")
     options, options.flags = parser.parse_known_args()
     if options.cells == "grid":
@@ -168,13 +169,9 @@ def parse():
             ("--caps", options.caps, r"\d*[1-9]\d*(\.\d+)?|0?\.\d*[1-9]\d*", "positive numbers of MB with commas between")):
         if not all(re.fullmatch(form, part) for part in text.split(",")):
             parser.error(f"{flag}: expected {expected}, got {text}")
-    if options.rounds < 1:
-        parser.error(f"--rounds: expected at least 1, got {options.rounds}")
     options.ranks = 2 if options.unshaped or options.rate else 1
     if options.compile and options.ranks == 2:
         parser.error("--compile: expected one rank; leave it out, or --unshaped and --rate")
-    if options.json and not os.access(os.path.dirname(os.path.abspath(options.json)), os.W_OK):
-        parser.error(f"--json: expected a file in a directory that can be written, got {options.json}")
     if not can_import(options.python, "torch"):
         parser.error(f"--python: expected a python that can import torch, got {options.python}")
     options.caps = options.caps.split(",")

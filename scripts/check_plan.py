@@ -8,14 +8,14 @@ many hosts at the last rate, and of each rate one run on two hosts. From these i
 measured. A row per prediction, then the median of |predicted - measured| / measured, and the value below which nine of ten lie. The
 bars: 3 % and 8 %. Needs the build of cmake --preset cpu-release. Exit code 3 when a bar is missed, 2 for wrong flags."""
 import argparse
-import json
 import os
-import subprocess
 import sys
 import tempfile
 
+from bench_ddp import BUILD, Shaped, run, run_json
+from common import NAME, catch_signals, output_file, refuse, write
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BIN = os.path.join(ROOT, "build", "cpu-release", "bin")
 MODELS = {
     "mlp 4x512": ["train_mlp", "--depth", "4", "--width", "512", "--batch", "64"],
     "mlp 12x256": ["train_mlp", "--depth", "12", "--width", "256", "--batch", "128"],
@@ -45,92 +45,76 @@ def quantile(values, share):
     return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
 
 
-def call(command, **variables):
-    environment = {**os.environ, "NETLAB": "plan", **variables}
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
-    if ran.returncode != 0:
-        sys.exit(f"check_plan: {' '.join(command)}: exit code {ran.returncode}\n{ran.stdout}{ran.stderr}")
-    return ran.stdout
-
-
-def lab(*arguments, **variables):
-    return call([os.path.join(ROOT, "scripts", "netlab.sh"), *arguments], **variables)
-
-
 def slow_products(gflops, directory):
     """Variables of a program whose products of matrices last as long as at `gflops`; 0: as long as they take."""
     if gflops == 0:
         return {}
     library = os.path.join(directory, "slow_products.so")
     source = os.path.join(ROOT, "scripts", "slow_products.c")
-    call(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"])
+    status, _, errors = run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], "slow_products.c")
+    if status != 0:
+        sys.exit(f"{NAME}: {source} cannot be compiled:\n{errors}")
     return {"LD_PRELOAD": library, "SLOW_GFLOPS": str(gflops)}
 
 
-def train(model, mode, directory, variables):
+def train(lab, hosts, model, mode, directory, variables):
     """The step in ms; profile.json is in `directory`. Progress is not logged: the loss of a line is an all-reduce, which with
     --cross-step waits behind the gradients."""
     program, *flags = MODELS[model]
-    output = lab("run", "--", os.path.join(BIN, program), *flags, *MODES[mode], "--steps", STEPS, "--warmup", "5", "--threads", "1",
-                 "--eval-every", "0", "--log-every", "1000", "--out", directory, "--json", **variables)
-    return json.loads(output)["step_ms"]
+    command = [os.path.join(BUILD, program), *flags, *MODES[mode], "--steps", STEPS, "--warmup", "5", "--threads", "1",
+               "--eval-every", "0", "--log-every", "1000", "--out", directory, "--json"]
+    return run_json(lab.mpi(hosts, command), f"{model}, {mode}", variables)["step_ms"]
 
 
 def predict(profile, network, ranks, mode):
-    answer = call([os.path.join(BIN, "ddp_plan"), profile, "--link", network, "--ranks", str(ranks), *MODES[mode], "--json"])
-    return json.loads(answer)["rows"][0]["step_ms"]
+    command = [os.path.join(BUILD, "ddp_plan"), profile, "--link", network, "--ranks", str(ranks), *MODES[mode], "--json"]
+    return run_json(command, "ddp_plan")["rows"][0]["step_ms"]
 
 
 def networks(rates, directory, variables):
     """Rate -> the profile of a run on two hosts."""
     profiles = {}
-    lab("up", "--hosts", "2", "--rate", rates[0])
-    try:
+    with Shaped(rates[0], ["--hosts", "2"]) as lab:
         for rate in rates:
-            lab("rate", rate)
+            lab.netlab("rate", rate)
             where = os.path.join(directory, f"network-{rate}")
-            train("mlp 4x512", "naive", where, variables)
+            train(lab, 2, "mlp 4x512", "naive", where, variables)
             profiles[rate] = os.path.join(where, "profile.json")
-    finally:
-        lab("down")
     return profiles
 
 
 def check_hosts(hosts, rates, models, profiles, directory, variables):
     rows = []
-    lab("up", "--hosts", str(hosts), "--rate", rates[0])
-    try:
+    with Shaped(rates[0], ["--hosts", str(hosts)]) as lab:
         for model in models:
-            lab("rate", rates[-1])
+            lab.netlab("rate", rates[-1])
             where = os.path.join(directory, f"{model}-{hosts}".replace(" ", "-"))
-            train(model, "naive", where, variables)
+            train(lab, hosts, model, "naive", where, variables)
             for rate in rates:
-                lab("rate", rate)
+                lab.netlab("rate", rate)
                 for mode in MODES:
                     predicted = predict(os.path.join(where, "profile.json"), profiles[rate], hosts, mode)
-                    measured = train(model, mode, os.path.join(directory, "run"), variables)
+                    measured = train(lab, hosts, model, mode, os.path.join(directory, "run"), variables)
                     error = predicted / measured - 1
                     rows.append({"model": model, "hosts": hosts, "rate": rate, "mode": mode, "predicted_ms": predicted,
                                  "measured_ms": measured, "error": error})
                     print(f"{model:<12}{hosts:>6}{rate:>9}  {mode:<20}{predicted:>10.2f}{measured:>10.2f}{100 * error:>+8.1f} %", flush=True)
-    finally:
-        lab("down")
     return rows
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__.replace("%", "%%"))
+    catch_signals()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", default="2,4,8")
     parser.add_argument("--rates", default="200mbit,500mbit,1gbit")
     parser.add_argument("--models", default="mlp 4x512,mlp 12x256,gpt 4x128")
     parser.add_argument("--gflops", type=float, default=8.0)
-    parser.add_argument("--json")
+    parser.add_argument("--json", type=output_file)
     arguments = parser.parse_args()
     models = arguments.models.split(",")
     rates = arguments.rates.split(",")
     if not set(models) <= set(MODELS) or not all(each.isdigit() for each in arguments.hosts.split(",")):
-        print(f"check_plan: expected --models of {', '.join(MODELS)} and --hosts of numbers", file=sys.stderr)
-        sys.exit(2)
+        refuse(f"expected --models of {', '.join(MODELS)} and --hosts of numbers")
     rows = []
     with tempfile.TemporaryDirectory() as directory:
         # A rank that polls in MPI's barrier would keep others on its core from beginning their step.
@@ -140,8 +124,7 @@ def main():
         for hosts in arguments.hosts.split(","):
             rows += check_hosts(int(hosts), rates, models, profiles, directory, variables)
     if arguments.json:
-        with open(arguments.json, "w", encoding="utf-8") as file:
-            json.dump(rows, file, indent=1)
+        write(rows, arguments.json)
     errors = [abs(row["error"]) for row in rows]
     median, p90 = quantile(errors, 0.5), quantile(errors, 0.9)
     print(f"error of {len(errors)} predictions: median {100 * median:.1f} %, p90 {100 * p90:.1f} %, worst {100 * max(errors):.1f} %; "
