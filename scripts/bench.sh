@@ -30,7 +30,7 @@ while [ $# -gt 0 ]; do
   esac
 done
 for pair in "torch:$python" "jax:$jax"; do
-  [ -z "${pair#*:}" ] || "${pair#*:}" -c "import ${pair%%:*}" || die "${pair#*:} cannot import ${pair%%:*}"
+  [ -z "${pair#*:}" ] || [ "$("${pair#*:}" -c "import ${pair%%:*}; print(1)" | tail -n 1)" = 1 ] || die "${pair#*:} cannot import ${pair%%:*}"
 done
 cd "$root"
 

@@ -89,7 +89,8 @@ def run_json(command, environment=None):
 
 def can_import(python, module):
     try:
-        return subprocess.run([python, "-c", f"import {module}"], capture_output=True, timeout=LIMIT).returncode == 0
+        ran = subprocess.run([python, "-c", f"import {module}; print('yes')"], capture_output=True, text=True, timeout=LIMIT)
+        return ran.stdout.endswith("yes\n")  # what is no Python ends with 0, too
     except OSError:
         return False
 

@@ -230,10 +230,10 @@ def check_flags(options, flags):
         refuse(f"--python: PyTorch would not do the work of train_mlp with {' '.join(unequal)}; expected only flags "
                f"that both know or that leave it as it is: --momentum --no-bias {' '.join(SAME_WORK)}")
     try:
-        status, _, errors = run([options.python, "-c", "import torch"], "import torch")
+        _, out, errors = run([options.python, "-c", "import torch; print('yes')"], "import torch")
     except OSError as error:
         refuse(f"--python: {options.python!r} cannot be run: {error.strerror}")
-    if status != 0:
+    if not out.endswith("yes\n"):  # what is no Python ends with 0, too
         reason = errors.strip().splitlines() or ["it says nothing"]
         refuse(f"--python: {options.python} cannot import torch: {reason[-1]}")
 
