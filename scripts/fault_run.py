@@ -1,4 +1,4 @@
-"""A training under mpirun to which something can be done while it runs. For faults.py and kill_loop.py."""
+"""A training under mpirun to which something can be done while it runs. For faults.py, kill_loop.py and shrink_loop.py."""
 
 import atexit
 import ctypes
@@ -6,14 +6,23 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
 # A small network, whose steps take less than a millisecond. All that happens within a step can be waited for.
 WORK = "--hidden 16,8 --batch 8 --train-samples 160 --threads 1 --log-every 1 --out run"
 POLL = 0.004  # seconds
+
+
+def work_directory(prefix):
+    """For jobs. Removed when this script ends, after the jobs have been killed: atexit begins with what came last."""
+    path = tempfile.mkdtemp(prefix=prefix)
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return Path(path)
 
 
 class Job:
@@ -37,7 +46,7 @@ class Job:
                        "OMPI_MCA_rmaps_base_oversubscribe": "1", "OPENBLAS_NUM_THREADS": "1"}
         with open(self.directory / "out", "wb") as out, open(self.directory / "err", "wb") as err:
             self.began = time.monotonic()
-            self.mpirun = subprocess.Popen([*command, "sh", str(script), str(program), *shlex.split(flags)],
+            self.mpirun = subprocess.Popen([*command, "sh", str(script), str(Path(program).absolute()), *shlex.split(flags)],
                                            cwd=self.directory, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                            env=environment, start_new_session=True)
         atexit.register(self.kill_all)

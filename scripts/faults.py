@@ -15,12 +15,9 @@ limits of a cgroup, is skipped without it.
 """
 
 import argparse
-import json
 import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -29,20 +26,28 @@ from pathlib import Path
 import fault_actions
 import fault_run
 import fault_table
+from common import catch_signals, output_file, positive, refuse, write
 
 ROOT = Path(__file__).resolve().parent.parent
 GRACE_S = 15  # after the time that is allowed: then the job hangs
 BASE = f"{fault_run.WORK} --stall-warn 1 --timeout {fault_table.TIMEOUT_S}"
 
 
+def regex(text):
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"expected a regular expression, got '{text}': {error}") from error
+
+
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--short", action="store_true", help="a subset for CI: less than a minute, without root")
-    parser.add_argument("--only", type=re.compile, default="", metavar="REGEX", help="rows whose fault or mode matches")
+    parser.add_argument("--only", type=regex, default="", metavar="REGEX", help="rows whose fault or mode matches")
     parser.add_argument("--list", action="store_true", help="print the faults, and run nothing")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows to FILE")
-    parser.add_argument("--kills", type=int, metavar="N", help="instead: kill_loop.py with N kills")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a table of the faults to FILE")
+    parser.add_argument("--json", type=output_file, metavar="FILE", help="write the rows to FILE")
+    parser.add_argument("--kills", type=positive(int), metavar="N", help="instead: kill_loop.py with N kills")
+    parser.add_argument("--markdown", type=output_file, metavar="FILE", help="write a table of the faults to FILE")
     parser.add_argument("--program", type=Path, default=ROOT / "build/cpu-release/bin/train_mlp")
     parser.add_argument("--verbose", action="store_true", help="print what bad rows have printed")
     return parser.parse_args()
@@ -208,22 +213,20 @@ def main():
     options = arguments()
     if not options.list and not shutil.which("mpirun"):
         sys.exit("faults: expected mpirun on the PATH; scripts/setup.sh installs it")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that jobs are ended
     if options.kills:
-        sys.exit(subprocess.run([fault_actions.HERE / "kill_loop.py", "--kills", str(options.kills), "--program",
-                                 options.program], check=False).returncode)
-    began, records = time.monotonic(), []
+        loop = fault_actions.HERE / "kill_loop.py"
+        os.execv(loop, [loop, "--kills", str(options.kills), "--program", options.program])
+    rows = [(fault, way) for fault in fault_table.FAULTS for way in (fault.short if options.short else fault.ways)
+            if re.search(options.only, f"{fault.name} {way}")]
+    if not rows:
+        refuse(f"--only: expected part of a fault or mode that --list names, got '{options.only.pattern}'")
+    catch_signals()
+    began = time.monotonic()
     print(f"{'fault':<30} {'mode':<10} {'comm':<12} ranks  {'ended':<14} {'culprit':<8} lost  verdict")
-    for fault in fault_table.FAULTS:
-        for way in fault.short if options.short else fault.ways:
-            if not re.search(options.only, f"{fault.name} {way}"):
-                continue
-            if options.list:
-                print(f"{fault.name:<30} {way}")
-            else:
-                records.append(run_cell(fault, way, options))
-    if options.list or not records:
+    if options.list:
+        print(*(f"{fault.name:<30} {way}" for fault, way in rows), sep="\n")
         return
+    records = [run_cell(fault, way, options) for fault, way in rows]
     skipped = [r for r in records if r["verdict"].startswith("skipped")]
     bad = [r for r in records if r["verdict"] != "ok" and r not in skipped]
     print(f"\n{len({r['fault'] for r in records})} faults, {len(records)} rows in {time.monotonic() - began:.0f} s; {len(skipped)} skipped, "
@@ -232,9 +235,9 @@ def main():
     for text, holds in results:
         print(f"{'ok    ' if holds else 'MISSED'} {text}")
     if options.markdown:
-        options.markdown.write_text(markdown(records))
+        Path(options.markdown).write_text(markdown(records))
     if options.json:
-        options.json.write_text(json.dumps({"rows": records, "bars": dict(results)}, indent=1) + "\n")
+        write({"rows": records, "bars": dict(results)}, options.json)
     sys.exit(1 if bad or not all(holds for _, holds in results) else 0)
 
 

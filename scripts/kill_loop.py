@@ -16,11 +16,11 @@ import random
 import shutil
 import signal
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 import fault_run
+from common import catch_signals, positive
 
 WAYS = [
     ("", 2),
@@ -41,8 +41,8 @@ LONG_S = 60  # a run that takes longer hangs
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     root = Path(__file__).resolve().parent.parent
-    parser.add_argument("--kills", type=int, default=1000, help="how many (1000)")
-    parser.add_argument("--chain", type=int, default=20, help="kills until a run may end (20)")
+    parser.add_argument("--kills", type=positive(int), default=1000, help="how many (1000)")
+    parser.add_argument("--chain", type=positive(int), default=20, help="kills until a run may end (20)")
     parser.add_argument("--program", type=Path, default=root / "build/cpu-release/bin/train_mlp")
     parser.add_argument("--seed", type=int, default=1, help="of the random moments (1)")
     return parser.parse_args()
@@ -130,12 +130,11 @@ class Loop:
 
 def main():
     options = arguments()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the job is ended
+    catch_signals()
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="kills.") as work:
-        loop = Loop(options, Path(work))
-        while loop.kills < options.kills:
-            loop.chain(WAYS[loop.ended % len(WAYS)])
+    loop = Loop(options, fault_run.work_directory("kills."))
+    while loop.kills < options.kills:
+        loop.chain(WAYS[loop.ended % len(WAYS)])
     print(f"{loop.kills} kills in {time.monotonic() - began:.0f} s; {loop.read} checkpoints read, {len(loop.complaints)} complaints; "
           f"at most {loop.lost} steps lost by a kill; mpirun itself hung {loop.mpirun_hung} times; "
           f"{loop.ended} resumed runs compared with one that was never interrupted, {loop.equal} equal to the bit")
