@@ -10,97 +10,64 @@ compared the weights of those that are left. Prints how long it took from the ki
 ended, or said nothing for 20 s.
 """
 import argparse
-import os
 import pathlib
 import random
 import re
+import shlex
 import signal
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
+
+import fault_run
+from common import NAME, catch_signals, positive
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RANKS = 4
+FLAGS = ("--on-failure shrink --out run --resume latest --checkpoint-every 200 --steps 1000000 --log-every 1000 --threads 1 "
+         "--verify-every 10")
 GOES_ON = re.compile(r"; (\d+) of (\d+) ranks go on")
 
 
-def ranks_of(mpirun):
-    """Process ids of the ranks that are alive."""
-    found = []
-    for status in pathlib.Path("/proc").glob("[0-9]*/status"):
-        try:
-            text = status.read_text()
-        except OSError:
-            continue
-        if f"\nPPid:\t{mpirun}\n" in text and "\nState:\tZ" not in text and text.startswith("Name:\ttrain_mlp\n"):
-            found.append(int(status.parent.name))
-    return found
+def wait_for(job, condition, what):
+    if not job.wait_for(condition, 20):
+        sys.exit(f"{NAME}: expected {what}, got exit code {job.mpirun.poll()} and\n{job.said()}")
 
 
-class Training:
-    def __init__(self, program, directory, flags):
-        self.errors = open(directory / "stderr", "w+", encoding="utf-8")
-        env = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-        command = ["mpirun", "--enable-recovery", "--oversubscribe", "-np", str(RANKS), program, "--on-failure", "shrink", "--out",
-                   directory / "run", "--resume", "latest", "--checkpoint-every", "200", "--steps", "1000000", "--log-every",
-                   "1000", "--threads", "1", "--verify-every", "10", *flags]
-        self.process = subprocess.Popen(command, env=env, stdout=open(directory / "stdout", "w", encoding="utf-8"),
-                                        stderr=self.errors, start_new_session=True)
-        self.wait_for(lambda: len(ranks_of(self.process.pid)) == RANKS, "the ranks to start")
-        self.wait_for(lambda: "ms/step" in (directory / "stdout").read_text(encoding="utf-8"), "the first step")
-
-    def stderr(self):
-        return pathlib.Path(self.errors.name).read_text(encoding="utf-8")
-
-    def wait_for(self, condition, what):
-        deadline = time.monotonic() + 20
-        while not condition():
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                sys.exit(f"shrink_loop: expected {what}, got exit code {self.process.poll()} and\n{self.stderr()}")
-            time.sleep(0.002)
-
-    def kill(self):
-        os.kill(random.choice(ranks_of(self.process.pid)), signal.SIGKILL)
-
-    def wait_until_go_on(self, left):
-        """Seconds until that many ranks go on."""
-        begin = time.monotonic()
-        self.wait_for(lambda: any(int(ranks) == left for ranks, _ in GOES_ON.findall(self.stderr())), f"{left} ranks to go on")
-        return time.monotonic() - begin
-
-    def end(self):
-        for rank in ranks_of(self.process.pid):
-            os.kill(rank, signal.SIGKILL)
-        self.process.wait(20)
-        self.errors.close()
+def shrink(job, mtbf, most):
+    """Seconds of each shrink, at most that many, until one rank is left."""
+    wait_for(job, lambda: "ms/step" in job.said(), "the first step")
+    alive = random.sample(range(RANKS), RANKS)
+    times = []
+    while len(alive) > 1 and len(times) < most:
+        time.sleep(random.expovariate(1 / mtbf))
+        job.send(signal.SIGKILL, alive.pop())
+        if len(alive) > 1 and random.random() < 0.2:
+            time.sleep(random.uniform(0.0, 0.1))
+            job.send(signal.SIGKILL, alive.pop())
+        begin, left = time.monotonic(), str(len(alive))
+        wait_for(job, lambda: any(ranks == left for ranks, _ in GOES_ON.findall(job.said())), f"{left} ranks to go on")
+        times.append(time.monotonic() - begin)
+    return times
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mtbf", type=float, default=5.0, help="mean seconds between two kills (5)")
-    parser.add_argument("--shrinks", type=int, default=200)
+    parser.add_argument("--mtbf", type=positive(float), default=5.0, help="mean seconds between two kills (5)")
+    parser.add_argument("--shrinks", type=positive(int), default=200)
     parser.add_argument("--program", default=ROOT / "build/cpu-release/bin/train_mlp")
     parser.add_argument("flags", nargs="*", help="of train_mlp, after --")
     args = parser.parse_args()
+    catch_signals()
+    directory = fault_run.work_directory("shrinks.")
     times = []
     starts = 0
-    with tempfile.TemporaryDirectory() as name:
-        while len(times) < args.shrinks:
-            training = Training(args.program, pathlib.Path(name), args.flags)
-            starts += 1
-            left = RANKS
-            while left > 1 and len(times) < args.shrinks:
-                time.sleep(random.expovariate(1 / args.mtbf))
-                training.kill()
-                left -= 1
-                if left > 1 and random.random() < 0.2:
-                    time.sleep(random.uniform(0.0, 0.1))
-                    training.kill()
-                    left -= 1
-                times.append(training.wait_until_go_on(left))
-            training.end()
+    while len(times) < args.shrinks:
+        job = fault_run.Job(directory, args.program, f"{FLAGS} {shlex.join(args.flags)}", RANKS,
+                            launcher=["mpirun", "--enable-recovery", "-np", str(RANKS), "--bind-to", "none"])
+        starts += 1
+        times += shrink(job, args.mtbf, args.shrinks - len(times))
+        job.kill_all()
     times.sort()
     print(f"{len(times)} shrinks in {starts} trainings of {RANKS} ranks, from the (last) kill to the next step: median "
           f"{statistics.median(times):.2f} s, p99 {times[int(0.99 * (len(times) - 1))]:.2f} s, longest {times[-1]:.2f} s")
