@@ -23,7 +23,8 @@
 set -euo pipefail
 
 self=$(readlink -f "$0")
-here=$(dirname "$self")
+# shellcheck source=scripts/common.sh
+. "$(dirname "$self")/common.sh"
 lab=${NETLAB:-nl}
 state=/tmp/netlab.$lab # configuration, hosts file and helpers of a lab that is up
 call=netlab.sh # how to call this script for this lab, in messages
@@ -35,16 +36,6 @@ lab_flags_given=no
 # Defaults of a run.
 np="" pin=core mpi_flags="" program=()
 job="" # process id of what runs in the lab
-
-die() {
-  echo "netlab: $*" >&2
-  exit 1
-}
-
-usage() {
-  sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$self"
-  exit "$1"
-}
 
 is_up() {
   [ -f "$state/conf" ]
@@ -130,7 +121,7 @@ add_bridge() {
 
 start_delaybox() {
   local ports
-  gcc -O2 -o "$state/delaybox" "$here/delaybox.c" || die "cannot compile delaybox.c"
+  gcc -O2 -o "$state/delaybox" "$root/scripts/delaybox.c" || die "cannot compile delaybox.c"
   mapfile -t ports < <(seq -f 'p%g' "$hosts")
   ip netns exec "$lab-sw" "$state/delaybox" "$delay" "$loss" "${ports[@]}" </dev/null >"$state/delaybox.log" 2>&1 &
 }
@@ -367,7 +358,7 @@ parse_flags() {
         program=("${@:2}")
         break
         ;;
-      -h | --help) usage 0 ;;
+      -h | --help) print_help && exit ;;
       --hosts | --rate | --delay | --loss | --mtu | --burst | --cc)
         need_value "$@"
         printf -v "${1#--}" %s "$2"
@@ -391,9 +382,9 @@ main() {
   local command=${1:-}
   [ $# -eq 0 ] || shift
   case $command in
-    -h | --help) usage 0 ;;
+    -h | --help) print_help && exit ;;
     up | rate | run | env | exec | _in | check | down) ;;
-    *) usage 2 >&2 ;;
+    *) print_help >&2 && exit 2 ;;
   esac
   [ "$(id -u)" = 0 ] || die "needs root for network namespaces: run it with sudo"
   case $command in
