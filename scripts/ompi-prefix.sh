@@ -6,6 +6,7 @@
 #                                           the environment in which mpirun, mpicxx and cmake find them
 #   scripts/ompi-prefix.sh check            in that environment: says which files are really used
 #
+# Fashion-MNIST for train_mlp: --data-dir PREFIX/usr/share/datasets/fashion-mnist
 # Leaves a machine that has its own mpirun alone unless OMPI_PREFIX_FORCE=1.
 
 ompi_prefix_packages=(
@@ -111,7 +112,6 @@ ompi_prefix_env() {
   export MPI_HOME=$prefix/usr OPENBLAS_ROOT=$prefix/usr
   export CMAKE_PREFIX_PATH=$prefix/usr${CMAKE_PREFIX_PATH:+:$CMAKE_PREFIX_PATH}
   export CPATH=$prefix/usr/include${CPATH:+:$CPATH} LIBRARY_PATH=$lib${LIBRARY_PATH:+:$LIBRARY_PATH}
-  export BRIGADE_FASHION_MNIST=$prefix/usr/share/datasets/fashion-mnist  # for train_mlp --data-dir
 }
 
 ompi_prefix_check() {
