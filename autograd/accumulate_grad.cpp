@@ -1,7 +1,5 @@
 #include "autograd/accumulate_grad.h"
 
-#include <algorithm>
-
 namespace brigade::autograd {
 
 // The first contribution overwrites (beta = 0), the others add: no fill, no add kernel. The factors
@@ -15,16 +13,8 @@ GradSlot AccumulateGrad::next_slot(GradState& state) {
 }
 
 void AccumulateGrad::finish(GradState& leaf) {
-  // By id, in ascending order: a listener may detach itself or others, and one attached now hears
-  // of the next gradient.
-  const std::size_t end = leaf.next_id_;
-  for (std::size_t id = 0; id < end; ++id) {
-    const auto next = std::ranges::lower_bound(leaf.listeners_, id, {}, &GradState::Listener::id);
-    if (next == leaf.listeners_.end() || next->id >= end) {
-      return;
-    }
-    id = next->id;
-    next->listener->on_grad_ready(next->index);
+  for (const GradState::Listener& entry : leaf.listeners_) {
+    entry.listener->on_grad_ready(entry.index);
   }
 }
 

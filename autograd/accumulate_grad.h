@@ -4,8 +4,8 @@
 
 namespace brigade::autograd {
 
-/// How a gradient takes its contributions, and how a parameter tells its listeners that the last
-/// one is there.
+/// Chooses where a contribution to a gradient is written, and calls the listeners of a parameter
+/// after its last one.
 class AccumulateGrad {
  public:
   /// Where the next contribution to the gradient of `state` goes: straight into the gradient, which

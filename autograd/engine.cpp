@@ -33,7 +33,7 @@ void backward(const Variable& root, double grad_scale) {
 // the leaves:
 //
 //   1. discover() counts, for every value the root depends on, how many contributions its gradient
-//      will receive: one per use of the value in forward.
+//      will receive: one per use of the value in forward. It also collects the leaves' listeners.
 //   2. The root receives grad_scale.
 //   3. A gradient that has received its last contribution is complete. If a node computed the
 //      value, the value goes into `ready_`. If it is a leaf, its listeners hear of it at once,

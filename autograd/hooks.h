@@ -18,7 +18,7 @@ class GradListener {
   virtual void on_backward_begin() {}
 
   /// Variable `index` has received its last contribution of this backward: grad() is final. Called
-  /// at once, before any other node runs.
+  /// at once, before any other node runs. Must not attach or detach a listener of this variable.
   virtual void on_grad_ready(std::size_t index) = 0;
 
   /// A node has run. Every parameter whose gradient is final by now has been read for the last time

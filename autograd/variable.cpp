@@ -20,6 +20,11 @@ Variable::Variable(Tensor data, bool requires_grad, std::string name)
   set_name(std::move(name));
 }
 
+const Variable::State& Variable::state() const {
+  BRIGADE_CHECK(state_ != nullptr, "variable: expected one with a value, got an undefined one");
+  return *state_;
+}
+
 Variable make_output(Tensor data, std::shared_ptr<Node> producer) {
   Variable output(std::move(data));
   if (producer) {

@@ -27,6 +27,7 @@ class Variable {
   Variable() = default;
   explicit Variable(Tensor data, bool requires_grad = false, std::string name = {});
 
+  /// An undefined one has no value: what asks it for more is an Error.
   bool defined() const { return state_ != nullptr; }
   /// The values. If another stream still writes them (set_pending_write), this thread's compute
   /// stream waits for it first.
@@ -34,8 +35,8 @@ class Variable {
     wait_for_pending_write();
     return state_->data;
   }
-  const Shape& shape() const { return state_->data.shape(); }
-  Device device() const { return state_->data.device(); }
+  const Shape& shape() const { return state().data.shape(); }
+  Device device() const { return state().data.device(); }
   /// The value of a variable with one element, on the host. Waits for the device.
   float item() const { return static_cast<float>(data().item()); }
   /// The same for all handles of one variable, different for two variables.
@@ -44,7 +45,7 @@ class Variable {
     return state_ && state_->grad_state != nullptr && !state_->grad_state->frozen();
   }
   bool is_leaf() const { return !requires_grad() || grad_state()->is_leaf(); }
-  const std::string& name() const { return state_->name; }
+  const std::string& name() const { return state().name; }
   void set_name(std::string name) const;
 
   /// Freezes a leaf (false) or lets it train (again). Functions called from now on record a frozen
@@ -71,12 +72,12 @@ class Variable {
     return std::exchange(state_->pending_write, std::move(wait)) != nullptr;
   }
   void wait_for_pending_write() const {
-    if (state_->pending_write) {
+    if (state().pending_write) {
       std::exchange(state_->pending_write, nullptr)();
     }
   }
 
-  /// For nodes that can do without the values between forward and backward, as linear() can.
+  /// For nodes that can do without the values between forward and backward, as fused_linear() can.
   SavedTensor saved() const;
   /// saved() has `recompute` from now on, if this requires a gradient. It returns the same bits as
   /// data() in new memory, and owns the tensors it needs, but never this Variable. For functions
@@ -102,7 +103,7 @@ class Variable {
   HookHandle attach_listener(GradListener& listener, std::size_t index) const;
 
   /// Also a frozen leaf's; null if the variable never required a gradient.
-  const std::shared_ptr<GradState>& grad_state() const { return state_->grad_state; }
+  const std::shared_ptr<GradState>& grad_state() const { return state().grad_state; }
   friend Variable make_output(Tensor data, std::shared_ptr<Node> producer);
 
  private:
@@ -114,6 +115,9 @@ class Variable {
     Tensor data;
     std::string name;
   };
+  /// Error if this is undefined.
+  const State& state() const;
+
   std::shared_ptr<State> state_;
 };
 

@@ -135,21 +135,19 @@ constexpr T binary_value(T a, T b) {
 template <class T>
 struct SgdStep {
   T lr, momentum, weight_decay;
-  bool nesterov, first_step;
+  bool nesterov;
 
   explicit SgdStep(const SgdArgs& args)
       : lr(static_cast<T>(args.lr)),
         momentum(static_cast<T>(args.momentum)),
         weight_decay(static_cast<T>(args.weight_decay)),
-        nesterov(args.nesterov),
-        first_step(args.first_step) {}
+        nesterov(args.nesterov) {}
 
   constexpr void operator()(const T& g, T& w) const { w -= lr * (g + weight_decay * w); }
 
   constexpr void operator()(const T& g, T& w, T& velocity) const {
     const T gradient = g + weight_decay * w;
-    const T older = velocity;  // without influence in the first step: it may be anything
-    velocity = first_step ? gradient : momentum * older + gradient;
+    velocity = momentum * velocity + gradient;
     w -= lr * (nesterov ? gradient + momentum * velocity : velocity);
   }
 };

@@ -41,6 +41,10 @@ std::string message_of(const Parts&... parts) {
   return out.str();
 }
 
+/// Writes a line to stderr, in one write(2): lines of several ranks do not mix. Control characters,
+/// which names in a file may have, become '?'. Never fails.
+void report_line(std::string text) noexcept;
+
 /// Throws Error{message (file:line)}.
 [[noreturn]] void throw_error(const char* file, int line, const std::string& message);
 

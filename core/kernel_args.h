@@ -84,12 +84,11 @@ struct LinearArgs {
   }
 };
 
-/// One step of torch.optim.SGD: g += weight_decay w; v = momentum v + g (v = g the first time);
+/// One step of torch.optim.SGD: g += weight_decay w; v = momentum v + g, with zeros as the first v;
 /// w -= lr (nesterov ? g + momentum v : v).
 struct SgdArgs {
   double lr = 0.0, momentum = 0.0, weight_decay = 0.0;
   bool nesterov = false;
-  bool first_step = false;
 };
 
 /// One step of torch.optim.Adam (decoupled = false) or AdamW (true). `step` counts from 1.

@@ -18,9 +18,6 @@ class Adam final : public Optimizer {
   using Options = AdamOptions;
   /// Error: negative values, betas outside [0, 1).
   explicit Adam(const std::vector<autograd::Variable>& parameters, const Options& options = {});
-  template <HasParameters Model>
-  explicit Adam(const Model& model, const Options& options = {})
-      : Adam(model.parameters(), options) {}
 
  protected:
   void update(const ParamRange& part) override;

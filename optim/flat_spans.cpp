@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <utility>
 
 namespace brigade::optim {
 namespace {
@@ -16,12 +17,15 @@ bool adjoins(const Tensor& before, const Tensor& next) {
          next.byte_offset() - end < kMaxPadding;
 }
 
-/// Parameter numbers in the order in which their data lie in memory.
+/// Parameter numbers in the order in which their data lie in memory. One without elements lies
+/// where the next one does.
 std::vector<std::size_t> memory_order(const std::vector<autograd::Variable>& parameters) {
   std::vector<std::size_t> order(parameters.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, std::less<>(),
-                    [&](std::size_t i) { return parameters[i].data().bytes(); });
+  std::ranges::sort(order, std::less<>(), [&](std::size_t i) {
+    const Tensor& data = parameters[i].data();
+    return std::pair(data.bytes(), data.nbytes());
+  });
   return order;
 }
 

@@ -54,7 +54,6 @@ Tensor Optimizer::state(std::size_t slot, const ParamRange& part) const {
 void Optimizer::step(LocalGradients local) {
   check_gradients(local);
   const std::vector<ParamRange> parts = this->parts();
-  ++steps_done_;
   for (const ParamRange& part : parts) {
     update(part);
   }
@@ -150,7 +149,6 @@ void Optimizer::begin_step() {
                 "got shards; use one or the other");
   in_flight_ = true;
   state_.follow_parameters();
-  ++steps_done_;
 }
 
 std::function<void()> Optimizer::update_of(const Tensor& grads) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -11,12 +10,6 @@
 #include "optim/flat_state.h"
 
 namespace brigade::optim {
-
-/// What has parameters to train: an nn::Module, a dist::DataParallel.
-template <class Model>
-concept HasParameters = requires(const Model& model) {
-  { model.parameters() } -> std::convertible_to<std::vector<autograd::Variable>>;
-};
 
 /// What a kernel updates of one span: all of it, unless some of its parameters are left alone in
 /// this step, or other ranks update the rest.
@@ -93,7 +86,6 @@ class Optimizer {
   /// Of the steps that begin from now on.
   void set_lr(double lr);
 
-  std::int64_t steps_done() const { return steps_done_; }
   /// What is kept from one step to the next: "exp_avg.0.weight" in the shape of the weight, and
   /// "updates", i64, how often each parameter has been updated. That is a copy, the others are
   /// views that are valid until the next step(). Where ranks share, all are complete copies.
@@ -131,7 +123,6 @@ class Optimizer {
   std::vector<std::string> state_names_;    // by slot
   FlatState state_;
   std::vector<std::int64_t> updates_;  // per parameter: one that was left alone is behind
-  std::int64_t steps_done_ = 0;
   bool in_flight_ = false;
 };
 

@@ -24,8 +24,7 @@ void SGD::update(const ParamRange& part) {
   ops::sgd({.lr = part.lr,
             .momentum = options_.momentum,
             .weight_decay = part.weight_decay,
-            .nesterov = options_.nesterov,
-            .first_step = part.step == 1},
+            .nesterov = options_.nesterov},
            part.grad, weights, velocity);
 }
 

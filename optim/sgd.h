@@ -16,9 +16,6 @@ class SGD final : public Optimizer {
   using Options = SGDOptions;
   /// Error: Nesterov without momentum, negative values.
   explicit SGD(const std::vector<autograd::Variable>& parameters, const Options& options = {});
-  template <HasParameters Model>
-  explicit SGD(const Model& model, const Options& options = {})
-      : SGD(model.parameters(), options) {}
 
  protected:
   void update(const ParamRange& part) override;

@@ -60,6 +60,9 @@ FEATURES = {
     "bf16 on AMX: no transposing and repeated copying by oneDNN of large dW and x Wᵀ; dW of `high` in one product": {"core": 38},
     "fused_linear.cpp: bf16 and activation functions in a file of their own, so that linear.cpp, on a gradient's route, is plain": {"autograd": 22, "nn": 1},
     "rounds: ranks that exchange with all others over sockets do not overflow a receiver's link": {"dist": 10},
+    "gather.h: values of all ranks in a header of their own, so that communicator.h, on a gradient's route, has the Communicator alone": {"dist": 19, "apps": 17, "gradient route": 3},
+    "--config: every line is read or refused": {"apps": 36},
+    "errors in place of crashes, waiting and lost files: undefined Variables, kept batches, ended or slow ranks, NaN, unreadable links, refused runs": {"core": 13, "nn": 20, "dist": 39, "apps": 40, "gradient route": 5},
 }
 GRADIENT_ROUTE = ["autograd", "dist/ddp", "dist/comm"]  # each without its subfolders
 

@@ -6,6 +6,7 @@
 
 #include "apps/metrics/timing_summary.h"
 #include "core/runtime/context.h"
+#include "dist/comm/gather.h"
 
 namespace brigade::apps {
 

@@ -10,7 +10,9 @@
 #include "apps/training/setup.h"
 #include "apps/training/trainer.h"
 #include "core/error.h"
+#include "dist/comm/gather.h"
 #include "dist/comm/single_process.h"
+#include "dist/ddp/replica_check.h"
 
 namespace brigade::apps {
 

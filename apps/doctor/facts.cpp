@@ -13,6 +13,7 @@
 #include "core/cpu/threads.h"
 #include "core/error.h"
 #include "core/io/checksum.h"
+#include "dist/comm/gather.h"
 #include "dist/sockets/socket_address.h"
 
 namespace brigade::apps {

@@ -7,6 +7,7 @@
 
 #include "apps/doctor/doctor.h"
 #include "core/runtime/context.h"
+#include "dist/comm/gather.h"
 #include "dist/launch/clock_alignment.h"
 
 namespace brigade::apps {

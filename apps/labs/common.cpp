@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/ops.h"
+#include "dist/comm/gather.h"
 
 namespace brigade::labs {
 namespace {

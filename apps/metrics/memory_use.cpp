@@ -6,6 +6,8 @@
 #include <fstream>
 #include <string>
 
+#include "dist/comm/gather.h"
+
 namespace brigade::apps {
 
 namespace {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "dist/comm/gather.h"
 
 namespace brigade::apps {
 

@@ -90,13 +90,13 @@ StepTimes times_of(const StepSpans& spans) {
 
 StepClock::StepClock(Device device, dist::Communicator& comm)
     : device_(device), stream_(compute_stream(device)), comm_(comm), log_(stream_) {
-  comm_.set_timing(true);
+  comm_.times().on = true;
   restart();
 }
 
 StepClock::~StepClock() {
   set_recording(false);
-  comm_.set_timing(false);
+  comm_.times().on = false;
 }
 
 void StepClock::restart() {
@@ -145,7 +145,7 @@ StepSpans StepClock::finish(std::vector<dist::UpdateRecord> updates) {
     spans.backwards.push_back({ms(marks_[i]), ms(marks_[i + 1])});
   }
   spans.optimizer = {ms(marks_[marks_.size() - 2]), ms(marks_.back())};
-  for (const dist::WaitRecord& wait : comm_.take_waits()) {
+  for (const dist::WaitRecord& wait : std::exchange(comm_.times().waits, {})) {
     spans.waits.push_back({ms(wait.begin), ms(wait.end)});
   }
   add_collectives(spans);
@@ -164,7 +164,7 @@ StepSpans StepClock::finish(std::vector<dist::UpdateRecord> updates) {
 }
 
 void StepClock::add_collectives(StepSpans& spans) {
-  std::vector<dist::CollectiveRecord> fresh = comm_.take_collectives();
+  std::vector<dist::CollectiveRecord> fresh = std::exchange(comm_.times().collectives, {});
   std::move(fresh.begin(), fresh.end(), std::back_inserter(collectives_));
   share_out(collectives_, marks_.front(), spans.optimizer.end,
             [&](const dist::CollectiveRecord& record, const std::string& label, Interval time) {

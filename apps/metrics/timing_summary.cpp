@@ -5,6 +5,8 @@
 #include <iterator>
 #include <numeric>
 
+#include "dist/comm/gather.h"
+
 namespace brigade::apps {
 
 namespace {

@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
     model.to(world.device());
 
     dist::DataParallel ddp(model, world);
-    optim::Adam adam(ddp);
+    optim::Adam adam(ddp.parameters());
     data::Loader loader(data::synthetic({.in = 64, .out = 64, .size = 4096}), world, {.batch = 32});
 
     float first = 0.0F;

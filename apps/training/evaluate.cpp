@@ -6,6 +6,7 @@
 
 #include "autograd/grad_mode.h"
 #include "core/ops.h"
+#include "dist/comm/gather.h"
 #include "nn/data/sampler.h"
 
 namespace brigade::apps {

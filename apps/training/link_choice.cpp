@@ -11,6 +11,7 @@
 #include "autograd/engine.h"
 #include "core/runtime/context.h"
 #include "dist/comm/emulated_link_communicator.h"
+#include "dist/comm/gather.h"
 #include "dist/ddp/bucket_plan.h"
 
 namespace brigade::apps {

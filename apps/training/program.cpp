@@ -14,6 +14,7 @@
 #include "apps/training/shrinking.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "dist/comm/gather.h"
 
 namespace brigade::apps {
 namespace {

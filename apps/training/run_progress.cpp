@@ -6,7 +6,9 @@
 #include "apps/report/report.h"
 #include "core/error.h"
 #include "core/runtime/context.h"
+#include "dist/comm/gather.h"
 #include "dist/ddp/bucket.h"
+#include "dist/ddp/replica_check.h"
 
 namespace brigade::apps {
 

@@ -11,6 +11,7 @@
 #include "core/runtime/context.h"
 #include "core/runtime/pinned.h"
 #include "core/runtime/trace.h"
+#include "dist/comm/gather.h"
 #include "optim/clip_grad.h"
 
 namespace brigade::apps {

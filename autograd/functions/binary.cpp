@@ -45,13 +45,12 @@ Tensor kept_if(bool needed, const Tensor& value) {
 }  // namespace
 
 Variable Operand::beside(const char* who, const Operand& other) const {
-  if (variable_.defined()) {
+  if (!number_) {
     return variable_;
   }
-  BRIGADE_CHECK(other.variable_.defined(), who,
-                ": expected at least one Variable, got two numbers");
+  BRIGADE_CHECK(!other.number_, who, ": expected at least one Variable, got two numbers");
   Tensor scalar = Tensor::empty_like(other.variable_.data(), {});
-  ops::fill(number_, scalar);
+  ops::fill(*number_, scalar);
   return Variable(std::move(scalar));
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "autograd/variable.h"
 
 namespace brigade::autograd {
@@ -18,8 +20,8 @@ class Operand {
   Variable beside(const char* who, const Operand& other) const;
 
  private:
-  Variable variable_;  // undefined: a number
-  double number_ = 0.0;
+  Variable variable_;
+  std::optional<double> number_;  // else a variable
 };
 
 /// Arithmetic with broadcasting by NumPy's rule: aligned at the last dimension, two extents are

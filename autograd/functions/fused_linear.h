@@ -13,9 +13,9 @@ namespace brigade::autograd {
 enum class Precision : bool { full, bf16 };
 
 /// activation(linear(x, w, b)) as one node; shapes as in linear.h. Without an activation in full
-/// precision it is linear() itself. Bias and activation take at most one pass over y. Backward
-/// computes dz, the gradient of z = x Wᵀ + b, and db in one pass. In full precision the CPU gives
-/// the bits of linear() and activation one after the other.
+/// precision it is linear() itself, unless x can be computed again in backward. Bias and activation
+/// take at most one pass over y. Backward computes dz, the gradient of z = x Wᵀ + b, and db in one
+/// pass. In full precision the CPU gives the bits of linear() and activation one after the other.
 ///
 /// The node keeps for backward x, W and
 ///

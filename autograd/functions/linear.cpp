@@ -2,7 +2,6 @@
 
 #include "autograd/functions/linear_private.h"
 #include "autograd/node.h"
-#include "core/error.h"
 #include "core/ops.h"
 
 namespace brigade::autograd {
@@ -14,12 +13,12 @@ Variable linear(const Variable& x, const Variable& w, const Variable& b) {
   Tensor y_rows = rows_of(y);
   ops::linear(rows_of(x.data()), w.data(), b.defined() ? b.data() : Tensor(), y_rows);
   return record(
-      "linear", y, {x, w, b}, [x = x.saved(), w = w.data()](const Tensor& dy, GradWriter& grads) {
+      "linear", y, {x, w, b}, [x = x.data(), w = w.data()](const Tensor& dy, GradWriter& grads) {
         const Tensor dy_rows = rows_of(dy);
         // dW and db, inputs 1 and 2, first: the network waits for them, while only this thread
-        // waits for dx. x() is x, or computes it again.
+        // waits for dx.
         grads.write(1, [&](Tensor& dw, Scale scale) {
-          ops::gemm(dy_rows, Trans::yes, rows_of(x()), Trans::no, scale, dw);  // dW = dyᵀ x
+          ops::gemm(dy_rows, Trans::yes, rows_of(x), Trans::no, scale, dw);  // dW = dyᵀ x
         });
         grads.write(2, [&](Tensor& db, Scale scale) { ops::column_sum(dy_rows, scale, db); });
         grads.write(0, [&](Tensor& dx, Scale scale) {
@@ -27,18 +26,6 @@ Variable linear(const Variable& x, const Variable& w, const Variable& b) {
           ops::gemm(dy_rows, Trans::no, w, Trans::no, scale, dx_rows);  // dx = dy W
         });
       });
-}
-
-Tensor rows_of(const Tensor& x) {
-  const std::size_t last = x.shape().rank() - 1;
-  return x.reshape({x.shape().with_extent(last, 1).numel(), x.shape()[last]});
-}
-
-Tensor empty_output(const Tensor& x, const Tensor& w) {
-  BRIGADE_CHECK(x.shape().rank() > 0 && w.shape().rank() == 2,
-                "linear: expected x [..., in] and w [out, in], got ", x.shape(), " and ",
-                w.shape());
-  return Tensor::empty_like(x, x.shape().with_extent(x.shape().rank() - 1, w.shape()[0]));
 }
 
 }  // namespace brigade::autograd

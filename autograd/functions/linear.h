@@ -10,8 +10,7 @@ namespace brigade::autograd {
 ///
 /// W is stored [out, in] so that dW = dyᵀ x has W's own layout: the GEMM writes dW straight into
 /// W's slice of a gradient bucket (dist/ddp/bucket.h) and the all-reduce needs no copy. Backward
-/// needs x (for dW) and W (for dx = dy W); both stay alive until then. An x that its
-/// function can compute again is not kept (Variable::set_recompute). db is the column sum of dy.
+/// needs x (for dW) and W (for dx = dy W); both stay alive until then. db is the column sum of dy.
 /// Throws Error if x is not [..., in]. Enqueues on the compute stream; never waits for the device.
 Variable linear(const Variable& x, const Variable& w, const Variable& b);
 

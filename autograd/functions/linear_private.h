@@ -2,7 +2,7 @@
 
 #include "core/tensor.h"
 
-/// What linear() and fused_linear() share. Defined in linear.cpp.
+/// What linear() and fused_linear() share.
 namespace brigade::autograd {
 
 /// [..., features] as [N, features].

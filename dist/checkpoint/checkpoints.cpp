@@ -1,13 +1,13 @@
 #include "dist/checkpoint/checkpoints.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "core/error.h"
 #include "core/ops.h"
 #include "core/random.h"
 #include "core/runtime/trace.h"
+#include "dist/comm/gather.h"
 #include "dist/ddp/replica_check.h"
 #include "dist/launch/agreement.h"
 
@@ -298,7 +298,7 @@ void Checkpoints::save(bool last) {
 
 void Checkpoints::say(const std::string& text) const {
   if (comm_.rank() == 0) {
-    std::fputs(message_of("[rank 0] checkpoint: ", text, "\n").c_str(), stderr);
+    report_line(message_of("[rank 0] checkpoint: ", text));
   }
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <exception>
 #include <thread>
 #include <utility>
@@ -83,7 +82,7 @@ bool SnapshotWriter::finish() {
   thread_->synchronize();  // write() lets nothing out
   const std::string failure = std::exchange(failure_, {});
   if (!failure.empty()) {
-    std::fputs(message_of("[rank ", rank_, "] ", failure, "\n").c_str(), stderr);
+    report_line(message_of("[rank ", rank_, "] ", failure));
   }
   return failure.empty();
 }

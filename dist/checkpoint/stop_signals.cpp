@@ -12,6 +12,7 @@ namespace {
 
 /// What signals have asked for since the last take().
 std::atomic<SignalRequest> request{SignalRequest::none};
+std::atomic<bool> ends = false;
 static_assert(std::atomic<SignalRequest>::is_always_lock_free, "signal handlers may not lock");
 
 void ask_for_checkpoint(int /*signal*/) {
@@ -20,6 +21,7 @@ void ask_for_checkpoint(int /*signal*/) {
 }
 
 void ask_for_end(int /*signal*/) {
+  ends = true;
   request = SignalRequest::stop;
 }
 
@@ -91,6 +93,10 @@ StopSignals::StopSignals() {
 
 SignalRequest StopSignals::take() {
   return request.exchange(SignalRequest::none);
+}
+
+bool StopSignals::asked_to_end() {
+  return ends;
 }
 
 }  // namespace brigade::dist

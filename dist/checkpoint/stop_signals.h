@@ -36,6 +36,8 @@ class StopSignals {
 
   /// The largest request since the last call in this process.
   static SignalRequest take();
+  /// Whether SIGTERM or SIGINT has ever come.
+  static bool asked_to_end();
 
  private:
   class Handlers;

@@ -20,7 +20,7 @@ std::unique_ptr<Communicator> Communicator::split(int /*color*/, int /*key*/) {
   throw Error(message_of(transport(), " cannot be split into sub-groups"));
 }
 
-// Two streams and two events. Nothing here waits; each line only adds to a queue:
+// Two streams and two events. enqueue() adds to two queues and never waits; on a CPU wait() does:
 //
 //   compute   ... dW | record(ready) | dx of the next layer ...            | wait(end) | optimizer
 //                            |                                                  ^
@@ -30,7 +30,7 @@ Work Communicator::enqueue(const Tensor& payload, std::string_view label, Collec
   Stream& compute = compute_stream(payload.device());
   Stream& comm = comm_stream();
   // Without these two lines the collective could read a gradient that a kernel is still writing.
-  const Event ready = compute.record(timed_ ? Timing::on : Timing::off);
+  const Event ready = compute.record(times_.on ? Timing::on : Timing::off);
   comm.wait(ready);
 
   // Counted before it runs: on a GPU it runs now, and one that fails halfway has been started.
@@ -39,14 +39,14 @@ Work Communicator::enqueue(const Tensor& payload, std::string_view label, Collec
   for (const Wrap& wrap : wraps_) {
     collective = wrap(payload, label, std::move(collective));
   }
-  const Event begin = time_of(comm);
+  const Event begin = times_.now(comm);
   comm.run([this, collective = std::move(collective)] {
-    const ProfilerRange range("allreduce");
-    execute(collective);
+    const ProfilerRange range("collective");
+    collective(*this);
   });
   const Event end = comm.record(Timing::on);
-  if (timed_) {
-    collective_records_.push_back({std::string(label), payload.nbytes(), ready, begin, end});
+  if (times_.on) {
+    times_.collectives.push_back({std::string(label), payload.nbytes(), ready, begin, end});
   }
   return Work(end);
 }
@@ -60,18 +60,18 @@ Work Communicator::all_reduce(const Tensor& tensor, std::string_view label) {
 
 void Communicator::wait(const Work& work, Device device) {
   Stream& compute = compute_stream(device);
-  const Event begin = time_of(compute);
+  const Event begin = times_.now(compute);
   compute.wait(work.done_event());
-  if (timed_) {
-    wait_records_.push_back({begin, time_of(compute)});
+  if (times_.on) {
+    times_.waits.push_back({begin, times_.now(compute)});
   }
 }
 
 void Communicator::blocking_all_reduce(const Tensor& tensor, std::string_view label) {
-  const Event begin = time_of(compute_stream(tensor.device()));
+  const Event begin = times_.now(compute_stream(tensor.device()));
   wait(all_reduce(tensor, label), tensor.device());
-  if (timed_) {
-    wait_records_.back().begin = begin;  // the whole collective counts as waiting
+  if (times_.on) {
+    times_.waits.back().begin = begin;  // the whole collective counts as waiting
   }
 }
 

@@ -1,15 +1,12 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -31,11 +28,6 @@ class Work {
  private:
   Event done_;
 };
-
-/// Names of the scopes (core/runtime/trace.h) in which a rank's own thread waits for other ranks.
-inline constexpr const char* kBarrier = "barrier";
-inline constexpr const char* kAllGather = "all-gather";
-inline constexpr const char* kBroadcast = "broadcast";
 
 /// A group of ranks that execute the same collectives in the same order.
 ///
@@ -89,8 +81,8 @@ class Communicator : protected Collectives {
   /// Host bytes of rank `root` to everyone.
   virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
 
-  /// What this thread may call itself, for a communicator that stages GPU data through this one
-  /// and keeps the order of a communication stream by other means. Not together with all_reduce.
+  /// Runs collectives on the calling thread, for a communicator that is built on this one and keeps
+  /// their order by other means. Not together with all_reduce.
   Collectives& host_collectives() { return *this; }
 
   /// Makes what is in flight fail soon instead of waiting for its peers for ever, because this rank
@@ -122,21 +114,13 @@ class Communicator : protected Collectives {
   void add_wrap(Wrap wrap) { wraps_.push_back(std::move(wrap)); }
   void remove_wrap() { wraps_.pop_back(); }
 
-  bool timed() const { return timed_; }
-  /// While on, enqueue and wait note their times; take_* hand them out and forget them.
-  void set_timing(bool on) { timed_ = on; }
-  std::vector<CollectiveRecord> take_collectives() {
-    return std::exchange(collective_records_, {});
-  }
-  std::vector<WaitRecord> take_waits() { return std::exchange(wait_records_, {}); }
+  /// When collectives and waits happened; kept while times().on, until somebody takes them.
+  CommTimes& times() { return times_; }
 
  protected:
   using Collectives::Collectives;
 
   virtual std::string transport() const = 0;
-
-  /// Runs one collective, on the communication stream: EmulatedLinkCommunicator delays it.
-  virtual void execute(const std::function<void(Collectives&)>& collective) { collective(*this); }
 
   virtual Tensor do_make_buffer(const Shape& shape, DType dtype, Device device) {
     return Tensor::empty(shape, dtype, device);
@@ -149,51 +133,11 @@ class Communicator : protected Collectives {
  private:
   friend class EmulatedLinkCommunicator;  // uses the comm_stream() of what it wraps
 
-  /// A point in time, if records are kept.
-  Event time_of(Stream& stream) { return timed_ ? stream.record(Timing::on) : Event(); }
-
   std::unique_ptr<AllReduce> algorithm_;  // null: sum()
   std::uint64_t collectives_ = 0;
   std::uint64_t bytes_reduced_ = 0;
   std::vector<Wrap> wraps_;  // the innermost first
-  bool timed_ = false;
-  std::vector<CollectiveRecord> collective_records_;
-  std::vector<WaitRecord> wait_records_;
+  CommTimes times_;
 };
-
-/// Rank 0's; every rank has as many.
-template <class T>
-std::vector<T> broadcast_from_rank0(Communicator& comm, std::vector<T> values) {
-  static_assert(std::is_trivially_copyable_v<T>);
-  comm.broadcast(std::as_writable_bytes(std::span(values)), 0);
-  return values;
-}
-
-/// all_gather_bytes of one trivially copyable value per rank.
-template <class T>
-std::vector<T> all_gather_values(Communicator& comm, const T& mine) {
-  static_assert(std::is_trivially_copyable_v<T>);
-  const std::vector<std::byte> bytes = comm.all_gather_bytes(std::as_bytes(std::span(&mine, 1)));
-  std::vector<T> values(bytes.size() / sizeof(T));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
-  return values;
-}
-
-/// all_gather_bytes of one sequence per rank, of any length: a std::string, or a std::vector of
-/// trivially copyable values.
-template <class Sequence>
-std::vector<Sequence> all_gather_sequences(Communicator& comm, Sequence mine) {
-  const std::vector<std::size_t> lengths = all_gather_values(comm, mine.size());
-  mine.resize(*std::max_element(lengths.begin(), lengths.end()));
-  const std::vector<std::byte> bytes = comm.all_gather_bytes(std::as_bytes(std::span(mine)));
-  std::vector<Sequence> all(lengths.size(), mine);
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    const std::size_t size = bytes.size() / all.size();
-    std::ranges::copy(std::span(bytes).subspan(rank * size, size),
-                      std::as_writable_bytes(std::span(all[rank])).begin());
-    all[rank].resize(lengths[rank]);
-  }
-  return all;
-}
 
 }  // namespace brigade::dist

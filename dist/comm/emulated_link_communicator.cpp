@@ -20,6 +20,11 @@ EmulatedLinkCommunicator::EmulatedLinkCommunicator(std::unique_ptr<Communicator>
   if (inner_.algorithm_) {
     use(std::move(inner_.algorithm_));
   }
+  add_wrap([this](const Tensor& /*payload*/, std::string_view /*label*/, Collective collective) {
+    return [this, collective = std::move(collective)](Collectives& /*ranks*/) {
+      run_delayed(collective);
+    };
+  });
 }
 
 void EmulatedLinkCommunicator::abandon() noexcept {
@@ -29,7 +34,7 @@ void EmulatedLinkCommunicator::abandon() noexcept {
 
 // Only on the CPU, where this is the communication stream's own thread and a collective has ended
 // when its call returns.
-void EmulatedLinkCommunicator::execute(const std::function<void(Collectives&)>& collective) {
+void EmulatedLinkCommunicator::run_delayed(const Collective& collective) {
   // The clock starts when the last rank has come: before that no byte of its could travel. Not
   // sum(), which would count it as sent.
   do_sum(Tensor::zeros({1}));

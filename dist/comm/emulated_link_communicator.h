@@ -62,7 +62,6 @@ class EmulatedLinkCommunicator final : public Communicator {
 
  protected:
   std::string transport() const override { return inner_.transport() + ", " + link_.description(); }
-  void execute(const std::function<void(Collectives&)>& collective) override;
   Tensor do_make_buffer(const Shape& shape, DType dtype, Device device) override {
     return inner_.make_buffer(shape, dtype, device);
   }
@@ -77,6 +76,8 @@ class EmulatedLinkCommunicator final : public Communicator {
   }
 
  private:
+  void run_delayed(const Collective& collective);
+
   std::unique_ptr<Communicator> owned_;
   Communicator& inner_ = *owned_;  // also while it goes
   LinkModel link_;

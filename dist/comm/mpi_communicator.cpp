@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/runtime/trace.h"
+#include "dist/comm/gather.h"
 #include "dist/comm/mpi_check.h"
 
 namespace brigade::dist {

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/runtime/trace.h"
+#include "dist/comm/gather.h"
 
 namespace brigade::dist {
 

@@ -23,12 +23,6 @@ std::vector<PlanParameter> plan_parameters(std::span<const autograd::Variable> p
 /// assign_buckets for these parameters in expected_order().
 BucketPlan plan_buckets(std::span<const autograd::Variable> parameters, std::size_t cap_bytes);
 
-/// What one collective carries: the gradients of a bucket, or a range of them.
-struct Chunk {
-  Tensor grads;       ///< flat view
-  std::string label;  ///< the bucket's, or "0.weight[2/8]" for the second of eight
-};
-
 /// One bucket: two flat tensors of the same layout, and the parameters whose data and gradients are
 /// slices of them.
 struct Bucket {

@@ -8,8 +8,8 @@
 
 namespace brigade::dist {
 
-/// What becomes of a bucket whose all-reduce has been started: the last stretch of a gradient's
-/// route. All calls come on the thread of backward().
+/// Says what happens to a bucket after its all-reduce has been started. All calls come on the
+/// thread of backward().
 class BucketCompletion {
  public:
   virtual ~BucketCompletion() = default;

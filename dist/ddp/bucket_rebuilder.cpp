@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "dist/comm/gather.h"
+
 namespace brigade::dist {
 
 std::optional<BucketPlan> BucketRebuilder::decide(std::span<const autograd::Variable> parameters,

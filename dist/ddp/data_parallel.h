@@ -35,7 +35,7 @@ class DataParallel {
 
   /// As long as the result lives, backward only accumulates, on each rank by itself; the first one
   /// after it averages everything accumulated. Nestable.   auto silent = ddp.no_sync();
-  GradAverager::NoSyncScope no_sync() { return averager_.no_sync(); }
+  [[nodiscard]] GradAverager::NoSyncScope no_sync() { return averager_.no_sync(); }
 
   /// A step of `micro_batches` backwards with one synchronisation, as if they were one batch:
   ///

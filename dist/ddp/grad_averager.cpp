@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/runtime/context.h"
+#include "dist/comm/gather.h"
 #include "dist/ddp/replica_check.h"
 
 namespace brigade::dist {
@@ -55,8 +56,8 @@ GradAverager::~GradAverager() {
 
 void GradAverager::lay_out(const BucketPlan& plan) {
   refusal_ = "moving the parameters into new buckets has failed, so their places are unknown";
-  options_.hook->prepare(parameters_, {}, comm_);  // it lets go of the old gradients
-  buckets_.clear();                                // each ends with the last parameter that leaves
+  options_.hook->prepare(parameters_, {}, comm_);  // releases the old gradients
+  buckets_.clear();  // an old bucket is freed when its last parameter has moved
   buckets_ = make_buckets(parameters_, plan, std::bind_front(&Communicator::make_buffer, &comm_));
   options_.hook->prepare(parameters_, buckets_, comm_);
   connect();
@@ -99,7 +100,6 @@ void GradAverager::on_backward_begin() {
   check_not_refused();
   check_frozen();
   options_.hook->backward_begins();
-  syncing_ = no_sync_depth_ == 0;
   for (const autograd::Variable& parameter : parameters_) {
     // The last step's update may still be reading the gradients that this backward overwrites.
     parameter.wait_for_pending_write();
@@ -109,7 +109,7 @@ void GradAverager::on_backward_begin() {
     autograd::GradState& state = *parameter.grad_state();
     state.set_accumulate_scale(state.synchronized() ? 1.0 / comm_.size() : 1.0);
   }
-  if (!syncing_) {
+  if (no_sync_depth_ > 0) {
     return;
   }
   collectives_before_ = comm_.collectives();
@@ -160,7 +160,7 @@ void GradAverager::check_frozen() const {
 }
 
 void GradAverager::on_grad_ready(std::size_t index) {
-  if (syncing_) {
+  if (collectives_before_) {
     rebuilder_.note(index);
   }
   report(index);
@@ -171,13 +171,13 @@ void GradAverager::report(std::size_t index) {
   // True again only when the sum has been ordered before the optimizer, in on_backward_end: an
   // optimizer step after a backward that failed in between is refused.
   parameters_[index].grad_state()->set_synchronized(false);
-  if (syncing_) {
+  if (collectives_before_) {
     sync_->on_grad_ready(index);
   }
 }
 
 void GradAverager::on_backward_end() {
-  if (!syncing_) {
+  if (!collectives_before_) {
     return;
   }
   sync_->on_backward_end();

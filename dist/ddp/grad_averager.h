@@ -106,7 +106,8 @@ class GradAverager final : public autograd::GradListener {
   std::vector<Bucket> buckets_;
   bool all_reached_ = false;       // the ranks have compared which parameters backward reaches
   const char* refusal_ = nullptr;  // why there can be no further backward
-  std::optional<std::uint64_t> collectives_before_;  // the backward that is running; empty: none
+  // Those before the backward that is running; empty while none that synchronises is.
+  std::optional<std::uint64_t> collectives_before_;
   std::unique_ptr<BucketCompletion> completion_;
   MakeGradSync make_sync_;  // empty: by options_.mode
   bool replaced_ = false;   // completion_ is not the default
@@ -116,11 +117,6 @@ class GradAverager final : public autograd::GradListener {
   bool rebuilt_ = false;
   std::vector<autograd::HookHandle> handles_;
   int no_sync_depth_ = 0;
-  bool syncing_ = true;  // decision for the backward that is running
 };
-
-/// 64-bit hash (xxh3) of the parameters' bytes, in order: equal hashes on all ranks mean equal
-/// weights. Waits for the device.
-std::uint64_t hash_parameters(const std::vector<autograd::Variable>& parameters);
 
 }  // namespace brigade::dist

@@ -60,10 +60,11 @@ std::string missing_text(const std::vector<autograd::Variable>& parameters,
     return "";
   }
   missing > kShown ? names += "..." : names.erase(names.size() - 2);
-  return message_of("data parallel: ", missing, " of ", arrived.size(),
-                    " parameters got no gradient in this backward on rank ", rank, ": ", names,
-                    "; the loss must depend on every parameter, on every rank (or do not wrap "
-                    "those parameters, or let unused ones be found: --find-unused)");
+  return message_of(
+      "data parallel: ", missing, " of ", arrived.size(),
+      " parameters got no gradient in this backward on rank ", rank, ": ", names,
+      "; the loss must depend on every parameter, on every rank (or do not wrap "
+      "those parameters, or let unused ones be found: find_unused_parameters, --find-unused)");
 }
 
 void check_all_arrived(const SyncContext& context, const std::vector<bool>& arrived) {

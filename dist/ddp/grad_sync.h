@@ -13,7 +13,7 @@
 
 namespace brigade::dist {
 
-/// How gradients are brought together; see the table in README.md.
+/// When gradients are all-reduced; see the table in dist/README.md.
 enum class SyncMode { naive, flat, per_param, overlap };
 SyncMode parse_sync_mode(std::string_view name);
 std::string_view to_string(SyncMode mode);

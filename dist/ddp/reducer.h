@@ -15,10 +15,10 @@ class Reducer : public GradSync {
   /// Parameter `index` has received its last contribution of this backward.
   /// AccumulateGrad::finish() calls GradAverager::on_grad_ready(), which calls this.
   ///
-  /// This only counts: the gradient is already in its slice of the bucket. When a bucket is full,
-  /// it and any full ones right behind it are launched, in bucket order and not in order of
-  /// arrival. Collectives are matched by call order alone; were two ranks to finish layers in
-  /// different orders, launching on arrival would sum unrelated gradients, or hang.
+  /// Counts down; the gradient is already in its slice of the bucket. A full bucket is launched
+  /// with the full ones right behind it, in bucket order and not in order of arrival. Collectives
+  /// are matched by call order alone; were two ranks to finish layers in different orders,
+  /// launching on arrival would sum unrelated gradients, or hang.
   ///
   /// Runs on the thread of backward() and returns at once: the all-reduce is queued behind an event
   /// of the compute stream, so it cannot read a gradient that is still being written. Inside
@@ -31,7 +31,7 @@ class Reducer : public GradSync {
   void on_backward_end() override;
 
   /// Forgets a backward that failed. Buckets already launched stay in flight, because waiting for a
-  /// rank that failed as well would hang: DataParallel refuses every later backward then.
+  /// rank that failed as well would hang: GradAverager refuses every later backward then.
   void on_backward_abort() noexcept override;
 
  protected:

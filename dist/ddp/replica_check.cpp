@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "core/error.h"
+#include "dist/comm/gather.h"
 #include "dist/launch/agreement.h"
 
 namespace brigade::dist {

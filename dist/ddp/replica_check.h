@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,10 @@ struct RankDifference {
 /// time: for small models that drift apart, not for every step of a large one.
 RankDifference largest_rank_difference(const std::vector<autograd::Variable>& parameters,
                                        Communicator& comm);
+
+/// 64-bit hash (xxh3) of the parameters' bytes, in order: equal hashes on all ranks mean equal
+/// weights. Waits for the device.
+std::uint64_t hash_parameters(const std::vector<autograd::Variable>& parameters);
 
 /// Collective. Overwrites every rank's values with rank 0's.
 void broadcast_parameters(const std::vector<autograd::Variable>& parameters, Communicator& comm);

@@ -12,7 +12,7 @@ namespace brigade::dist {
 /// it comes out as it was; or zero.
 void contribute_without_backward(const autograd::Variable& parameter);
 
-/// Lets a synchronised backward pass over parameters that it does not reach.
+/// Supports parameters that a synchronised backward does not reach.
 ///
 /// A parameter is *used* on a rank if a backward since the last synchronisation has reached it,
 /// micro-batches inside no_sync() included. Ranks may differ in what they use; all-reduces must not

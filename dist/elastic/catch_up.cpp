@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "dist/comm/gather.h"
+
 namespace brigade::dist {
 
 std::int64_t catch_up(std::int64_t mine, const TrainingState& state, Communicator& comm) {

@@ -43,6 +43,7 @@ Survivors::Survivors(Communicator& everyone)
                 " ranks, got ", peers_.size());
   BRIGADE_CHECK(wake_.valid(), "survivors: cannot make an eventfd");
   std::vector<FileDescriptor> sockets = connect_all(everyone);
+  expect_prompt_readers(sockets);
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
     peers_[rank].socket = std::move(sockets[rank]);
   }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/cuda/launch.h"
+#include "dist/comm/gather.h"
 #include "dist/gpu/nccl_check.h"
 #include "dist/launch/fallback.h"
 

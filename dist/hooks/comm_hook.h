@@ -15,6 +15,12 @@
 
 namespace brigade::dist {
 
+/// What one collective carries: the gradients of a bucket, or a range of them.
+struct Chunk {
+  Tensor grads;       ///< flat view
+  std::string label;  ///< the bucket's, or "0.weight[2/8]" for the second of eight
+};
+
 /// Replaces the all-reduce of a bucket, or of a chunk of it, for example to compress gradients
 /// (PyTorch: torch.distributed.algorithms.ddp_comm_hooks). A hook belongs to one DataParallel at a
 /// time, because it may keep state for each bucket.

@@ -1,6 +1,7 @@
 #include "dist/launch/agreement.h"
 
 #include "core/error.h"
+#include "dist/comm/gather.h"
 
 namespace brigade::dist {
 namespace {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "dist/comm/gather.h"
+
 namespace brigade::dist {
 namespace {
 

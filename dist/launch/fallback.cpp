@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "dist/comm/gather.h"
 
 namespace brigade::dist {
 

@@ -75,12 +75,6 @@ RankInfo query_rank_info() {
   return info;
 }
 
-/// One write(2): lines of several ranks do not mix.
-void write_line(const std::string& text) {
-  const std::string line = text + '\n';
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
-}
-
 /// Most mistakes, such as a missing file or ranks that disagree, hit all ranks alike, and one
 /// report is enough: the lowest rank that failed prints and ends the job while those above still
 /// hold their lines back. A rank that is alone with its mistake reports it too, a little later.
@@ -156,7 +150,7 @@ int run_main(const std::function<int(MpiSession&)>& body) {
   int rank = launcher_rank();
   if (is_without_pmix()) {  // every process sees that, so one may speak for all
     if (rank == 0) {
-      write_line("srun: expected --mpi=pmix, got processes that do not know each other");
+      report_line("srun: expected --mpi=pmix, got processes that do not know each other");
     }
     return 2;
   }
@@ -169,10 +163,14 @@ int run_main(const std::function<int(MpiSession&)>& body) {
       return body(session);
     } catch (const std::bad_alloc&) {
       throw Error("out of host memory; use a smaller model, batch, data set or message");
+    } catch (const std::exception&) {
+      throw;
+    } catch (...) {
+      throw Error("the program threw what is no std::exception");
     }
   } catch (const std::exception& error) {
     let_lower_ranks_report(rank);
-    write_line(message_of("[rank ", rank, "] ", error.what()));
+    report_line(message_of("[rank ", rank, "] ", error.what()));
     const int code = exit_code(error);
     int initialized = 0;
     MPI_Initialized(&initialized);

@@ -77,7 +77,8 @@ std::unique_ptr<Communicator> make_socket_communicator(const std::string& reques
 /// printed as `[rank r] message` in one write, then the job is ended with MPI_Abort, so that no
 /// rank waits for a dead one. When several ranks fail at once, the lowest of them speaks for all.
 /// Processes that srun has started without --mpi=pmix end with one line and exit code 2.
-/// Exit codes: 1 run-time failure, 2 UsageError, 3 VerificationError, 4 Interrupted.
+/// Exit codes: 1 run-time failure, 2 UsageError, 3 VerificationError, 4 Interrupted; 5 where a
+/// Watch ends the job.
 int run_main(const std::function<int(MpiSession&)>& body);
 
 }  // namespace brigade::dist

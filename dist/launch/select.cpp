@@ -1,7 +1,6 @@
 // Chooses device and communicator at run time: the part of launch.h that knows all implementations.
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <set>
 
 #include "core/config.h"
@@ -10,6 +9,7 @@
 #include "dist/algorithms/hierarchical_all_reduce.h"
 #include "dist/algorithms/ring_all_reduce.h"
 #include "dist/algorithms/tree_all_reduce.h"
+#include "dist/comm/gather.h"
 #include "dist/comm/mpi_communicator.h"
 #include "dist/comm/single_process.h"
 #include "dist/gpu/nccl_communicator.h"
@@ -47,9 +47,8 @@ std::unique_ptr<Communicator> make_gpu_communicator(const std::string& request, 
                                                     std::unique_ptr<MpiCommunicator> mpi) {
   const bool shared = gpu_is_shared(device, *mpi);
   if (shared && mpi->rank() == 0) {
-    std::fputs(
-        "[rank 0] warning: several ranks share one GPU: results are right, timings mean nothing\n",
-        stderr);
+    report_line(
+        "[rank 0] warning: several ranks share one GPU: results are right, timings mean nothing");
   }
   if (request == "nccl") {
     return make_nccl_communicator(std::move(mpi), device, shared);
@@ -63,10 +62,9 @@ std::unique_ptr<Communicator> make_gpu_communicator(const std::string& request, 
       return comm;
     }
     if (mpi->rank() == 0) {
-      std::fprintf(stderr,
-                   "[rank 0] warning: NCCL cannot be used (%s): gradients go through host memory "
-                   "and MPI, which is slower; --comm nccl makes this an error\n",
-                   why.c_str());
+      report_line(message_of("[rank 0] warning: NCCL cannot be used (", why,
+                             "): gradients go through host memory and MPI, which is slower; --comm "
+                             "nccl makes this an error"));
     }
   }
   if constexpr (kHasCuda) {

@@ -1,7 +1,6 @@
 #include "dist/launch/world.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <string>
 #include <utility>
@@ -35,7 +34,7 @@ World open_world(const MpiSession& session) {
   std::string note;
   const Device device = choose_device("auto", ranks, *control, note);
   if (!note.empty() && ranks.rank == 0) {
-    std::fputs(message_of("[rank 0] warning: ", note, "\n").c_str(), stderr);
+    report_line(message_of("[rank 0] warning: ", note));
   }
   constexpr double kTimeout = 600.0;  // seconds, as in PyTorch
   const std::shared_ptr<Communicator> communicator = make_communicator("auto", device);

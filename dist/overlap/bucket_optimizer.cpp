@@ -1,6 +1,5 @@
 #include "dist/overlap/bucket_optimizer.h"
 
-#include <cstdio>
 #include <exception>
 #include <system_error>
 #include <thread>
@@ -54,10 +53,12 @@ void BucketOptimizer::wait_for_all() noexcept {
     try {
       parameter.wait_for_pending_write();
     } catch (const std::exception& error) {
-      failure = message_of("[rank ", comm_.rank(), "] ", error.what(), '\n');
+      failure = message_of("[rank ", comm_.rank(), "] ", error.what());
     }
   }
-  std::fputs(failure.c_str(), stderr);
+  if (!failure.empty()) {
+    report_line(failure);
+  }
 }
 
 BucketOptimizer::~BucketOptimizer() {
@@ -93,7 +94,7 @@ void BucketOptimizer::on_node_end() {
 void BucketOptimizer::start(Update& update) {
   stream_->wait(compute_stream(device_).record());  // dx has been computed from the old weights
   stream_->wait(update.reduced.done_event());
-  const Event begin = comm_.timed() ? stream_->record(Timing::on) : Event();
+  const Event begin = comm_.times().now(*stream_);
   stream_->run([run = std::move(update.run), permission = permission_] {
     const std::lock_guard lock(permission->mutex);
     if (!permission->granted) {
@@ -102,8 +103,8 @@ void BucketOptimizer::start(Update& update) {
     const ProfilerRange range("optimizer");
     run();
   });
-  update.done = stream_->record(comm_.timed() ? Timing::on : Timing::off);
-  if (comm_.timed()) {
+  update.done = stream_->record(comm_.times().on ? Timing::on : Timing::off);
+  if (comm_.times().on) {
     records_.push_back({update.bucket->label, begin, update.done});
   }
 }

@@ -30,7 +30,7 @@ class [[nodiscard]] InFlightUpdates {
   InFlightUpdates(const InFlightUpdates&) = delete;
   InFlightUpdates& operator=(const InFlightUpdates&) = delete;
 
-  /// When buckets were updated since the last call; see Communicator::set_timing.
+  /// When buckets were updated since the last call; see Communicator::times.
   std::vector<UpdateRecord> take_records();
 
  private:

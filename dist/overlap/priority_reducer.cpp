@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/runtime/context.h"
+#include "dist/comm/gather.h"
 #include "dist/planning/median.h"
 
 namespace brigade::dist {

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "core/runtime/context.h"
+#include "dist/comm/gather.h"
 #include "dist/planning/link_times.h"
 
 namespace brigade::dist {

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "core/runtime/context.h"
+#include "dist/comm/gather.h"
 #include "dist/planning/median.h"
 
 namespace brigade::dist {
@@ -99,8 +100,8 @@ LinkTimes measure_link(Communicator& comm, const Tensor& memory) {
     // The last two points must lie apart: their slope is that of all larger sizes.
     numel = 2 * kFactor * numel > memory.numel() ? memory.numel() : kFactor * numel;
   }
-  comm.take_collectives();  // the records of a step must not include these
-  comm.take_waits();
+  comm.times().collectives.clear();  // the records of a step must not include these
+  comm.times().waits.clear();
   return LinkTimes(std::move(points), head_start_ms);
 }
 

@@ -1,7 +1,6 @@
 #include "dist/sharding/sharded_updates.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "core/error.h"
 #include "core/runtime/context.h"
@@ -15,7 +14,7 @@ ShardedUpdates::~ShardedUpdates() {
     try {
       failing ? void(parameter.set_pending_write(nullptr)) : parameter.wait_for_pending_write();
     } catch (const std::exception& error) {
-      std::fputs(message_of("sharded optimizer: ", error.what(), '\n').c_str(), stderr);
+      report_line(message_of("sharded optimizer: ", error.what()));
     }
   }
 }

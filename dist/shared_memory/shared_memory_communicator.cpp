@@ -37,14 +37,24 @@ void SharedMemoryCommunicator::do_sum(const Tensor& tensor) {
   memory_->sum(tensor);
 }
 
+/// As sum() counts a whole one.
+void SharedMemoryCommunicator::count_half_of_sum(const Tensor& tensor) {
+  const auto ranks = static_cast<std::uint64_t>(size());
+  count_sent((ranks - 1) * tensor.nbytes() / ranks);
+}
+
 void SharedMemoryCommunicator::reduce_scatter(const Tensor& tensor) {
-  if (!memory_->reduce_scatter(tensor)) {
+  if (memory_->reduce_scatter(tensor)) {
+    count_half_of_sum(tensor);
+  } else {
     MpiCommunicator::reduce_scatter(tensor);
   }
 }
 
 void SharedMemoryCommunicator::all_gather(const Tensor& tensor) {
-  if (!memory_->all_gather(tensor)) {
+  if (memory_->all_gather(tensor)) {
+    count_half_of_sum(tensor);
+  } else {
     MpiCommunicator::all_gather(tensor);
   }
 }

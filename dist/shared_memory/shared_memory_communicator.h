@@ -28,6 +28,8 @@ class SharedMemoryCommunicator final : public MpiCommunicator {
   void all_gather(const Tensor& tensor) override;
 
  private:
+  void count_half_of_sum(const Tensor& tensor);
+
   std::unique_ptr<SharedMemory> make_memory();
 
   std::unique_ptr<SharedMemory> memory_;

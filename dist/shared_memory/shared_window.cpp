@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/io/file_descriptor.h"
+#include "dist/comm/gather.h"
 
 namespace brigade::dist {
 namespace {

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,6 +16,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "dist/comm/gather.h"
 #include "dist/launch/fallback.h"
 #include "dist/sockets/handshake.h"
 #include "dist/sockets/socket_address.h"
@@ -80,10 +82,12 @@ FileDescriptor call(const Hello& mine, int peer, const sockaddr_in& where, secon
   FileDescriptor socket = new_socket();
   set_timeouts(socket, patience, kForAddress);  // the peer answers when it has called others
   Hello theirs;
-  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&where), sizeof where) != 0) {
+  if (TEMP_FAILURE_RETRY(
+          connect(socket.get(), reinterpret_cast<const sockaddr*>(&where), sizeof where)) != 0) {
     why = std::strerror(errno == EINPROGRESS ? ETIMEDOUT : errno);  // EINPROGRESS: SO_SNDTIMEO
   } else if (!send_hello(socket, mine) ||
-             recv(socket.get(), &theirs, sizeof theirs, MSG_WAITALL) != sizeof theirs) {
+             TEMP_FAILURE_RETRY(recv(socket.get(), &theirs, sizeof theirs, MSG_WAITALL)) !=
+                 sizeof theirs) {
     why = "no answer";
   } else if (rank_of(theirs, mine) != peer) {
     why = "somebody else answers";
@@ -175,15 +179,22 @@ void set_options(const FileDescriptor& socket) {
   // the next step of a ring waits for it.
   set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   // A host that loses power closes no connection. The kernel probes after 10 s of silence and gives
-  // up 20 s later; unacknowledged data times out after 30 s.
+  // up 20 s later.
   set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, 10);
   set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, 5);
   set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 4);
-  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 30'000);
 }
 
 }  // namespace
+
+void expect_prompt_readers(std::span<const FileDescriptor> sockets) {
+  for (const FileDescriptor& socket : sockets) {
+    if (socket.valid()) {
+      set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 30'000);
+    }
+  }
+}
 
 MeetingPlace open_meeting_place(Communicator& control) {
   MeetingPlace place;

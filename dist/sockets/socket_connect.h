@@ -46,4 +46,8 @@ std::vector<FileDescriptor> connect_members(const MeetingPlace& place, std::span
 /// reached, one that has not called within 30 s.
 std::vector<FileDescriptor> connect_all(Communicator& control);
 
+/// From now on a peer counts as gone that takes no data for 30 s, as if its host had lost power.
+/// Only for peers that read all the time: one that computes lets a large message wait for longer.
+void expect_prompt_readers(std::span<const FileDescriptor> sockets);
+
 }  // namespace brigade::dist

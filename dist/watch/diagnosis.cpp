@@ -76,12 +76,24 @@ Diagnosis make(const Views& culprits, std::string text) {
   return result;
 }
 
+/// "bucket_3 of step 812", which `first` has not reached, or "the barrier after step 812"
+std::string goal_text(const RankView& first, const LedgerEntry& reached, const LedgerEntry& other,
+                      const Describe& describe) {
+  return first.last.number < reached.number
+             ? collective_text(reached, describe)
+             : message_of("the ", phase_of(other), step_text(other, " after step "));
+}
+
 Diagnosis ended_early(const Views& early, const LedgerEntry& reached, const Views& waiting,
                       const Describe& describe) {
-  return make(early,
-              message_of(names_of(early), early.size() == 1 ? " has" : " have", " ended",
-                         step_text(early.front()->last, " after step "), " and will not reach ",
-                         collective_text(reached, describe), waiting_text(waiting)));
+  const LedgerEntry& other = waiting.empty() ? reached : waiting.front()->last;
+  Diagnosis result =
+      make(early,
+           message_of(names_of(early), early.size() == 1 ? " has" : " have", " ended",
+                      step_text(early.front()->last, " after step "), " and will not reach ",
+                      goal_text(*early.front(), reached, other, describe), waiting_text(waiting)));
+  result.hopeless = true;
+  return result;
 }
 
 Diagnosis no_answer(const Views& silent, const Views& waiting) {
@@ -106,15 +118,12 @@ Diagnosis all_wait(const RankView& view, const LedgerEntry& reached, const Descr
 Diagnosis not_reached(const Views& culprits, const Views& others, const LedgerEntry& reached,
                       const Describe& describe) {
   const RankView& first = *culprits.front();
-  const std::string goal = first.last.number < reached.number
-                               ? collective_text(reached, describe)
-                               : message_of("the ", phase_of(others.front()->last),
-                                            step_text(others.front()->last, " after step "));
   return make(
       culprits,
-      message_of(names_of(culprits), culprits.size() == 1 ? " has" : " have", " not reached ", goal,
-                 "; ", culprits.size() == 1 ? "it is" : "they are", " in ", phase_of(first.last),
-                 " for ", seconds_text(first.unchanged), waiting_text(others)));
+      message_of(names_of(culprits), culprits.size() == 1 ? " has" : " have", " not reached ",
+                 goal_text(first, reached, others.front()->last, describe), "; ",
+                 culprits.size() == 1 ? "it is" : "they are", " in ", phase_of(first.last), " for ",
+                 seconds_text(first.unchanged), waiting_text(others)));
 }
 
 }  // namespace
@@ -132,9 +141,11 @@ std::optional<Diagnosis> diagnose(std::span<const RankView> ranks, double second
   }
   const auto number = [](const RankView* view) { return view->last.number; };
   const LedgerEntry& reached = (*std::ranges::max_element(present, {}, number))->last;
+  // In a barrier or the like, not in a collective: nobody who is there will end it.
+  const bool all_wait_on_hosts = waiting.size() == present.size() && !reached.in_flight();
   Views early;  // they have ended, and others need them
   for (const RankView& view : ranks) {
-    if (view.left && view.last.number < reached.number) {
+    if (view.left && (view.last.number < reached.number || all_wait_on_hosts)) {
       early.push_back(&view);
     }
   }

@@ -25,6 +25,8 @@ struct Diagnosis {
   std::vector<int> culprits;  ///< the ranks that the others wait for; empty: not known
   /// All culprits answer and are busy with files, which may take any time.
   bool may_end_well = false;
+  /// They have ended, so that no time will help.
+  bool hopeless = false;
   /// The other ranks could go on without the culprits (dist/elastic/).
   bool others_may_go_on = false;
   std::string text;  ///< "rank 2 has not reached bucket_3 of step 812; ..."

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "dist/comm/gather.h"
 #include "dist/sockets/socket_address.h"
 #include "dist/sockets/socket_connect.h"
 
@@ -63,6 +64,7 @@ LedgerExchange::LedgerExchange(Communicator& comm)
       connections_(peers_.size()) {
   const std::vector<Process> processes = all_gather_values(comm, this_process());
   std::vector<FileDescriptor> sockets = connect_all(comm);
+  expect_prompt_readers(sockets);
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
     peers_[rank].view.rank = static_cast<int>(rank);
     peers_[rank].process = processes[rank].id;

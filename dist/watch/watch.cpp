@@ -33,12 +33,6 @@ constexpr double kForStacks = 4.0;  // seconds before the end
 /// for.
 constexpr auto kWentOn = std::numeric_limits<decltype(LedgerEntry::number)>::max();
 
-/// One write(2): lines of several ranks do not mix.
-void write_line(const std::string& text) {
-  const std::string line = text + '\n';
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
-}
-
 /// A stopped process does not see a launcher's gentler signals. Not before this process has ended,
 /// because the launcher reports the exit code of the first that ends.
 void kill_soon(pid_t process) {
@@ -66,7 +60,7 @@ Watch::Watch(Communicator& comm, WatchOptions options)
   if (!why.empty()) {  // the job may still run: MPI has other networks
     exchange_.reset();
     if (comm_.rank() == 0) {
-      write_line(message_of("[rank 0] warning: nobody watches for ranks that stand still: ", why));
+      report_line(message_of("[rank 0] warning: nobody watches for ranks that stand still: ", why));
     }
     return;
   }
@@ -150,6 +144,10 @@ void Watch::look() {
   for (const RankView& view : views) {
     fatal = fatal ? fatal : compare_with(view.rank);
   }
+  if (const auto ended = standstill(std::min(kSilence, options_.end_after));
+      !fatal && ended && ended->hopeless) {
+    fatal = ended;
+  }
   fatal = fatal ? fatal : standstill(options_.end_after);
   if (fatal && !fatal->may_end_well) {
     end(*fatal, views);
@@ -160,7 +158,7 @@ void Watch::look() {
                     views);
   const std::optional<Diagnosis> slow = standstill(options_.warn_after);
   if (slow && !warned_ && speaker_among(views) == comm_.rank()) {
-    write_line(message_of("[rank ", comm_.rank(), "] watch: ", slow->text));
+    report_line(message_of("[rank ", comm_.rank(), "] watch: ", slow->text));
   }
   warned_ = slow.has_value();
 }
@@ -210,7 +208,7 @@ void Watch::end_if_given_up(const std::vector<RankView>& views) {
   };
   beats_alone_ = std::ranges::any_of(views, went_on) ? beats_alone_ + 1 : 0;
   if (beats_alone_ > kBeats) {
-    write_line(
+    report_line(
         message_of("[rank ", comm_.rank(), "] watch: the other ranks go on without this one"));
     std::_Exit(kExitCode);
   }
@@ -257,7 +255,7 @@ void Watch::end(const Diagnosis& diagnosis, const std::vector<RankView>& views) 
       written = message_of(" (", error.what(), ")");
     }
   }
-  write_line(
+  report_line(
       message_of("[rank ", comm_.rank(), "] watch: ", diagnosis.text, "; the job ends", written));
   kill_silent(diagnosis, views);
   std::_Exit(kExitCode);  // not exit(): the rank's own thread may hold any lock

@@ -60,7 +60,8 @@ TEST(Gradient, OfLinearWithGeluIsRight) {
   // And of a linear layer behind it, which computes the result of the GELU again.
   const auto two_layers = [](const Inputs& in) {
     const Variable hidden = fused_linear(in[0], in[1], in[2], Activation::gelu);
-    return mse_loss(linear(hidden, in[3], Variable()), smooth_values({2, 2, 2}, 9));
+    return mse_loss(fused_linear(hidden, in[3], Variable(), Activation::none),
+                    smooth_values({2, 2, 2}, 9));
   };
   EXPECT_LT(
       largest_gradient_error(two_layers, {smooth_values({2, 2, 3}, 0), smooth_values({5, 3}, 1),
@@ -69,11 +70,13 @@ TEST(Gradient, OfLinearWithGeluIsRight) {
 }
 
 TEST(Gradient, OfSeveralUsesOfAComputedAgainTensorIsRight) {
-  const auto loss = [](const Inputs& in) {
+  const auto plain = [](const Variable& x, const Variable& w) {
+    return fused_linear(x, w, Variable(), Activation::none);
+  };
+  const auto loss = [&plain](const Inputs& in) {
     const Variable norm =
         layer_norm(fused_linear(in[0], in[1], Variable(), Activation::gelu), in[2], in[3]);
-    return mse_loss(linear(norm, in[4], Variable()) * linear(norm, in[5], Variable()) + norm,
-                    smooth_values({4, 5}, 9));
+    return mse_loss(plain(norm, in[4]) * plain(norm, in[5]) + norm, smooth_values({4, 5}, 9));
   };
   EXPECT_LT(largest_gradient_error(
                 loss, {smooth_values({4, 3}, 0), smooth_values({5, 3}, 1), smooth_values({5}, 2),
@@ -93,7 +96,7 @@ struct TwoLayers {
     {
       const Variable hidden = fused ? fused_linear(in[0], in[1], in[2], Activation::gelu)
                                     : gelu(linear(in[0], in[1], in[2]));
-      loss = sum(linear(hidden, in[3], Variable()));
+      loss = sum(fused_linear(hidden, in[3], Variable(), Activation::none));
     }
     kept = memory.stats().in_use - before;
     backward(loss);
@@ -153,7 +156,7 @@ TEST(SavedTensor, OfALayerNormIsComputedAgain) {
     if (keep_values) {
       norm.set_recompute(nullptr);
     }
-    backward(sum(linear(norm, w, Variable())));
+    backward(sum(fused_linear(norm, w, Variable(), Activation::none)));
     return w.grad().to_vector<double>();
   };
   EXPECT_EQ(gradient_of(false), gradient_of(true));

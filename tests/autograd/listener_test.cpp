@@ -1,8 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-
 #include "autograd/engine.h"
 #include "autograd/functions/binary.h"
 #include "tests/autograd/probe.h"
@@ -53,41 +51,6 @@ TEST(GradListener, HearsNothingAfterItsHandleIsGone) {
   { const HookHandle handle = w.attach_listener(listener, 0); }
   backward(mul(w, 2));
   EXPECT_THAT(log, IsEmpty());
-}
-
-TEST(GradListener, MayDetachItselfAndOthersAndAttachOneThatHearsOfTheNextGradient) {
-  struct Replacing final : LoggingListener {
-    using LoggingListener::LoggingListener;
-    void on_grad_ready(std::size_t index) override {
-      LoggingListener::on_grad_ready(index);
-      replace();
-    }
-    std::function<void()> replace;
-  };
-  EventLog log;
-  EventLog later_log;
-  Replacing first(log);
-  LoggingListener second(log);
-  LoggingListener third(log);
-  LoggingListener later(later_log);
-  const Variable w = scalar_leaf(1);
-  HookHandle h1 = w.attach_listener(first, 1);
-  HookHandle h2 = w.attach_listener(second, 2);
-  const HookHandle h3 = w.attach_listener(third, 3);
-  HookHandle h4;
-  first.replace = [&] {
-    h1.detach();
-    h2.detach();
-    h4 = w.attach_listener(later, 4);
-  };
-  backward(mul(w, 2));
-  EXPECT_THAT(log,
-              ElementsAre("begin", "begin", "begin", "ready 1", "ready 3", "end", "end", "end"));
-  EXPECT_THAT(later_log, IsEmpty());
-  log.clear();
-  backward(mul(w, 2));
-  EXPECT_THAT(log, ElementsAre("begin", "ready 3", "end"));
-  EXPECT_THAT(later_log, ElementsAre("begin", "ready 4", "end"));
 }
 
 TEST(GradListener, SharesAVariableWithOthers) {

@@ -28,6 +28,17 @@ TEST(Variable, BackwardScalesTheGradient) {
   EXPECT_THAT(test::values(w.grad()), ElementsAre(0.5F, -1.5F));
 }
 
+TEST(Variable, UndefinedHasNoValueToComputeWith) {
+  const Variable none;
+  const Variable one(Tensor::zeros({1}));
+  const char* message = "variable: expected one with a value, got an undefined one";
+  EXPECT_ERROR(static_cast<void>(none.item()), message);
+  EXPECT_ERROR(static_cast<void>(none.shape()), message);
+  EXPECT_ERROR(none.zero_grad(), message);
+  EXPECT_ERROR(mul(one, none), message);
+  EXPECT_ERROR(div(none, 2), message);
+}
+
 TEST(Variable, HasOneIdentityForAllItsHandles) {
   const Variable w(test::f32({1}, {1}));
   const Variable copy = w;

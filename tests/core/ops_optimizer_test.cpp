@@ -30,19 +30,11 @@ TEST(SgdKernel, AddsTheWeightDecayToTheGradient) {
   EXPECT_THAT(w.to_vector<float>(), ElementsAre(1.25F));
 }
 
-TEST(SgdKernel, OverwritesTheVelocityInTheFirstStep) {
-  Tensor w = f32({1});
-  Tensor velocity = f32({std::numeric_limits<float>::quiet_NaN()});
-  ops::sgd({.lr = 0.5, .momentum = 0.5, .first_step = true}, f32({2}), w, velocity);
-  EXPECT_THAT(velocity.to_vector<float>(), ElementsAre(2));
-  EXPECT_THAT(w.to_vector<float>(), ElementsAre(0));
-}
-
 TEST(SgdKernel, AnInfiniteGradientMovesTheWeightToInfinityWithMomentumToo) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   Tensor w = f32({1});
   Tensor velocity = f32({0});
-  ops::sgd({.lr = 0.5, .momentum = 0.5, .first_step = true}, f32({kInfinity}), w, velocity);
+  ops::sgd({.lr = 0.5, .momentum = 0.5}, f32({kInfinity}), w, velocity);
   EXPECT_THAT(w.to_vector<float>(), ElementsAre(-kInfinity));
 }
 

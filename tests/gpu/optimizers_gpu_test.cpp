@@ -34,23 +34,15 @@ TYPED_TEST(OptimizersOnGpu, SgdWithMomentumEqualsTheCpuOverThreeSteps) {
       this->expect_same(
           {this->numbers({n}, 1), this->numbers({n}, 2), this->zeros(n)},
           [nesterov](Tensors& t) {
-            SgdArgs args{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = nesterov};
+            const SgdArgs args{
+                .lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = nesterov};
             for (int step = 0; step < 3; ++step) {
-              args.first_step = step == 0;
               ops::sgd(args, t[0], t[1], t[2]);
             }
           },
           this->kTolerance);
     }
   }
-}
-
-TYPED_TEST(OptimizersOnGpu, FirstSgdStepDoesNotReadTheVelocity) {
-  const Tensor g = this->numbers({1000}, 1).to(kGpu);
-  Tensor w = this->numbers({1000}, 2).to(kGpu);
-  Tensor velocity = this->garbage({1000}).to(kGpu);
-  ops::sgd({.lr = 0.1, .momentum = 0.9, .first_step = true}, g, w, velocity);
-  EXPECT_EQ(velocity.template to_vector<TypeParam>(), g.template to_vector<TypeParam>());
 }
 
 TYPED_TEST(OptimizersOnGpu, AdamAndAdamWEqualTheCpuOverThreeSteps) {

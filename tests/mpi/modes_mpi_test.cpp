@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <mpi.h>
 
+#include "dist/comm/gather.h"
 #include "dist/comm/mpi_communicator.h"
 #include "dist/comm/single_process.h"
 #include "dist/launch/launch.h"

@@ -6,8 +6,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <functional>
 
 #include "dist/algorithms/hierarchical_all_reduce.h"
+#include "dist/comm/gather.h"
 #include "dist/launch/launch.h"
 #include "dist/shared_memory/shared_memory_communicator.h"
 #include "tests/support/small_training.h"
@@ -125,6 +127,18 @@ TEST_F(SharedMemoryMpi, NodesOfOneAndOneNodeAreHierarchiesToo) {
                       static_cast<float>(grid.size()) * number<float>(1002, 0));
     }
   }
+}
+
+TEST_F(SharedMemoryMpi, TheHalvesOfASumCountAsManyBytesAsTheSum) {
+  const Tensor bucket = comm.make_buffer({960}, DType::f32, kCpu);
+  const auto sent_by = [&](const std::function<void(Collectives&)>& collective) {
+    const std::uint64_t before = comm.bytes_sent();
+    comm.wait(comm.enqueue(bucket, "test", collective), kCpu);
+    return comm.bytes_sent() - before;
+  };
+  const std::uint64_t whole = sent_by([&](Collectives& ranks) { ranks.sum(bucket); });
+  EXPECT_EQ(2 * sent_by([&](Collectives& ranks) { ranks.reduce_scatter(bucket); }), whole);
+  EXPECT_EQ(2 * sent_by([&](Collectives& ranks) { ranks.all_gather(bucket); }), whole);
 }
 
 /// Pretends that every two ranks are a node.

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "dist/comm/gather.h"
 #include "dist/launch/world.h"
 
 namespace brigade::dist {

@@ -47,6 +47,20 @@ TEST(FlatSpans, FollowMemoryNotTheOrderOfTheList) {
   EXPECT_THAT(spans[0].offsets, ElementsAre(0, 6));
 }
 
+TEST(FlatSpans, HoldAParameterWithoutElementsBeforeTheOneBehindIt) {
+  const Tensor data = Tensor::zeros({10});
+  const Tensor grad = Tensor::zeros({10});
+  const auto at = [&](std::int64_t numel, std::int64_t place) {
+    return placed(numel, data, place, grad, place);
+  };
+  for (const auto& parameters :
+       {std::vector{at(4, 0), at(0, 4), at(6, 4)}, std::vector{at(4, 0), at(6, 4), at(0, 4)}}) {
+    const auto spans = flat_spans(parameters);
+    ASSERT_EQ(spans.size(), 1U);
+    EXPECT_EQ(spans[0].numel, 10);
+  }
+}
+
 TEST(FlatSpans, BridgeTheSamePaddingInDataAndGradient) {
   const Tensor data = Tensor::zeros({12});
   const Tensor grad = Tensor::zeros({12});

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "dist/comm/gather.h"
 #include "dist/sockets/socket_communicator.h"
 
 namespace brigade::test {

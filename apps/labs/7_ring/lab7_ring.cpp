@@ -15,6 +15,7 @@
 
 #include "apps/labs/common.h"
 #include "core/ops.h"
+#include "dist/comm/gather.h"
 
 namespace brigade::labs {
 namespace {

@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "apps/labs/8_tied_weights/planned_sync.h"
+#include "dist/comm/gather.h"
 
 namespace brigade::labs {
 namespace {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "apps/doctor/doctor.h"
+#include "dist/comm/gather.h"
 #include "tests/support/thread_world.h"
 
 namespace brigade::apps {

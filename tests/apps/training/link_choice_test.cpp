@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "dist/comm/gather.h"
 #include "nn/data/synthetic.h"
 #include "tests/support/thread_world.h"
 

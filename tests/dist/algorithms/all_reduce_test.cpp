@@ -5,6 +5,7 @@
 
 #include "core/runtime/context.h"
 #include "dist/algorithms/segments.h"
+#include "dist/comm/gather.h"
 #include "tests/support/all_reduces.h"
 #include "tests/support/thread_world.h"
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "dist/algorithms/hierarchical_all_reduce.h"
+#include "dist/comm/gather.h"
 #include "dist/launch/placement.h"
 #include "dist/sockets/socket_communicator.h"
 #include "tests/support/thread_world.h"

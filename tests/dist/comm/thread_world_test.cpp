@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/ops.h"
+#include "dist/comm/gather.h"
 
 namespace brigade::dist {
 namespace {

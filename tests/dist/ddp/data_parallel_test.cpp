@@ -73,7 +73,7 @@ TEST(DataParallel, AveragesWithDefaultsWhatAWholeModelComputes) {
     DataParallel ddp(model, world);
     loss_of(ddp, comm.rank(), 3).backward();
     expect_near(gradients_of(ddp.parameters()), expected);
-    optim::SGD(ddp, {.lr = 0.1}).step();
+    optim::SGD(ddp.parameters(), {.lr = 0.1}).step();
     ddp.verify_parameters_equal();
   });
 }
@@ -160,7 +160,7 @@ TEST(DataParallel, SynchronisesGradientsWithoutABackward) {
          {SyncMode::naive, SyncMode::flat, SyncMode::per_param, SyncMode::overlap}) {
       nn::Sequential model = make_model();
       DataParallel ddp(model, comm, {.mode = mode});
-      optim::SGD sgd(ddp, {.lr = 0.1});
+      optim::SGD sgd(ddp.parameters(), {.lr = 0.1});
       {
         auto silent = ddp.no_sync();
         loss_of(ddp, comm.rank(), 2).backward();

@@ -126,6 +126,26 @@ TEST_F(ReducerTest, ForgetsAnAbandonedBackward) {
   EXPECT_EQ(launched(), 1U);
 }
 
+TEST_F(ReducerTest, FlatLaunchesAllBucketsWhenBackwardHasEnded) {
+  FlatSync flat({parameters, buckets, comm, hook, completion});
+  for (std::size_t index = 6; index-- > 0;) {
+    flat.on_grad_ready(index);
+  }
+  EXPECT_EQ(launched(), 0U);
+  flat.on_backward_end();
+  EXPECT_THAT(comm.reduced, ElementsAre(buckets[0].grads.bytes(), buckets[1].grads.bytes(),
+                                        buckets[2].grads.bytes()));
+}
+
+TEST_F(ReducerTest, FlatLaunchesNothingWhereAGradientIsMissing) {
+  FlatSync flat({parameters, buckets, comm, hook, completion});
+  for (const std::size_t index : {5U, 4U, 3U, 2U, 1U}) {
+    flat.on_grad_ready(index);
+  }
+  EXPECT_THROW(flat.on_backward_end(), Error);
+  EXPECT_EQ(launched(), 0U);
+}
+
 TEST(Communicator, WaitsForTheGradientBeforeItReducesIt) {
   FakeCommunicator comm(2);
   comm.all_reduce(Tensor::zeros({8}));
@@ -147,26 +167,6 @@ TEST(Communicator, CountsCollectivesAndBytes) {
   comm.all_reduce(Tensor::zeros({2, 3}));
   EXPECT_EQ(comm.collectives(), 2U);
   EXPECT_EQ(comm.traffic().bytes_reduced, 14U * 4U);
-}
-
-TEST_F(ReducerTest, FlatLaunchesAllBucketsWhenBackwardHasEnded) {
-  FlatSync flat({parameters, buckets, comm, hook, completion});
-  for (std::size_t index = 6; index-- > 0;) {
-    flat.on_grad_ready(index);
-  }
-  EXPECT_EQ(launched(), 0U);
-  flat.on_backward_end();
-  EXPECT_THAT(comm.reduced, ElementsAre(buckets[0].grads.bytes(), buckets[1].grads.bytes(),
-                                        buckets[2].grads.bytes()));
-}
-
-TEST_F(ReducerTest, FlatLaunchesNothingWhereAGradientIsMissing) {
-  FlatSync flat({parameters, buckets, comm, hook, completion});
-  for (const std::size_t index : {5U, 4U, 3U, 2U, 1U}) {
-    flat.on_grad_ready(index);
-  }
-  EXPECT_THROW(flat.on_backward_end(), Error);
-  EXPECT_EQ(launched(), 0U);
 }
 
 }  // namespace

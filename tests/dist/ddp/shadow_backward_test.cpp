@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "dist/comm/gather.h"
 #include "dist/ddp/grad_averager.h"
 #include "tests/support/slopes.h"
 #include "tests/support/small_training.h"

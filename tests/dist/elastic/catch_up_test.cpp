@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "dist/comm/gather.h"
+#include "dist/ddp/replica_check.h"
 #include "dist/sockets/socket_connect.h"
 #include "dist/sockets/socket_control.h"
 #include "optim/adam.h"

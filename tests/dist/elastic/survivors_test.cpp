@@ -6,6 +6,7 @@
 #include <latch>
 
 #include "core/error.h"
+#include "dist/comm/gather.h"
 #include "dist/sockets/socket_mesh.h"
 #include "tests/support/thread_world.h"
 

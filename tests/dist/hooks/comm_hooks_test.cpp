@@ -8,6 +8,7 @@
 #include "core/ops.h"
 #include "core/runtime/context.h"
 #include "dist/comm/emulated_link_communicator.h"
+#include "dist/comm/gather.h"
 #include "dist/hooks/half_hook.h"
 #include "dist/hooks/power_sgd.h"
 #include "dist/hooks/top_k.h"
@@ -237,9 +238,9 @@ TEST(CommHook, AnEmulatedLinkCostsWhatIsSent) {
     const std::vector<Bucket> buckets = make_buckets(parameters, {{0}});
     TopK hook(16.0 / kNumbers);
     hook.prepare(parameters, buckets, comm);
-    comm.set_timing(true);
+    comm.times().on = true;
     comm.wait(hook.all_reduce(0, {buckets[0].grads, buckets[0].label}, comm), kCpu);
-    const std::vector<CollectiveRecord> records = comm.take_collectives();
+    const std::vector<CollectiveRecord> records = comm.times().collectives;
     EXPECT_EQ(comm.bytes_sent(), 16U * 8U) << "the ranks' meeting before it is not counted";
     EXPECT_LT(elapsed_ms(records.at(0).begin, records.at(0).end), 2000.0)
         << "the whole bucket would take 4200 ms";

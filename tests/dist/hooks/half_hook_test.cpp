@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "dist/comm/gather.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/hook_bench.h"
 #include "tests/support/thread_world.h"

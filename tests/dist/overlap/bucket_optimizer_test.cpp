@@ -87,7 +87,6 @@ std::vector<float> trained(const Training& how) {
       }
     }
     data_parallel.verify_parameters_equal();
-    EXPECT_EQ(optimizer->steps_done(), how.steps);
     if (comm.rank() == 0) {
       result = autograd::values_of(model->parameters());
       result.insert(result.end(), losses.begin(), losses.end());

@@ -60,7 +60,7 @@ class Watched {
     backward();
     EXPECT_THAT(reducer.order(), ElementsAre(LaunchItem{0, 0}, LaunchItem{2, 0}, LaunchItem{1, 0}))
         << "rank " << comm_.rank();
-    EXPECT_TRUE(comm_.take_collectives().empty()) << "nobody had asked for records";
+    EXPECT_TRUE(comm_.times().collectives.empty()) << "nobody had asked for records";
   }
 
  private:
@@ -182,7 +182,7 @@ TEST(PriorityReducer, ABucketIsDoneWhenItsLastChunkIs) {
     EmulatedLinkCommunicator comm(
         plain.split(0, plain.rank()),
         {.alpha_us = 10'000, .gigabytes_per_s = 10});  // a collective takes 20 ms
-    comm.set_timing(true);
+    comm.times().on = true;
     const auto model = test::make_mlp({16, 16});
     const std::vector<autograd::Variable> parameters = model->parameters();
     const std::vector<Bucket> buckets = make_buckets(parameters, {{1, 0}});
@@ -192,7 +192,7 @@ TEST(PriorityReducer, ABucketIsDoneWhenItsLastChunkIs) {
     reducer.on_grad_ready(1);
     reducer.on_grad_ready(0);
     reducer.on_backward_end();
-    const std::vector<CollectiveRecord> collectives = comm.take_collectives();
+    const std::vector<CollectiveRecord> collectives = comm.times().collectives;
     ASSERT_EQ(collectives.size(), 2U);
     EXPECT_EQ(collectives[1].label, "bucket_0[2/2]");
     EXPECT_TRUE(collectives[1].end.done());

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "core/error.h"
+#include "dist/comm/gather.h"
 #include "dist/sockets/socket_communicator.h"
 #include "dist/sockets/socket_connect.h"
 #include "tests/support/all_reduces.h"

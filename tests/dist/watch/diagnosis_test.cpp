@@ -134,6 +134,20 @@ TEST(Diagnosis, NamesARankThatHasEndedBeforeTheOthers) {
       {1});
 }
 
+TEST(Diagnosis, KnowsThatNoTimeHelpsWhereARankThatIsNeededHasEnded) {
+  RankView ended = view(1, "", 6, 6);
+  ended.left = true;
+  EXPECT_TRUE(diagnose({in_flight(0), ended})->hopeless);
+  EXPECT_FALSE(diagnose({in_flight(0), view(1, "forward", 6, 6)})->hopeless);
+  const RankView waiting = view(0, "barrier", 6, 6, /*waits=*/true);
+  EXPECT_TRUE(diagnose({waiting, ended})->hopeless);
+  expect({waiting, ended},
+         "rank 1 has ended after step 812 and will not reach the barrier after step 812; rank 0 "
+         "waits",
+         {1});
+  EXPECT_FALSE(diagnose({waiting, view(2, "forward", 6, 6), ended})->hopeless);
+}
+
 TEST(Diagnosis, LetsARankTakeItsTimeWithFiles) {
   const RankView busy = view(1, kWritesFiles, 6, 6);
   EXPECT_TRUE(diagnose({in_flight(0), busy})->may_end_well);

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "apps/labs/common.h"
+#include "dist/comm/gather.h"
 
 namespace brigade::labs {
 namespace {

@@ -3,6 +3,7 @@
 // Rank r has 4096 + 1024 r samples per step, as happens at the end of an epoch or on hosts of
 // different speed. The ranks must still learn what one process learns from all samples.
 #include "apps/labs/common.h"
+#include "dist/comm/gather.h"
 
 namespace brigade::labs {
 namespace {
