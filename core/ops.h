@@ -20,8 +20,8 @@ enum class Trans : bool { no, yes };
 void fill(double value, Tensor& x);
 /// y = alpha x + beta y
 void axpby(const Tensor& x, Scale scale, Tensor& y);
-/// Uniform numbers in [low, high): element i of stream (seed, sequence), the same on every device
-/// (core/random.h).
+/// Uniform numbers from low to high, which rounding may give, too: element i of stream (seed,
+/// sequence), the same on every device (core/random.h).
 void uniform(UniformArgs args, Tensor& x);
 
 /// Between float and 16 bits (core/half.h).   narrow: x f32, y f16 or bf16, widen: the reverse

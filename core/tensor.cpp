@@ -40,14 +40,14 @@ Tensor Tensor::reshape(const Shape& shape) const {
 }
 
 Tensor Tensor::rows(std::int64_t begin, std::int64_t count) const {
-  BRIGADE_CHECK(begin >= 0 && count >= 0 && begin + count <= shape_[0], "rows: [", begin, ", ",
-                begin + count, ") asked of ", shape_);
+  BRIGADE_CHECK(begin >= 0 && count >= 0 && count <= shape_[0] - begin, "rows: ", count, " from ",
+                begin, " on asked of ", shape_);
   return flat_view(begin * shape_.with_extent(0, 1).numel(), shape_.with_extent(0, count));
 }
 
 Tensor Tensor::flat_view(std::int64_t offset, const Shape& shape) const {
   BRIGADE_CHECK(defined(), "tensor: view of an undefined tensor");
-  BRIGADE_CHECK(offset >= 0 && offset + shape.numel() <= numel_, "tensor: view ", shape,
+  BRIGADE_CHECK(offset >= 0 && shape.numel() <= numel_ - offset, "tensor: view ", shape,
                 " at element ", offset, " asked of ", numel_, " elements");
   Tensor view(storage_, shape, dtype_);
   view.byte_offset_ = byte_offset_ + static_cast<std::size_t>(offset) * size_of(dtype_);

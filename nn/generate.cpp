@@ -15,6 +15,8 @@ namespace {
 
 /// `number`: uniform in [0, 1).
 std::int64_t draw(const std::vector<float>& logits, const GenerateOptions& options, double number) {
+  BRIGADE_CHECK(std::ranges::none_of(logits, [](float logit) { return std::isnan(logit); }),
+                "generate: expected numbers from the model, got NaN");
   std::vector<std::int64_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   const auto logit = [&](std::int64_t token) { return logits[static_cast<std::size_t>(token)]; };

@@ -24,6 +24,7 @@ GPT::GPT(const GPTOptions& o)
       wpe_(o.context, o.width),
       dropout_(o.dropout),
       ln_f_(o.width) {
+  BRIGADE_CHECK(o.layers > 0, "GPT: expected at least one layer, got ", o.layers);
   Group h, transformer;
   for (std::int64_t i = 0; i < o.layers; ++i) {
     h.register_module(std::to_string(i), blocks_.emplace_back(o));

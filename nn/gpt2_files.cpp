@@ -101,12 +101,14 @@ void load_gpt2(const GPT& model, const fs::path& path) {
       found.emplace_back(full, converted(full, tensor));
     }
   }
-  load_tensors(model, found, file);
-  if (head.defined() && head.to_vector<float>() !=
-                            model.named_parameters().front().second.data().to_vector<float>()) {
+  const auto embedding =
+      std::ranges::find(found, "transformer.wte.weight", &NamedTensors::value_type::first);
+  if (head.defined() && embedding != found.end() &&
+      head.to_vector<float>() != embedding->second.to_vector<float>()) {
     throw UsageError(message_of("cannot use ", file.string(), ": expected ", kHead,
                                 " equal to transformer.wte.weight, got other values"));
   }
+  load_tensors(model, found, file);
 }
 
 void save_gpt2(const std::vector<Variable>& parameters, const GPTOptions& options,

@@ -33,11 +33,12 @@ void load(const Module& model, const std::filesystem::path& path) {
 
 void load_tensors(const Module& model, const NamedTensors& found,
                   const std::filesystem::path& path) {
-  check_same_tensors(found, autograd::named_data(model.parameters()), path.string());
+  const NamedTensors own = autograd::named_data(model.parameters());
+  check_same_tensors(found, own, path.string());
   for (const auto& [name, tensor] : found) {
     check_finite(name, tensor, path);
   }
-  copy_by_name(found, autograd::named_data(model.parameters()), path.string());
+  copy_by_name(found, own, path.string());
 }
 
 }  // namespace brigade::nn

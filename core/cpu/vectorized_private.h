@@ -94,23 +94,32 @@ double sum_of(std::int64_t n, const Term& term) {
 
 /// put(c, Σ_r value(r, i)) for every column c, where i is the place of [r, c]. Walks row by row, as
 /// a matrix lies in memory; the sums of a block of columns stay in the first-level cache meanwhile.
+/// They are added up in double after so many rows: a long sum in T would lose small terms.
 template <class T, class Value, class Put>
 void sum_columns(std::int64_t rows, std::int64_t cols, const Value& value, const Put& put) {
-  constexpr std::int64_t kBlock = 256;
-  vectorized([&] {
-    for (std::int64_t first = 0; first < cols; first += kBlock) {
-      const std::int64_t count = std::min(kBlock, cols - first);
-      T sums[kBlock] = {};
-      for (std::int64_t row = 0; row < rows; ++row) {
-        for (std::int64_t i = 0; i < count; ++i) {
-          sums[i] += value(row, row * cols + first + i);
+  constexpr std::int64_t kCols = 256;
+  constexpr std::int64_t kRows = 1024;
+  for (std::int64_t first = 0; first < cols; first += kCols) {
+    const std::int64_t count = std::min(kCols, cols - first);
+    double totals[kCols] = {};
+    for (std::int64_t begin = 0; begin < rows; begin += kRows) {
+      const std::int64_t end = std::min(rows, begin + kRows);
+      vectorized([&] {
+        T sums[kCols] = {};
+        for (std::int64_t row = begin; row < end; ++row) {
+          for (std::int64_t i = 0; i < count; ++i) {
+            sums[i] += value(row, row * cols + first + i);
+          }
         }
-      }
-      for (std::int64_t i = 0; i < count; ++i) {
-        put(first + i, sums[i]);
-      }
+        for (std::int64_t i = 0; i < count; ++i) {
+          totals[i] += static_cast<double>(sums[i]);
+        }
+      });
     }
-  });
+    for (std::int64_t i = 0; i < count; ++i) {
+      put(first + i, static_cast<T>(totals[i]));
+    }
+  }
 }
 
 }  // namespace brigade

@@ -62,11 +62,13 @@ void AtomicFile::append(std::span<const std::byte> bytes) {
 
 /// Nobody reads a file just written, yet each of its pages would be new to this process: in a
 /// virtual machine, memory that the host must find first, five times as slow as the copy itself.
-/// Where a file system cannot do this, its pages stay.
+/// Where a file system cannot do this, its pages stay. A disk that is full is reported here, and
+/// fsync would not report it again.
 void AtomicFile::drop_from_page_cache() {
   constexpr unsigned kWrite =
       SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-  ::sync_file_range(fd_, dropped_, written_ - dropped_, kWrite);
+  const bool synced = ::sync_file_range(fd_, dropped_, written_ - dropped_, kWrite) == 0;
+  require(synced || errno == ENOSYS || errno == EINVAL || errno == ESPIPE);
   ::posix_fadvise(fd_, dropped_, written_ - dropped_, POSIX_FADV_DONTNEED);
   dropped_ = written_;
 }

@@ -24,9 +24,11 @@ void* CachingAllocator::allocate(std::size_t bytes) {
   std::vector<void*>& blocks = free_[size];
   void* block = nullptr;
   if (blocks.empty()) {
-    block = obtain(size);
+    // What is kept for reuse has other sizes, and if a program's sizes change for ever, nobody asks
+    // for those again.
+    const bool too_many = stats_.reserved - stats_.in_use > std::max(stats_.peak_in_use, kFew);
+    block = too_many ? nullptr : obtain(size);
     if (block == nullptr) {
-      // What is kept for reuse has other sizes; the system can join them.
       give_back_unused();
       block = obtain(size);
     }

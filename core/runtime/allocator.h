@@ -24,13 +24,16 @@ struct MemoryStats {
 /// Memory of one device that is kept and reused instead of being given back.
 ///
 /// A training step asks for the same sizes in the same order again and again, so blocks are kept in
-/// one free list per rounded size and a block is only ever reused whole. On a GPU a freed block may
+/// one free list per rounded size and a block is only ever reused whole. When a new size is asked
+/// for while more waits for reuse than was ever in use (and more than kFew), all of that goes back
+/// to the system: generated text has new sizes for each token. On a GPU a freed block may
 /// still be in use by kernels in flight: reuse is safe because tensors are written by the one
 /// compute stream of this rank, in order; what another stream uses (gradient buckets, operators
 /// under a UseStream) is only freed after the compute stream was ordered behind it. Thread-safe.
 class CachingAllocator {
  public:
   static constexpr std::size_t kAlignment = 256;
+  static constexpr std::size_t kFew = std::size_t{64} << 20U;
 
   explicit CachingAllocator(Device device) : device_(device) {}
   ~CachingAllocator();

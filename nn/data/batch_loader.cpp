@@ -29,7 +29,7 @@ BatchLoader::BatchLoader(const Dataset& data, DistributedSampler& sampler, Devic
   const std::int64_t samples = geometry.accum * ((sampler.global_samples(0) + parts - 1) / parts);
   for (Buffers& buffers : buffers_) {
     buffers.device = allocate_batch(data, samples, device);
-    buffers.host = device.is_cuda() ? pinned_like(buffers.device) : buffers.device;
+    buffers.host = device.is_cuda() ? pinned_like(buffers.device) : Batch();
   }
   if (device.is_cuda()) {
     copies_ = make_side_stream(device, "brigade-copies");
@@ -71,6 +71,11 @@ BatchLoader::Buffers& BatchLoader::buffers_of(std::int64_t step) {
 void BatchLoader::start(std::int64_t step) {
   Buffers& buffers = buffers_of(step);
   buffers.reusable = buffers.copied;
+  buffers.batches.clear();
+  if (!buffers.device.inputs.holds_alone() || !buffers.device.targets.holds_alone()) {
+    // Somebody keeps a batch, or a graph that has not run backward does.
+    buffers.device = allocate_batch(data_, buffers.device.inputs.shape()[0], device_);
+  }
   reader_->run([this, &buffers, step, device_is_free = compute_stream(device_).record()] {
     fill(buffers, step, device_is_free);
   });
@@ -90,12 +95,11 @@ void BatchLoader::fill(Buffers& buffers, std::int64_t step, const Event& device_
     copies_->run(
         [&] { copies_->wait(device_is_free); });  // on its GPU, which is new to this thread
   }
-  buffers.batches.clear();
   std::int64_t row = 0;
   for (std::int64_t micro = 0; micro < sampler_.geometry().accum; ++micro) {
     const auto samples = sampler_.micro_batch(in_epoch, micro);
     const std::int64_t count = std::ssize(samples);
-    const Batch decoded = buffers.host.rows(row, count);
+    const Batch decoded = (copies_ ? buffers.host : buffers.device).rows(row, count);
     data_.read(samples, decoded);
     const Batch& batch = buffers.batches.emplace_back(buffers.device.rows(row, count));
     if (copies_) {

@@ -30,14 +30,14 @@ class BatchLoader {
   BatchLoader& operator=(const BatchLoader&) = delete;
 
   /// The micro-batches of step `step`, counted from 0 through all epochs; to be called in order,
-  /// from any step on. They may be used until the next call, by work enqueued on the compute
-  /// stream. Rethrows what reading has thrown.
+  /// from any step on. The reference is valid until the next call, and the tensors as long as
+  /// somebody holds them. Rethrows what reading has thrown.
   const std::vector<Batch>& load(std::int64_t step);
 
  private:
   struct Buffers {
-    Batch host;                  // of all micro-batches, one after the other
-    Batch device;                // the same memory on the CPU
+    Batch device;                // all micro-batches, one after the other
+    Batch host;                  // the same, on the way to a GPU
     std::vector<Batch> batches;  // views of `device`
     Event decoded;               // on the loader's thread; `batches` and `copied` are set
     Event copied;                // on the copy stream

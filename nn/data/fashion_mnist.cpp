@@ -134,10 +134,13 @@ void ImageDataset::read(std::span<const std::int64_t> samples, const Batch& batc
   }
 }
 
-std::unique_ptr<Dataset> fashion_mnist(Split split) {
+std::string fashion_mnist_directory() {
   const char* dir = std::getenv("BRIGADE_DATA_DIR");
-  DataSplits splits =
-      load_fashion_mnist(dir != nullptr ? dir : "/usr/share/datasets/fashion-mnist", 0);
+  return dir != nullptr ? dir : "/usr/share/datasets/fashion-mnist";
+}
+
+std::unique_ptr<Dataset> fashion_mnist(Split split) {
+  DataSplits splits = load_fashion_mnist(fashion_mnist_directory(), 0);
   return std::move(split == Split::train ? splits.train : splits.test);
 }
 

@@ -45,12 +45,15 @@ class ImageDataset final : public Dataset {
 
 enum class Split : bool { train, test };
 
-/// Fashion-MNIST's 60,000 images to train on or its 10,000 to test with: the files in the directory
-/// that the environment variable BRIGADE_DATA_DIR names, else those of Debian's package
-/// dataset-fashion-mnist. Errors as load_fashion_mnist's.
+/// The directory that the environment variable BRIGADE_DATA_DIR names, else the one of Debian's
+/// package dataset-fashion-mnist.
+std::string fashion_mnist_directory();
+
+/// Fashion-MNIST's 60,000 images to train on or its 10,000 to test with, from that directory.
+/// Errors as load_fashion_mnist's.
 std::unique_ptr<Dataset> fashion_mnist(Split split = Split::train);
 
-/// Fashion-MNIST as Debian's package dataset-fashion-mnist installs it; `train_samples` 0 means
+/// Fashion-MNIST from its four idx.gz files; `train_samples` 0 means
 /// all. UsageError with the apt command when files are missing.
 DataSplits load_fashion_mnist(const std::filesystem::path& dir, std::int64_t train_samples);
 

@@ -60,8 +60,8 @@ class Loader {
   };
 
   /// Epochs may be asked for in any order: which samples are in number `epoch` depends on the seed
-  /// alone. A batch may be used until the next one is taken; its memory is then used again, so
-  /// clone() what must stay. Iterating throws what reading throws.
+  /// alone. A batch may be kept: its memory is used again once no tensor holds it. Iterating throws
+  /// what reading throws.
   Epoch epoch(std::int64_t epoch);
 
   /// The first `step` batches, counted through all epochs, are done: an epoch begins behind them,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <numeric>
 
 #include "core/error.h"
@@ -27,6 +28,10 @@ DistributedSampler::DistributedSampler(std::int64_t samples, BatchGeometry geome
                 geometry.accum);
   BRIGADE_CHECK(geometry.ranks > 0 && geometry.rank >= 0 && geometry.rank < geometry.ranks,
                 "sampler: rank ", geometry.rank, " of ", geometry.ranks);
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  BRIGADE_CHECK(geometry.batch <= kMost / geometry.accum / geometry.ranks,
+                "sampler: expected a global batch of less than 2^63 samples, got batch ",
+                geometry.batch, " and accum ", geometry.accum);
   if (uneven == Uneven::drop && samples < geometry.step_stride()) {
     throw UsageError(
         message_of("sampler: the ", samples, " samples do not fill one global batch of ",

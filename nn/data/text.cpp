@@ -15,16 +15,18 @@ namespace fs = std::filesystem;
 /// Hidden ones, what a build makes, and what runs of training write.
 bool is_skipped(const fs::path& path) {
   const std::string name = path.filename().string();
+  std::error_code absent;
   return name.starts_with('.') || name == "build" || name == "runs" ||
-         fs::exists(path / "metrics.jsonl");
+         fs::exists(path / "metrics.jsonl", absent);
 }
 
 std::vector<fs::path> files_below(const fs::path& directory) try {
   std::vector<fs::path> files;
   for (auto at = fs::recursive_directory_iterator(directory); at != fs::end(at); ++at) {
+    std::error_code dangling;
     if (is_skipped(at->path())) {
       at.disable_recursion_pending();
-    } else if (at->is_regular_file()) {
+    } else if (at->is_regular_file(dangling)) {
       files.push_back(at->path());
     }
   }
@@ -51,6 +53,7 @@ std::unique_ptr<Dataset> dataset_of(const std::string& text, const Tokenizer& to
 TextDataset::TextDataset(std::vector<std::int32_t> tokens, std::int64_t bytes, std::int64_t context,
                          std::int64_t vocabulary)
     : tokens_(std::move(tokens)), bytes_(bytes), context_(context), vocabulary_(vocabulary) {
+  BRIGADE_CHECK(context > 0, "text: expected a context of at least 1 token, got ", context);
   if (std::ssize(tokens_) <= context) {
     throw UsageError(message_of("text: expected more than ", context,
                                 " tokens (--context) to train "

@@ -171,6 +171,15 @@ TEST(ColumnSum, ScalesItsDestinationByBeta) {
   EXPECT_THAT(values(sums), ElementsAre(51, 102));
 }
 
+TEST(ColumnSum, OfManyRowsLosesNoSmallTerm) {
+  constexpr std::int64_t kRows = (std::int64_t{1} << 24U) + 4096;  // f32 stops counting at 2^24
+  Tensor ones = Tensor::empty({kRows, 1});
+  ops::fill(1.0, ones);
+  Tensor sums = poisoned({1});
+  ops::column_sum(ones, {}, sums);
+  EXPECT_EQ(values(sums)[0], static_cast<float>(kRows));
+}
+
 TEST(ColumnSum, IsZeroWithoutRows) {
   Tensor sums = poisoned({2});
   ops::column_sum(Tensor::empty({0, 2}), {}, sums);

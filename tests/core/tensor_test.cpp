@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <limits>
 #include <numeric>
 
 #include "tests/support/expect_error.h"
@@ -163,13 +164,17 @@ TEST(Tensor, RefusesToReshapeToAnotherNumberOfElements) {
                "reshape: [2, 3] has 6 elements, [4] has 4");
 }
 
+constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
+
 TEST(Tensor, RefusesRowsBeyondItsEnd) {
-  EXPECT_ERROR(static_cast<void>(counting({4, 3}).rows(3, 2)), "rows: [3, 5) asked of [4, 3]");
+  EXPECT_ERROR(static_cast<void>(counting({4, 3}).rows(3, 2)), "rows: 2 from 3 on asked of [4, 3]");
+  EXPECT_THROW(static_cast<void>(counting({4, 3}).rows(kHuge, 1)), Error);
 }
 
 TEST(Tensor, RefusesAViewBeyondItsEnd) {
   EXPECT_ERROR(static_cast<void>(counting({10}).flat_view(8, {3})),
                "tensor: view [3] at element 8 asked of 10 elements");
+  EXPECT_THROW(static_cast<void>(counting({10}).flat_view(kHuge, {2})), Error);
 }
 
 TEST(Tensor, RefusesToCopyFromAnotherShapeOrType) {

@@ -223,6 +223,17 @@ TEST(Generate, DependsOnTheSeedAlone) {
   EXPECT_NE(one, generate(model, {1}, {.count = 30, .seed = 2}));
 }
 
+TEST(Generate, RefusesAModelWithoutLayersAndOneThatHasDiverged) {
+  EXPECT_ERROR(GPT({.layers = 0, .heads = 1, .width = 4, .context = 3, .vocabulary = 5}),
+               "GPT: expected at least one layer, got 0");
+  GPT model = small_gpt();
+  const Variable weight = model.parameters().back();
+  Tensor values = weight.data();
+  ops::fill(std::nan(""), values);
+  EXPECT_ERROR(generate(model, {1}, {.count = 1}),
+               "generate: expected numbers from the model, got NaN");
+}
+
 TEST(Generate, WithTopKOfOneTakesTheLikeliest) {
   GPT model = small_gpt();
   EXPECT_EQ(generate(model, {1}, {.count = 9, .top_k = 1}),

@@ -95,6 +95,17 @@ TEST(CachingAllocator, GivesBackWhatWaitsForReuseWhenMemoryIsShort) {
   patient.trim();
 }
 
+TEST(CachingAllocator, GivesBackWhatWaitsForReuseWhenSizesChangeForEver) {
+  constexpr std::size_t kBytes = CachingAllocator::kFew;  // never touched, so no memory
+  CachingAllocator allocator(kCpu);
+  for (std::size_t i = 0; i < 10; ++i) {
+    const std::size_t bytes = kBytes + i * CachingAllocator::kAlignment;
+    allocator.release(allocator.allocate(bytes), bytes);
+  }
+  EXPECT_LT(allocator.stats().reserved, 3 * kBytes);
+  allocator.trim();
+}
+
 TEST(CachingAllocator, KeepsAsManyBytesOfASizeAsItMay) {
   CachingAllocator allocator(kCpu);
   allocator.set_spares(1500);

@@ -91,6 +91,19 @@ TEST(Loader, ShufflesEachEpochAnewAndReproducibly) {
   EXPECT_NE(inputs(other_seed, 0), first);
 }
 
+TEST(Loader, LetsBatchesBeKept) {
+  Loader loader(std::make_shared<Numbers>(32), Rank{}, {.batch = 8});
+  std::vector<Batch> kept;
+  for (const Batch& batch : loader.epoch(0)) {
+    kept.push_back(batch);
+  }
+  Batches values;
+  for (const Batch& batch : kept) {
+    values.push_back(batch.inputs.to_vector<float>());
+  }
+  EXPECT_EQ(values, inputs(loader, 0));
+}
+
 TEST(Loader, StartsAnEpochAfreshWhereTheLastOneWasLeftEarly) {
   Loader loader(std::make_shared<Numbers>(32), Rank{}, {.batch = 8});
   const Batches whole = inputs(loader, 1);

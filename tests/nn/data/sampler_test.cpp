@@ -154,6 +154,12 @@ TEST(Sampler, RefusesToDropEverything) {
       "does not; use join or pad, or a smaller batch");
 }
 
+TEST(Sampler, RefusesAGlobalBatchThatNoIntegerCounts) {
+  EXPECT_ERROR(DistributedSampler(7, {std::int64_t{1} << 62U, 1, 4, 0}, 5, true),
+               "sampler: expected a global batch of less than 2^63 samples, got batch "
+               "4611686018427387904 and accum 1");
+}
+
 TEST(Sampler, ReshufflesPerEpochAndRepeatsPerSeed) {
   DistributedSampler a(50, {.batch = 50}, 9, true);
   DistributedSampler b(50, {.batch = 50}, 9, true);

@@ -33,6 +33,10 @@ TEST(TextDataset, CutsTokensIntoSequencesWithTheNextTokenAsTarget) {
   EXPECT_THAT(batch.targets.to_vector<std::int64_t>(), ElementsAre(4, 5, 6, 1, 2, 3));
 }
 
+TEST(TextDataset, NeedsAContext) {
+  EXPECT_ERROR(TextDataset({1, 2}, 2, 0, 3), "text: expected a context of at least 1 token, got 0");
+}
+
 TEST(TextDataset, KnowsWhetherTwoRanksHaveTheSameText) {
   const TextDataset a({1, 2, 3}, 3, 2, 9);
   EXPECT_EQ(a.checksum(), TextDataset({1, 2, 3}, 3, 2, 9).checksum());
@@ -81,6 +85,14 @@ TEST(LoadText, ReadsADirectoryInTheOrderOfItsPathsAndEveryTenthFileForTesting) {
               ElementsAre('0', '0', '0', '0', '1', '1'));
   EXPECT_THAT(read_samples(*data.test, {0}).inputs.to_vector<std::int64_t>(),
               ElementsAre('9', '9', '9'));
+}
+
+TEST(LoadText, PassesOverLinksThatLeadNowhere) {
+  const TemporaryDirectory dir;
+  write(dir / "a", std::string(100, 'a'));
+  std::filesystem::create_symlink("loop", dir / "loop");
+  std::filesystem::create_symlink("none", dir / "dangling");
+  EXPECT_EQ(load_text(dir.path(), ByteTokenizer(), 3).train->size(), 89 / 3);
 }
 
 TEST(LoadText, SaysWhatIsMissing) {
