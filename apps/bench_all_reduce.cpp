@@ -18,11 +18,13 @@ void print(const Console& console, const std::vector<BenchResult>& results,
     console.result(bench_json(results, options, ranks.size));
     return;
   }
-  console.line(message_of("# ", ranks.size, " ranks on ", ranks.hosts, " host(s); time: median of ",
-                          options.iterations, " runs, slowest rank\n"));
+  std::string text =
+      message_of("# ", ranks.size, " ranks on ", ranks.hosts, " host(s); time: median of ",
+                 options.iterations, " runs, slowest rank\n\n");
   for (const BenchResult& result : results) {
-    console.line(bench_table(result, ranks.size));
+    text += bench_table(result, ranks.size) + "\n";
   }
+  console.result(text);
 }
 
 void check_sums(const std::vector<BenchResult>& results) {

@@ -51,10 +51,10 @@ void write_results(const Console& console, const RunInfo& info, const Comparison
   console.line(message_of("wrote ", fmt::format("{}", fmt::join(files.written(), ", ")), " in ",
                           directory.string(), "; clocks are aligned to ",
                           std::ceil(1e3 * clock_error_ms(result.modes.front().trace)), " us"));
-  files.check();
   if (info.options.json) {
-    console.result(json);
+    files.write("stdout", [&] { console.result(json); });
   }
+  files.check();
 }
 
 int compare(Options options, const dist::RankInfo& ranks) {
@@ -77,6 +77,13 @@ int compare(Options options, const dist::RankInfo& ranks) {
   const std::filesystem::path directory = agree_on_directory(options, comm);
   if (comm.rank() == 0) {
     check_output_files({directory / "compare.html", directory / "compare.json"});
+    for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+      const std::string name = entry.path().filename().string();  // of an earlier comparison
+      if (name.starts_with("compare.") || name.starts_with("trace-")) {
+        std::filesystem::remove(entry.path());
+      }
+    }
+    write_config(options, directory);
   }
   const Comparison result = compare_modes(info, place, data);
   if (comm.rank() == 0) {

@@ -1,6 +1,4 @@
 // ddp_plan: predicts the step of a training on other numbers of ranks, from a run's profile.
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "apps/flags/command_line.h"
@@ -31,7 +29,7 @@ struct Texts {
   std::string link;
   std::string local_link;
   std::string html;
-  double spread = -1.0;
+  std::string spread;
   bool json = false;
 };
 
@@ -65,8 +63,7 @@ void declare(CLI::App& app, Texts& texts, PlanQuestion& question) {
   app.add_option(
          "--spread", texts.spread,
          "how much computation varies: standard deviation of ln(time); without it as measured")
-      ->default_str("")
-      ->check(CLI::Range(0.0, 10.0));
+      ->default_str("");
   app.add_option("--html", texts.html, "FILE: the table and a curve as a page");
   app.add_flag("--json", texts.json, "print JSON only");
 }
@@ -77,6 +74,11 @@ void complete(const CLI::App& app, const Texts& texts, PlanQuestion& question) {
   for (const std::string& ranks : split_at_commas(texts.ranks)) {
     question.ranks.push_back(
         static_cast<int>(parse_number<std::int64_t>("--ranks", ranks, 1, kMostRanks)));
+  }
+  for (const char* name : {"--link", "--local-link", "--spread", "--html"}) {
+    if (const CLI::Option* option = app.get_option(name); option->count() > 0) {
+      check_not_empty(name, option->as<std::string>());
+    }
   }
   question.choose_buckets = texts.bucket_mb == "auto";
   if (question.cross_step && app.count("--bucket-mb") == 0) {
@@ -92,8 +94,8 @@ void complete(const CLI::App& app, const Texts& texts, PlanQuestion& question) {
   if (!texts.local_link.empty()) {
     question.local_link = parse_link("--local-link", texts.local_link);
   }
-  if (texts.spread >= 0.0) {
-    question.spread = texts.spread;
+  if (!texts.spread.empty()) {
+    question.spread = parse_number("--spread", texts.spread, 0.0, 10.0);
   }
   std::ranges::sort(question.ranks);
   question.ranks.erase(std::unique(question.ranks.begin(), question.ranks.end()),
@@ -130,8 +132,7 @@ int run(int argc, const char* const* argv) {
       })) {
     return leave_early(exit->text, exit->exit_code);
   }
-  fmt::print("{}", answer);
-  return 0;
+  return leave_early(answer, 0);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "apps/bench/bench_options.h"
 
+#include <cmath>
+
 #include "core/error.h"
 
 namespace brigade::apps {
@@ -14,8 +16,9 @@ constexpr const char* kExamples = R"(Examples:
 void declare_flags(CLI::App& app, BenchOptions& o) {
   constexpr std::int64_t kMany = 1'000'000'000;
   const CLI::AsSizeValue bytes(/*kb_is_1000=*/false);
-  app.add_option("-b,--min-bytes", o.min_bytes, "smallest size")->transform(bytes);
-  app.add_option("-e,--max-bytes", o.max_bytes, "largest size")->transform(bytes);
+  const CLI::Range size(std::uint64_t{0}, std::uint64_t{1} << 50U);  // else -1 would be 2^64 - 1
+  app.add_option("-b,--min-bytes", o.min_bytes, "smallest size")->transform(bytes)->check(size);
+  app.add_option("-e,--max-bytes", o.max_bytes, "largest size")->transform(bytes)->check(size);
   app.add_option("-f,--factor", o.factor, "each size / the previous one")
       ->check(CLI::Range(1.01, 1e6));
   app.add_option("-n,--iters", o.iterations, "timed runs per size")
@@ -35,6 +38,9 @@ void check_sizes(const BenchOptions& o) {
   if (o.min_bytes < sizeof(float)) {
     throw UsageError(
         message_of("--min-bytes: expected at least one f32, 4 bytes, got ", o.min_bytes));
+  }
+  if (std::isnan(o.factor)) {
+    throw UsageError("--factor: expected a number, got nan");
   }
   if (o.max_bytes < o.min_bytes) {
     throw UsageError(message_of("--max-bytes: expected at least --min-bytes, ", o.min_bytes,

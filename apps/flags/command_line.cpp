@@ -11,17 +11,56 @@ namespace brigade::apps {
 
 namespace {
 
-/// `hidden = [512, 256]` says the same as `hidden = "512,256"`.
-class ArraysAsLists final : public CLI::ConfigBase {
+constexpr const char* kQuotes = "\"'";
+
+/// Without blanks, a comment, quotes and brackets: `[512, "256"]` says the same as `"512,256"`.
+std::string value_of(const std::string& text) {
+  const std::string value = CLI::detail::trim_copy(text);
+  if (const std::size_t end = value.empty() ? 0 : value.find(value[0], 1);
+      value.find_first_of(kQuotes) == 0 && end != std::string::npos) {
+    return value.substr(1, end - 1);
+  }
+  std::string bare = CLI::detail::trim_copy(value.substr(0, value.find('#')));
+  if (bare.starts_with('[') && bare.ends_with(']')) {
+    std::vector<std::string> items = split_at_commas(bare.substr(1, bare.size() - 2));
+    std::ranges::transform(items, items.begin(), value_of);
+    bare = CLI::detail::join(items, ",");
+  }
+  return bare;
+}
+
+/// The part of TOML that holds flags. CLI11's own reader takes a # inside quotes for a comment, and
+/// passes over what it does not know.
+class FlagFile final : public CLI::ConfigBase {
  public:
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
-    std::vector<CLI::ConfigItem> found = ConfigBase::from_config(input);
-    for (CLI::ConfigItem& item : found) {
-      item.inputs = {CLI::detail::join(item.inputs, ",")};
+    std::vector<CLI::ConfigItem> found;
+    for (std::string line; std::getline(input, line);) {
+      const std::string text = CLI::detail::trim_copy(line);
+      const std::size_t equals = text.find('=');
+      if (text.empty() || text.starts_with('#')) {
+        continue;
+      }
+      if (text.starts_with('[') || equals == std::string::npos) {
+        throw UsageError(
+            message_of("--config: expected lines such as batch = 64, got \"", text, "\""));
+      }
+      found.emplace_back();
+      found.back().name = CLI::detail::trim_copy(text.substr(0, equals));
+      found.back().inputs = {value_of(text.substr(equals + 1))};
     }
     return found;
   }
 };
+
+/// A line of TOML; a comment where no line can hold the value.
+std::string config_line(const std::string& name, const std::string& value) {
+  const bool quoted_twice =
+      value.find('"') != std::string::npos && value.find('\'') != std::string::npos;
+  return quoted_twice || value.find('\n') != std::string::npos
+             ? message_of("# ", name, ": give it again, as no line can hold it")
+             : message_of(name, " = ", CLI::detail::convert_arg_for_ini(value));
+}
 
 /// CLI11 puts two blank lines between groups; one is enough.
 std::string without_double_blank_lines(std::string text) {
@@ -64,7 +103,7 @@ void prepare_command_line(CLI::App& app) {
 }
 
 void add_config_flag(CLI::App& app) {
-  app.config_formatter(std::make_shared<ArraysAsLists>());
+  app.config_formatter(std::make_shared<FlagFile>());
   app.allow_config_extras(CLI::config_extras_mode::capture);
   app.set_config("--config", "", "flags from a file, such as an earlier run's config.toml")
       ->type_name("FILE")
@@ -81,6 +120,10 @@ std::optional<EarlyExit> parse_command_line(CLI::App& app, int argc, const char*
   try {
     app.parse(argc, argv);
     reject_unknown(app);
+    if (const CLI::Option* config = app.get_config_ptr();
+        config != nullptr && config->count() > 0) {
+      check_not_empty("--config", config->as<std::string>());
+    }
     finish();
   } catch (const CLI::CallForAllHelp&) {
     return EarlyExit{without_double_blank_lines(app.help()), 0};
@@ -123,9 +166,7 @@ std::vector<std::string> config_lines(const CLI::App& app) {
     }
     const std::string& name = option->get_single_name();
     lines.push_back(option->count() == 0 ? "# " + name
-                                         : message_of(name, " = ",
-                                                      CLI::detail::convert_arg_for_ini(
-                                                          option->reduced_results()[0])));
+                                         : config_line(name, option->reduced_results()[0]));
   }
   return lines;
 }

@@ -9,6 +9,7 @@
 #include "dist/comm/emulated_link_communicator.h"
 #include "dist/ddp/grad_averager.h"
 #include "dist/overlap/bucket_optimizer.h"
+#include "nn/data/fashion_mnist.h"
 #include "nn/gpt.h"
 #include "optim/optimizer.h"
 
@@ -42,7 +43,7 @@ struct Options {
   std::string reduce = "fast";
 
   std::string data = "synthetic";
-  std::string data_dir = "/usr/share/datasets/fashion-mnist";
+  std::string data_dir = data::fashion_mnist_directory();
   std::int64_t train_samples = 0;  // 0: all images, or enough synthetic samples
   bool shuffle = true;
   std::string uneven = "join";

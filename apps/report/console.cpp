@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "dist/checkpoint/stop_signals.h"
 
 namespace brigade::apps {
 
@@ -31,15 +32,21 @@ bool wants_color(const std::string& request, int descriptor) {
 }  // namespace
 
 int write_all(int descriptor, const std::string& text) {
+  constexpr int kPauseMs = 100;
   std::string_view rest = text;
   while (!rest.empty()) {
+    // mpirun no longer reads when it ends a job; a rank that waited for that would not get to
+    // write its last checkpoint.
+    pollfd room{.fd = descriptor, .events = POLLOUT, .revents = 0};
+    while (::poll(&room, 1, kPauseMs) <= 0) {
+      if (dist::StopSignals::asked_to_end()) {
+        return 0;
+      }
+    }
     const ssize_t written = ::write(descriptor, rest.data(), rest.size());
     if (written >= 0) {
       rest.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno == EAGAIN) {  // whoever reads has asked for a pipe that does not wait
-      pollfd room{.fd = descriptor, .events = POLLOUT, .revents = 0};
-      ::poll(&room, 1, -1);
-    } else if (errno != EINTR) {
+    } else if (errno != EINTR && errno != EAGAIN) {
       return errno == EPIPE ? 0 : errno;
     }
   }

@@ -6,7 +6,8 @@ namespace brigade::apps {
 
 /// Writes `text` to a file descriptor with one write(2) where the system allows it, so that the
 /// lines of several ranks do not mix. The error number of what could not be written; 0 as well when
-/// nobody reads any more (`| head`), which is no failure.
+/// nobody reads any more (`| head`), which is no failure, and when nobody reads after a signal that
+/// ends the job.
 int write_all(int descriptor, const std::string& text);
 
 /// What the program tells a person, and the one rank that does so.

@@ -44,7 +44,7 @@ std::string loss_curve(const std::string& metrics) {
   }
   constexpr double kTop = 12.0, kHeight = 240.0;
   constexpr int kParts = 4;  // of each axis
-  double most = 0.0;
+  double most = std::numeric_limits<double>::min();
   for (const Point& point : points) {
     most = std::max({most, point.loss, point.test_loss.value_or(0.0)});
   }

@@ -89,8 +89,9 @@ Json straggler_json(const std::optional<Straggler>& slow) {
 }
 
 Figures outcome_figures(const RunInfo& info, const RunResult& result) {
+  const std::int64_t steps = info.steps - info.first_step;  // of this run, if it continues another
   const std::string place =
-      fmt::format("{} step{} in {:.1f} s", info.steps, info.steps == 1 ? "" : "s", result.seconds);
+      fmt::format("{} step{} in {:.1f} s", steps, steps == 1 ? "" : "s", result.seconds);
   const Evaluation& test = result.test;
   const Json best = known(test.accuracy.has_value(), result.best_accuracy);
   const Json difference = result.difference ? Json(result.difference->value) : Json(nullptr);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/io/checkpoint_store.h"
 
 namespace brigade::apps {
 namespace {
@@ -31,12 +32,13 @@ void set_source(const std::string& place, dist::CheckpointOptions& result) {
   const fs::path path = fs::absolute(place) / "";  // "a/b" and "a/b/" alike
   const std::string name = path.parent_path().filename().string();
   constexpr std::string_view kStep = "step-";
-  if (!name.starts_with(kStep)) {
-    result.resume_from = path / kDirectory;
+  std::int64_t step = -1;
+  const char* end = name.data() + name.size();
+  if (!name.starts_with(kStep) ||
+      std::from_chars(name.data() + kStep.size(), end, step).ptr != end || step < 0) {
+    result.resume_from = name == kDirectory ? path : path / kDirectory;
     return;
   }
-  std::int64_t step = -1;
-  std::from_chars(name.data() + kStep.size(), name.data() + name.size(), step);
   result.resume_from = path.parent_path().parent_path();
   result.resume_step = step;
 }
@@ -49,6 +51,13 @@ std::unique_ptr<dist::Checkpoints> open_checkpoints(const Options& options, cons
                                                     dist::CheckpointParts parts,
                                                     std::int64_t steps_done) {
   if (!options.checkpoints()) {
+    const CheckpointStore others(directory / kDirectory);
+    if (place.comm->rank() == 0 && !others.steps().empty()) {
+      throw UsageError(message_of(others.path_of(others.steps().front()).string(),
+                                  ": expected no checkpoints where a run without any writes; "
+                                  "continue that run (--resume latest), or write to another "
+                                  "directory"));
+    }
     return nullptr;
   }
   const int ranks_at_first = place.comm->size() + place.lost;

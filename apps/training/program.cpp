@@ -113,10 +113,12 @@ std::filesystem::path agree_on_directory(const Options& options, dist::Communica
   std::string path;
   if (comm.rank() == 0) {
     path = make_run_directory(options.out).string();
-    write_file_atomically(std::filesystem::path(path) / "config.toml",
-                          fmt::format("{}\n", fmt::join(options.config, "\n")));
   }
   return dist::all_gather_sequences(comm, path).front();
+}
+
+void write_config(const Options& options, const std::filesystem::path& directory) {
+  write_file_atomically(directory / kConfig, fmt::format("{}\n", fmt::join(options.config, "\n")));
 }
 
 }  // namespace brigade::apps

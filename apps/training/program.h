@@ -22,11 +22,13 @@ int run_program(int argc, char** argv, Program program,
 /// Rank 0 prints and leaves, which makes mpirun end the others before they print the same.
 int leave_early(const std::string& text, int exit_code);
 
-/// Makes the directory for a run's files on rank 0, writes config.toml into it (--config repeats
-/// the run) and tells the others its name. To be called when
-/// nothing can be wrong any more but the run itself: only now it leaves something on the disk.
-/// Collective.
+/// Makes the directory for a run's files on rank 0 and tells the others its name. Collective.
 std::filesystem::path agree_on_directory(const Options& options, dist::Communicator& comm);
+
+/// Writes config.toml, with which --config repeats the run. To be called when nothing can be wrong
+/// any more but the run itself: an earlier run's is lost.
+void write_config(const Options& options, const std::filesystem::path& directory);
+inline constexpr const char* kConfig = "config.toml";
 
 /// Refuses places that would only turn out to be no files after hours of work, and two files in
 /// one place.

@@ -34,8 +34,8 @@ RunFiles::RunFiles(const Options& options, dist::Communicator& comm) {
   if (!first) {
     return;
   }
-  std::vector<std::filesystem::path> files{directory_ / kMetrics, directory_ / kSummary,
-                                           directory_ / kProfile};
+  std::vector<std::filesystem::path> files{directory_ / kConfig, directory_ / kMetrics,
+                                           directory_ / kSummary, directory_ / kProfile};
   if (options.trace) {
     files.insert(files.end(), {directory_ / kTrace, directory_ / kTimeline});
   }
@@ -54,16 +54,17 @@ RunFiles::RunFiles(const Options& options, dist::Communicator& comm) {
   writes_ = true;
 }
 
-void RunFiles::begin(std::int64_t first_step) {
+void RunFiles::begin(const Options& options, std::int64_t first_step) {
   if (!writes_) {
     return;
   }
   const std::string before = metrics_until(directory_ / kMetrics, first_step);
-  for (const char* name : {kMetrics, kSummary, kProfile, kTrace, kTimeline}) {
+  for (const char* name : {kMetrics, kSummary, kProfile, kTrace, kTimeline, kStall}) {
     std::error_code ignored;  // it can be written, so it will be replaced; or there is none
     std::filesystem::remove(directory_ / name, ignored);
   }
   metrics_.emplace(directory_ / kMetrics, before);
+  write_config(options, directory_);
 }
 
 void RunFiles::write_results(const Console& console, const RunInfo& info, const RunResult& result,
@@ -110,10 +111,10 @@ void RunFiles::write_results(const Console& console, const RunInfo& info, const 
     });
   }
   print_result(console, info, result, files.written());
-  files.check();
   if (options.json) {
-    console.result(summary);
+    files.write("stdout", [&] { console.result(summary); });
   }
+  files.check();
 }
 
 }  // namespace brigade::apps

@@ -12,6 +12,8 @@
 
 namespace brigade::apps {
 
+inline constexpr const char* kStall = "stall.json";  // dist/watch writes it
+
 /// The files of one run of train_mlp: written by rank 0, on the others there are none.
 class RunFiles {
  public:
@@ -22,7 +24,7 @@ class RunFiles {
   /// The run starts. Removes the files of an earlier one: beside the metrics of a run that fails
   /// there is no other run's summary. A run that continues another (`first_step` > 0) keeps the
   /// metrics of the steps before.
-  void begin(std::int64_t first_step);
+  void begin(const Options& options, std::int64_t first_step);
 
   const std::filesystem::path& directory() const { return directory_; }
 

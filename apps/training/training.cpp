@@ -9,6 +9,7 @@
 #include "apps/training/run_progress.h"
 #include "apps/training/setup.h"
 #include "apps/training/shrinking.h"
+#include "dist/checkpoint/stop_signals.h"
 #include "dist/elastic/catch_up.h"
 #include "dist/hooks/finite_check.h"
 #include "dist/hooks/reduce_check.h"
@@ -52,7 +53,8 @@ RunResult train(const RunInfo& info, const TrainerParts& parts, const data::Data
   Trainer trainer(parts);
   RunProgress progress(info, parts, trainer, test_data, outputs);
   std::optional<dist::BucketTuner> tuner;
-  if (info.options.choose_buckets) {
+  const bool resumed = !info.options.resume.empty() && info.first_step > 0;  // with its buckets
+  if (info.options.choose_buckets && !resumed) {
     tuner.emplace(parts.data_parallel);
   }
   for (std::int64_t step = info.first_step; step < info.steps; ++step) {
@@ -129,12 +131,13 @@ void train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
                                    data::parse_uneven(options.uneven));
 
   RunFiles files(options, *place.comm);
-  watch.set_report(files.directory() / "stall.json");
+  watch.set_report(files.directory() / kStall);
   const auto checkpoints =
       open_checkpoints(options, place, files.directory(), kept.data,
                        {.state = state, .averager = data_parallel}, kept.steps_done);
-  const RunInfo info = describe_run(options, ranks, kept.data, data_parallel, sampler, place,
-                                    checkpoints ? checkpoints->step() : kept.steps_done);
+  kept.steps_done = checkpoints ? checkpoints->step() : kept.steps_done;
+  const RunInfo info =
+      describe_run(options, ranks, kept.data, data_parallel, sampler, place, kept.steps_done);
   const TrainerParts parts{
       .model = kept.faults.around(kept.model, options.accum, info.steps),
       .loss = *make_loss(options.loss),
@@ -156,7 +159,7 @@ void train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
       .reduce_check = reduce_check.get(),
       .watch = &watch};
   options.out = files.directory();  // those who go on without others write there, too
-  files.begin(info.first_step);
+  files.begin(options, info.first_step);
   print_beginning(console, info, place);
 
   RunResult result = train(info, parts, *kept.data.test, {console, files.metrics()},
@@ -176,6 +179,8 @@ void train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
 
 int run_training(Options options, const dist::RankInfo& ranks, const AfterTraining& afterwards) {
   const Console console = make_console(options, ranks);
+  // From here on, not only while there are Checkpoints: without a handler a signal ends the job.
+  const auto signals = options.checkpoints() ? std::make_unique<dist::StopSignals>() : nullptr;
   set_threads(options, ranks);
   Runtime place = find_runtime(options, ranks, console);
   FaultInjector faults(options.inject, *place.comm);

@@ -125,6 +125,29 @@ TEST_F(TrainMlpCheckpoints, ASignalToOneRankSavesAndEndsTheJob) {
   EXPECT_THAT(read(dir_ / "err"), HasSubstr("continues after step"));
 }
 
+TEST_F(TrainMlpCheckpoints, ASignalSavesAlsoWhereNobodyReadsTheOutput) {
+  // As mpirun does when it ends a job. The pipe is full after some hundred lines.
+  std::ofstream(dir_ / "run.sh")
+      << "mkfifo pipe\nsleep 60 <pipe &\nreader=$!\n"
+      << BRIGADE_TRAIN_MLP << ' ' << kWork
+      << "--steps 1000000 --out quiet --checkpoint-every 1000000 >pipe &\n"
+         "until [ $(wc -l <quiet/metrics.jsonl) -gt 100 ] 2>/dev/null &&\n"
+         "  [ $(wc -l <quiet/metrics.jsonl) = $(sleep 1; wc -l <quiet/metrics.jsonl) ]\n"
+         "do sleep 0.05; done\n"
+         "kill -TERM $!\nwait $!\ncode=$?\nkill $reader\nexit $code\n";
+  const Outcome outcome = test::run_program("sh", "run.sh", 0, dir_.path());
+  EXPECT_EQ(outcome.exit_code, 4) << outcome.err;
+  EXPECT_TRUE(std::filesystem::exists(dir_ / "quiet" / "checkpoints")) << outcome.err;
+}
+
+TEST_F(TrainMlpCheckpoints, ARefusedRunChangesNothingOfTheOneBefore) {
+  ASSERT_EQ(run("--out first --checkpoint-every 4", 1).exit_code, 0);
+  const std::string config = read(dir_ / "first" / "config.toml");
+  EXPECT_EQ(run("--out first --resume latest --seed 9 --steps 30", 1).exit_code, 2);
+  EXPECT_EQ(run("--out first --seed 9", 1).exit_code, 2) << "its checkpoints are another run's";
+  EXPECT_EQ(read(dir_ / "first" / "config.toml"), config);
+}
+
 TEST_F(TrainMlpCheckpoints, ManySignalsDuringMatrixProductsHurtNothing) {
   // Layers wide enough that nearly every signal arrives inside a product; see SignalStack.
   std::ofstream(dir_ / "run.sh")

@@ -90,6 +90,14 @@ TEST_F(TrainMlpShrink, ASpinningRankIsGivenUpAfterTheTimeout) {
   EXPECT_LT(outcome.seconds, kSeconds);
 }
 
+TEST_F(TrainMlpShrink, ALossInTheFirstStepAfterAResumeGoesOnFromThere) {
+  ASSERT_EQ(run("--out first --checkpoint-every 10").exit_code, 0);
+  const Outcome outcome = run("--out second --resume first --inject kill:rank=1,step=1");
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(count(outcome.err, "continues after step 10 "), 1) << outcome.err;
+  EXPECT_EQ(count(outcome.err, "2 of 3 ranks go on (mpirun's 0, 2) from step 11, "), 1);
+}
+
 TEST_F(TrainMlpShrink, OneRankGoesOnAlone) {
   expect_to_end_well(run("--inject kill:rank=0,step=20", 2), "; 1 of 2 ranks go on (mpirun's 1)");
 }

@@ -1,16 +1,14 @@
 #include "apps/flags/options.h"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "apps/flags/rules.h"
 #include "core/error.h"
 #include "nn/data/sampler.h"
+#include "tests/apps/flags/parsed.h"
 #include "tests/support/expect_error.h"
-#include "tests/support/temporary_directory.h"
 
 namespace brigade::apps {
 namespace {
@@ -19,26 +17,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-ParseResult parse(std::vector<const char*> flags) {
-  flags.insert(flags.begin(), "train_mlp");
-  return parse_options(static_cast<int>(flags.size()), flags.data());
-}
-
-Options parsed(const std::vector<const char*>& flags) {
-  const ParseResult result = parse(flags);
-  EXPECT_TRUE(result.options.has_value()) << result.text;
-  return result.options.value_or(Options{});
-}
-
-/// The one line that is printed for flags that are wrong.
-std::string complaint(const std::vector<const char*>& flags) {
-  const ParseResult result = parse(flags);
-  EXPECT_FALSE(result.options.has_value());
-  EXPECT_EQ(result.exit_code, 2);
-  EXPECT_EQ(std::count(result.text.begin(), result.text.end(), '\n'), 1);
-  return result.text;
-}
 
 TEST(Options, CheckpointsComeEverySoManyStepsOrMinutes) {
   const auto options = [](const char* every) {
@@ -97,57 +75,6 @@ TEST(Options, AGlobalBatchIsDividedExactly) {
   EXPECT_ERROR_OF(UsageError, batch({"--global-batch", "3"}, 4),
                   "--global-batch: expected a multiple of ranks x --accum = 4 x 1 = 4, got 3; use "
                   "4, or make ranks x --accum one of 1, 3");
-}
-
-/// Flags of a run with this config.toml.
-class ConfigFile : public testing::Test {
- protected:
-  Options with(const std::string& lines, std::vector<const char*> flags = {}) {
-    std::ofstream(path_) << lines;
-    flags.insert(flags.begin(), {"--config", path_.c_str()});
-    return parsed(flags);
-  }
-  std::string complaint_about(const std::string& lines) {
-    std::ofstream(path_) << lines;
-    return complaint({"--config", path_.c_str()});
-  }
-
-  TemporaryDirectory directory_;
-  std::string path_ = (directory_.path() / "config.toml").string();
-};
-
-TEST_F(ConfigFile, HoldsEveryFlagThatWasGiven) {
-  const Options first =
-      parsed({"--cross-step", "--depth", "3", "--width", "16", "--lr", "0.123456789012345",
-              "--no-shuffle", "--emulate-link", "50,1.5", "--inject", "slow:rank=0", "--comm-hook",
-              "fp16", "--out", "runs/x", "--json", "--global-batch", "8"});
-  const std::string lines = fmt::format("{}\n", fmt::join(first.config, "\n"));
-  const Options again = with(lines);
-  EXPECT_EQ(again.config, first.config);
-  EXPECT_EQ(again.lr, first.lr) << "every digit";
-  EXPECT_EQ(again.hidden, first.hidden);
-  EXPECT_EQ(again.bucket_mb, first.bucket_mb);
-  EXPECT_FALSE(again.shuffle);
-  EXPECT_EQ(again.inject->text, "slow:rank=0");
-  EXPECT_EQ(again.out, "") << "a repeated run overwrites nothing";
-  EXPECT_FALSE(again.json);
-}
-
-TEST_F(ConfigFile, LosesToTheCommandLine) {
-  EXPECT_EQ(with("batch = 4\n", {"--batch", "8"}).batch, 8);
-  EXPECT_EQ(with("global-batch = 4\n", {"--batch", "8"}).global_batch, 0);
-  EXPECT_EQ(with("depth = 2\nwidth = 5\n", {"--hidden", "7"}).hidden,
-            (std::vector<std::int64_t>{7}));
-  EXPECT_EQ(with("hidden = [7, 8]\n").hidden, (std::vector<std::int64_t>{7, 8}));
-}
-
-TEST_F(ConfigFile, IsCheckedLikeTheCommandLine) {
-  EXPECT_THAT(complaint_about("bacth = 4\n"), HasSubstr("unknown argument bacth"));
-  EXPECT_THAT(complaint_about("batch = none\n"), HasSubstr("--batch: expected a whole number"));
-  EXPECT_THAT(complaint_about("out = \"runs/3\"\n"), HasSubstr("out"));
-  EXPECT_EQ(complaint({"--config", "nowhere.toml"}),
-            "train_mlp: --config: expected a file of flags, got nowhere.toml, which cannot be "
-            "read\n");
 }
 
 TEST(Options, TheLearningRateDependsOnTheOptimizer) {

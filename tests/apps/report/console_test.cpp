@@ -37,8 +37,8 @@ TEST(WriteAll, WaitsForAReaderOfAPipeThatDoesNotWait) {
 TEST(WriteAll, SaysWhyNothingWasWrittenUnlessNobodyReads) {
   std::array<int, 2> ends{};
   ASSERT_EQ(pipe(ends.data()), 0);
-  EXPECT_EQ(write_all(ends[0], "into the end to read from"), EBADF);
   close(ends[0]);
+  EXPECT_EQ(write_all(ends[0], "to what is closed"), EBADF);
   const auto before = std::signal(SIGPIPE, SIG_IGN);  // as in the program
   EXPECT_EQ(write_all(ends[1], "to nobody"), 0);
   std::signal(SIGPIPE, before);
