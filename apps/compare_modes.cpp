@@ -79,7 +79,8 @@ int compare(Options options, const dist::RankInfo& ranks) {
     check_output_files({directory / "compare.html", directory / "compare.json"});
     for (const auto& entry : std::filesystem::directory_iterator(directory)) {
       const std::string name = entry.path().filename().string();  // of an earlier comparison
-      if (name.starts_with("compare.") || name.starts_with("trace-")) {
+      const bool trace = name.starts_with("trace-") && name.ends_with(".json.gz");
+      if (entry.is_regular_file() && (trace || name == "compare.html" || name == "compare.json")) {
         std::filesystem::remove(entry.path());
       }
     }

@@ -20,7 +20,7 @@ Variable::Variable(Tensor data, bool requires_grad, std::string name)
   set_name(std::move(name));
 }
 
-const Variable::State& Variable::state() const {
+Variable::State& Variable::state() const {
   BRIGADE_CHECK(state_ != nullptr, "variable: expected one with a value, got an undefined one");
   return *state_;
 }
@@ -35,7 +35,7 @@ Variable make_output(Tensor data, std::shared_ptr<Node> producer) {
 }
 
 SavedTensor Variable::saved() const {
-  return {state_->recompute ? Tensor() : data(), state_->recompute};
+  return {recomputes() ? Tensor() : data(), state().recompute};
 }
 
 void Variable::set_recompute(std::function<Tensor()> recompute) const {
@@ -46,7 +46,7 @@ void Variable::set_recompute(std::function<Tensor()> recompute) const {
 
 void Variable::set_name(std::string name) const {
   // Twice, because engine and listeners see only the GradState, which may outlive the Variable.
-  if (state_->grad_state) {
+  if (state().grad_state) {
     state_->grad_state->name_ = name;
   }
   state_->name = std::move(name);

@@ -69,7 +69,7 @@ class Variable {
   /// read the variable does not wait. Returns true if this replaces an earlier `wait` that nobody
   /// has called.
   bool set_pending_write(std::function<void()> wait) const {
-    return std::exchange(state_->pending_write, std::move(wait)) != nullptr;
+    return std::exchange(state().pending_write, std::move(wait)) != nullptr;
   }
   void wait_for_pending_write() const {
     if (state().pending_write) {
@@ -79,6 +79,7 @@ class Variable {
 
   /// For nodes that can do without the values between forward and backward, as fused_linear() can.
   SavedTensor saved() const;
+  bool recomputes() const { return state().recompute != nullptr; }
   /// saved() has `recompute` from now on, if this requires a gradient. It returns the same bits as
   /// data() in new memory, and owns the tensors it needs, but never this Variable. For functions
   /// that are fast compared with the product behind them.
@@ -86,8 +87,8 @@ class Variable {
 
   /// The values in bf16, if the function that made them keeps those for its backward; else
   /// undefined. fused_linear() multiplies these, so data() must not be changed afterwards.
-  const Tensor& rounded() const { return state_->rounded; }
-  void set_rounded(Tensor values) const { state_->rounded = std::move(values); }
+  const Tensor& rounded() const { return state().rounded; }
+  void set_rounded(Tensor values) const { state().rounded = std::move(values); }
 
   /// Moves the values to other memory of the same shape (a slice of a flat buffer), by a copy.
   void move_data_to(const Tensor& place) const;
@@ -116,7 +117,7 @@ class Variable {
     std::string name;
   };
   /// Error if this is undefined.
-  const State& state() const;
+  State& state() const;
 
   std::shared_ptr<State> state_;
 };

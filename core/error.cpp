@@ -6,7 +6,7 @@
 
 namespace brigade {
 
-void report_line(std::string text) noexcept {
+void report_line(std::string text) {
   std::ranges::replace_if(
       text, [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
   text += '\n';

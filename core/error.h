@@ -42,8 +42,8 @@ std::string message_of(const Parts&... parts) {
 }
 
 /// Writes a line to stderr, in one write(2): lines of several ranks do not mix. Control characters,
-/// which names in a file may have, become '?'. Never fails.
-void report_line(std::string text) noexcept;
+/// which names in a file may have, become '?'.
+void report_line(std::string text);
 
 /// Throws Error{message (file:line)}.
 [[noreturn]] void throw_error(const char* file, int line, const std::string& message);

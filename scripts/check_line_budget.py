@@ -63,6 +63,7 @@ FEATURES = {
     "gather.h: values of all ranks in a header of their own, so that communicator.h, on a gradient's route, has the Communicator alone": {"dist": 19, "apps": 17, "gradient route": 3},
     "--config: every line is read or refused": {"apps": 36},
     "errors in place of crashes, waiting and lost files: undefined Variables, kept batches, ended or slow ranks, NaN, unreadable links, refused runs": {"core": 13, "nn": 20, "dist": 39, "apps": 40, "gradient route": 5},
+    "lines of --config that are half right or twice there; batches that are skipped; buckets that a resumed run keeps": {"apps": 17, "nn": 1, "dist": 8, "gradient route": 1},
 }
 GRADIENT_ROUTE = ["autograd", "dist/ddp", "dist/comm"]  # each without its subfolders
 

@@ -95,7 +95,7 @@ configure "$preset"
 build "$preset" --target train_mlp
 allow_mpi_anywhere
 [ "$per_rank" = yes ] || defaults+=(--global-batch "${total:=$((batch * ranks))}")
-grep -qs '^checkpoint-every' "$config" || defaults+=(--checkpoint-every 1m)
+grep -qs '^[[:blank:]]*checkpoint-every' "$config" || defaults+=(--checkpoint-every 1m)
 if [ -z "$directory" ]; then
   mkdir -p runs
   directory=$(mktemp -d runs/restarts-XXXXXX)

@@ -16,7 +16,8 @@ constexpr const char* kExamples = R"(Examples:
 void declare_flags(CLI::App& app, BenchOptions& o) {
   constexpr std::int64_t kMany = 1'000'000'000;
   const CLI::AsSizeValue bytes(/*kb_is_1000=*/false);
-  const CLI::Range size(std::uint64_t{0}, std::uint64_t{1} << 50U);  // else -1 would be 2^64 - 1
+  const CLI::Range size(std::uint64_t{0},
+                        std::uint64_t{1} << 50U);  // AsSizeValue takes -1 for 2^64 - 1
   app.add_option("-b,--min-bytes", o.min_bytes, "smallest size")->transform(bytes)->check(size);
   app.add_option("-e,--max-bytes", o.max_bytes, "largest size")->transform(bytes)->check(size);
   app.add_option("-f,--factor", o.factor, "each size / the previous one")

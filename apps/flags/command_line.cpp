@@ -11,22 +11,32 @@ namespace brigade::apps {
 
 namespace {
 
-constexpr const char* kQuotes = "\"'";
+[[noreturn]] void refuse_line(const std::string& line) {
+  throw UsageError(message_of("--config: expected lines such as batch = 64, each flag once, got \"",
+                              line, "\""));
+}
 
-/// Without blanks, a comment, quotes and brackets: `[512, "256"]` says the same as `"512,256"`.
-std::string value_of(const std::string& text) {
-  const std::string value = CLI::detail::trim_copy(text);
-  if (const std::size_t end = value.empty() ? 0 : value.find(value[0], 1);
-      value.find_first_of(kQuotes) == 0 && end != std::string::npos) {
+/// What stands in `line` from `begin` on, without blanks, a comment, quotes and brackets:
+/// `[512, 256]` says the same as `"512,256"`.
+std::string value_of(const std::string& line, std::size_t begin) {
+  const std::string value = CLI::detail::trim_copy(line.substr(begin));
+  if (value.starts_with('"') || value.starts_with('\'')) {
+    const std::size_t end = value.find(value[0], 1);
+    const std::string rest = end == std::string::npos ? "?" : value.substr(end + 1);
+    if (const std::string behind = CLI::detail::trim_copy(rest);
+        !behind.empty() && !behind.starts_with('#')) {
+      refuse_line(line);
+    }
     return value.substr(1, end - 1);
   }
   std::string bare = CLI::detail::trim_copy(value.substr(0, value.find('#')));
   if (bare.starts_with('[') && bare.ends_with(']')) {
     std::vector<std::string> items = split_at_commas(bare.substr(1, bare.size() - 2));
-    std::ranges::transform(items, items.begin(), value_of);
+    std::ranges::transform(items, items.begin(),
+                           [](const std::string& item) { return value_of(item, 0); });
     bare = CLI::detail::join(items, ",");
   }
-  return bare;
+  return bare.empty() ? refuse_line(line), "" : bare;
 }
 
 /// The part of TOML that holds flags. CLI11's own reader takes a # inside quotes for a comment, and
@@ -41,13 +51,14 @@ class FlagFile final : public CLI::ConfigBase {
       if (text.empty() || text.starts_with('#')) {
         continue;
       }
-      if (text.starts_with('[') || equals == std::string::npos) {
-        throw UsageError(
-            message_of("--config: expected lines such as batch = 64, got \"", text, "\""));
+      const std::string name = CLI::detail::trim_copy(text.substr(0, equals));
+      const bool again = std::ranges::find(found, name, &CLI::ConfigItem::name) != found.end();
+      if (text.starts_with('[') || equals == std::string::npos || again) {
+        refuse_line(text);
       }
       found.emplace_back();
-      found.back().name = CLI::detail::trim_copy(text.substr(0, equals));
-      found.back().inputs = {value_of(text.substr(equals + 1))};
+      found.back().name = name;
+      found.back().inputs = {value_of(text, equals + 1)};
     }
     return found;
   }

@@ -132,7 +132,7 @@ class Declaration : FlagGroups {
     }
     group("More data");
     if (!gpt_) {
-      text("--data-dir", "DIR", o_.data_dir, "where the idx.gz files are");
+      text("--data-dir", "DIR", o_.data_dir, "where the idx.gz files are, else BRIGADE_DATA_DIR");
       count("--train-samples", o_.train_samples, 1, "use N samples (all; synthetic: 8192)");
     }
     toggle("--no-shuffle", o_.shuffle, "file order in every epoch", false);

@@ -3,7 +3,9 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -36,14 +38,15 @@ int write_all(int descriptor, const std::string& text) {
   std::string_view rest = text;
   while (!rest.empty()) {
     // mpirun no longer reads when it ends a job; a rank that waited for that would not get to
-    // write its last checkpoint.
+    // write its last checkpoint. So much fits into a pipe that poll() calls writable.
     pollfd room{.fd = descriptor, .events = POLLOUT, .revents = 0};
     while (::poll(&room, 1, kPauseMs) <= 0) {
       if (dist::StopSignals::asked_to_end()) {
         return 0;
       }
     }
-    const ssize_t written = ::write(descriptor, rest.data(), rest.size());
+    const ssize_t written =
+        ::write(descriptor, rest.data(), std::min<std::size_t>(rest.size(), PIPE_BUF));
     if (written >= 0) {
       rest.remove_prefix(static_cast<std::size_t>(written));
     } else if (errno != EINTR && errno != EAGAIN) {

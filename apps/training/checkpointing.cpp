@@ -36,7 +36,9 @@ void set_source(const std::string& place, dist::CheckpointOptions& result) {
   const char* end = name.data() + name.size();
   if (!name.starts_with(kStep) ||
       std::from_chars(name.data() + kStep.size(), end, step).ptr != end || step < 0) {
-    result.resume_from = name == kDirectory ? path : path / kDirectory;
+    std::error_code absent;
+    const bool inside = name == kDirectory && !fs::exists(path / kDirectory, absent);
+    result.resume_from = inside ? path : path / kDirectory;
     return;
   }
   result.resume_from = path.parent_path().parent_path();

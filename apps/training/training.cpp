@@ -53,8 +53,7 @@ RunResult train(const RunInfo& info, const TrainerParts& parts, const data::Data
   Trainer trainer(parts);
   RunProgress progress(info, parts, trainer, test_data, outputs);
   std::optional<dist::BucketTuner> tuner;
-  const bool resumed = !info.options.resume.empty() && info.first_step > 0;  // with its buckets
-  if (info.options.choose_buckets && !resumed) {
+  if (info.options.choose_buckets && !(checkpoints != nullptr && checkpoints->took_plan())) {
     tuner.emplace(parts.data_parallel);
   }
   for (std::int64_t step = info.first_step; step < info.steps; ++step) {
@@ -180,7 +179,7 @@ void train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
 int run_training(Options options, const dist::RankInfo& ranks, const AfterTraining& afterwards) {
   const Console console = make_console(options, ranks);
   // From here on, not only while there are Checkpoints: without a handler a signal ends the job.
-  const auto signals = options.checkpoints() ? std::make_unique<dist::StopSignals>() : nullptr;
+  auto signals = options.checkpoints() ? std::make_unique<dist::StopSignals>() : nullptr;
   set_threads(options, ranks);
   Runtime place = find_runtime(options, ranks, console);
   FaultInjector faults(options.inject, *place.comm);
@@ -215,6 +214,7 @@ int run_training(Options options, const dist::RankInfo& ranks, const AfterTraini
   watch.reset();
   return train_and_shrink(options, ranks, place, [&](const dist::RankInfo& present) {
     train_together(options, present, kept);
+    signals.reset();
     if (afterwards) {
       if (present.rank == 0) {
         afterwards(*model, make_console(options, present));

@@ -13,9 +13,9 @@ namespace {
 
 using ops::Trans;
 
-/// `x`, or a copy of it in bf16 if `dtype` is that.
-Tensor factor(const Tensor& x, DType dtype) {
-  if (x.dtype() == dtype) {
+/// `x`, or a bf16 copy of it.
+Tensor factor(const Tensor& x, bool rounds) {
+  if (!rounds) {
     return x;
   }
   BRIGADE_CHECK(x.dtype() == DType::f32, "linear: expected f32 to round to bf16, got ", x.dtype());
@@ -36,7 +36,8 @@ struct FusedLinearBackward {
 
   void operator()(const Tensor& dy, GradWriter& grads) const {
     Tensor sums = kept.defined() ? Tensor::empty_like(dy, {w.shape()[0]}) : Tensor();
-    const Tensor dz = kept.defined() ? before_activation(dy, sums) : factor(rows_of(dy), w.dtype());
+    const Tensor dz = kept.defined() ? before_activation(dy, sums)
+                                     : factor(rows_of(dy), w.dtype() == DType::bf16);
     // In this order for the reason that linear.cpp gives.
     grads.write(1, [&](Tensor& dw, Scale scale) {
       ops::gemm(dz, Trans::yes, rows_of(x()), Trans::no, scale, dw);  // dW = dzᵀ x
@@ -66,20 +67,19 @@ struct FusedLinearBackward {
 Variable fused_linear(const Variable& x, const Variable& w, const Variable& b,
                       Activation activation, Precision precision) {
   const bool rounds = precision == Precision::bf16;
-  if (activation == Activation::none && !rounds && !x.saved().recompute) {
+  if (activation == Activation::none && !rounds && !x.recomputes()) {
     return linear(x, w, b);
   }
-  const DType dtype = rounds ? DType::bf16 : w.data().dtype();
   const Tensor y = empty_output(x.data(), w.data());
   Tensor y_rows = rows_of(y);
-  const Tensor x_factor = rounds && x.rounded().defined() ? x.rounded() : factor(x.data(), dtype);
-  const Tensor w_factor = factor(w.data(), dtype);
+  const Tensor x_factor = rounds && x.rounded().defined() ? x.rounded() : factor(x.data(), rounds);
+  const Tensor w_factor = factor(w.data(), rounds);
   const bool gelu = activation == Activation::gelu;
   const Tensor z = gelu ? Tensor::empty_like(y_rows) : Tensor();
   ops::linear(rows_of(x_factor), w_factor, b.defined() ? b.data() : Tensor(), y_rows, activation,
               z);
   const SavedTensor saved_x = rounds ? SavedTensor{x_factor, nullptr} : x.saved();
-  const Tensor kept = activation == Activation::none ? Tensor() : factor(gelu ? z : y_rows, dtype);
+  const Tensor kept = activation == Activation::none ? Tensor() : factor(gelu ? z : y_rows, rounds);
   // In the order of Activation.
   constexpr std::array kNames = {"linear", "linear_relu", "linear_gelu"};
   Variable output = record(kNames.at(static_cast<std::size_t>(activation)), y, {x, w, b},

@@ -26,7 +26,7 @@ void* CachingAllocator::allocate(std::size_t bytes) {
   if (blocks.empty()) {
     // What is kept for reuse has other sizes, and if a program's sizes change for ever, nobody asks
     // for those again.
-    const bool too_many = stats_.reserved - stats_.in_use > std::max(stats_.peak_in_use, kFew);
+    const bool too_many = stats_.reserved - stats_.in_use > std::max(2 * stats_.peak_in_use, kFew);
     block = too_many ? nullptr : obtain(size);
     if (block == nullptr) {
       give_back_unused();

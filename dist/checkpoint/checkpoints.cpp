@@ -180,6 +180,7 @@ void Checkpoints::take_plan(const CheckpointInfo& info) {
   }
   if (index_of.size() == placed) {
     parts_.averager.use_plan(plan);
+    took_plan_ = true;
   }
 }
 

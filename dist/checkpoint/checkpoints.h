@@ -94,6 +94,8 @@ class Checkpoints {
   }
   /// Steps done, by this run and those that it continues.
   std::int64_t step() const { return step_; }
+  /// Whether the buckets are those of the run that this one continues.
+  bool took_plan() const { return took_plan_; }
 
   /// A step is done. Writes a checkpoint if one is due or was asked for. Interrupted if a signal
   /// has asked for the end. Collective.
@@ -130,6 +132,7 @@ class Checkpoints {
   CheckpointStore store_;
   CheckpointStore source_;
   std::optional<StopSignals> signals_;
+  bool took_plan_ = false;
   std::int64_t step_ = 0;
   std::int64_t batches_ = 0;  // that the run before has used
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();

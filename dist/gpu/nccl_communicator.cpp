@@ -6,7 +6,6 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <thread>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "core/cuda/launch.h"
+#include "core/error.h"
 #include "dist/comm/gather.h"
 #include "dist/gpu/nccl_check.h"
 #include "dist/launch/fallback.h"
@@ -100,7 +100,7 @@ class NcclCommunicator final : public Communicator {
       complete(ncclCommFinalize(comm_), "ncclCommFinalize");
       static_cast<void>(ncclCommDestroy(comm_));
     } catch (const std::exception& error) {
-      std::fprintf(stderr, "[rank %d] %s\n", rank(), error.what());
+      report_line(message_of("[rank ", rank(), "] ", error.what()));
       static_cast<void>(ncclCommAbort(comm_));
     }
   }

@@ -42,8 +42,8 @@ class World {
 
 /// The world of a program that mpirun has started: on GPUs if every rank has one, else on CPUs with
 /// one thread per core of this rank; the communicator is make_communicator's "auto". A Watch says
-/// who is waited for when all ranks have stood still for 10 s, and ends the job after 10 minutes.
-/// Collective.
+/// who is waited for when all ranks have stood still for 10 s. It ends the job after 10 minutes, or
+/// after 6 s if a rank that is waited for has ended. Collective.
 World open_world(const MpiSession& session);
 
 /// run() for a body that returns the exit code.

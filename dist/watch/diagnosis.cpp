@@ -6,6 +6,7 @@
 
 #include "core/dtype.h"
 #include "core/error.h"
+#include "dist/comm/records.h"
 
 namespace brigade::dist {
 
@@ -142,10 +143,14 @@ std::optional<Diagnosis> diagnose(std::span<const RankView> ranks, double second
   const auto number = [](const RankView* view) { return view->last.number; };
   const LedgerEntry& reached = (*std::ranges::max_element(present, {}, number))->last;
   // In a barrier or the like, not in a collective: nobody who is there will end it.
-  const bool all_wait_on_hosts = waiting.size() == present.size() && !reached.in_flight();
+  const bool all_wait_on_hosts = std::ranges::all_of(present, [](const RankView* view) {
+    const std::string_view phase = text_of(view->last.phase);
+    return phase == kBarrier || phase == kAllGather || phase == kBroadcast;
+  });
   Views early;  // they have ended, and others need them
   for (const RankView& view : ranks) {
-    if (view.left && (view.last.number < reached.number || all_wait_on_hosts)) {
+    if (view.left && (view.last.number < reached.number ||
+                      (view.last.number == reached.number && all_wait_on_hosts))) {
       early.push_back(&view);
     }
   }

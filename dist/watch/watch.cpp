@@ -31,6 +31,7 @@ constexpr int kExitCode = 5;
 constexpr double kForStacks = 4.0;  // seconds before the end
 /// Collectives of a rank that leaves to go on without others: nobody is to think that it is waited
 /// for.
+constexpr double kHopeless = 6.0;  // seconds: a last message may be late on a bad network
 constexpr auto kWentOn = std::numeric_limits<decltype(LedgerEntry::number)>::max();
 
 /// A stopped process does not see a launcher's gentler signals. Not before this process has ended,
@@ -144,7 +145,7 @@ void Watch::look() {
   for (const RankView& view : views) {
     fatal = fatal ? fatal : compare_with(view.rank);
   }
-  if (const auto ended = standstill(std::min(kSilence, options_.end_after));
+  if (const auto ended = standstill(std::min(kHopeless, options_.end_after));
       !fatal && ended && ended->hopeless) {
     fatal = ended;
   }

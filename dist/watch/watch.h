@@ -41,10 +41,10 @@ struct WatchOptions {
 ///
 /// If no rank makes progress and one waits for another, the lowest rank that is able to prints who
 /// is waited for, and where that rank is. Later it writes a report, and every rank ends its
-/// process. At once it ends the job when two ranks' collectives do not match, which would hang or
-/// add unrelated numbers, and when a rank that is needed has ended; within six seconds, when a
-/// process is gone and the launcher has not ended the job. A rank that is busy with files is named,
-/// but the job goes on.
+/// process. It ends the job at once when two ranks' collectives do not match, which would hang or
+/// add unrelated numbers. It does so after six seconds when a rank that others wait for has ended,
+/// or when a process is gone and the launcher has not ended the job. A rank that is busy with files
+/// is named, but the job goes on.
 ///
 /// On a GPU the host does not see a collective end, so there a rank waits where its own thread
 /// waits for the device. The thread of the watch sleeps in poll(2) and touches no stream.

@@ -70,6 +70,7 @@ BatchLoader::Buffers& BatchLoader::buffers_of(std::int64_t step) {
 /// What has used the step's buffers before is enqueued on the compute stream by now.
 void BatchLoader::start(std::int64_t step) {
   Buffers& buffers = buffers_of(step);
+  buffers.decoded.synchronize();  // a step that was read ahead and skipped may still be decoded
   buffers.reusable = buffers.copied;
   buffers.batches.clear();
   if (!buffers.device.inputs.holds_alone() || !buffers.device.targets.holds_alone()) {

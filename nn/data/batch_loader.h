@@ -18,8 +18,8 @@ enum class Prefetch : bool { off, on };
 /// With Prefetch::on the next step's samples are drawn and decoded while the current step computes;
 /// for a GPU into pinned memory, from where a stream of their own copies them. The step then waits
 /// for data only if reading takes longer than computing. There are two sets of buffers, used in
-/// turn and allocated once: while a step computes on one, the next step's samples go into the
-/// other.
+/// turn: while a step computes on one, the next step's samples go into the other. One of which
+/// somebody still holds a tensor is left to it and replaced.
 class BatchLoader {
  public:
   /// The references must outlive it. From here on the sampler's epochs and micro-batches belong to

@@ -139,6 +139,8 @@ TEST(BenchOptions, MistakesAreOneLine) {
   EXPECT_THAT(complaint({"--comm", "shard"}), HasSubstr("--comm: shard not in {auto,mpi,"));
   EXPECT_THAT(complaint({"-e", "64X"}), HasSubstr("--max-bytes: x unit not recognized"));
   EXPECT_THAT(complaint({"-f", "1"}), HasSubstr("--factor: Value 1 not in range 1.01"));
+  EXPECT_THAT(complaint({"-f", "nan"}), HasSubstr("--factor: expected a number, got nan"));
+  EXPECT_THAT(complaint({"-e", "-1"}), HasSubstr("--max-bytes: Value -1 not in range"));
   EXPECT_THAT(complaint({"--iter", "3"}), HasSubstr("unknown flag --iter"));
 }
 

@@ -78,6 +78,8 @@ TEST_F(DdpPlan, RefusesWhatItCannotAnswer) {
   expect_refusal("alone/profile.json --link 1,1 --cross-step --mode naive", "--cross-step");
   expect_refusal("alone/profile.json --link 1,1 --shard-optimizer --comm-hook bf16",
                  "--shard-optimizer");
+  expect_refusal("alone/profile.json --link 1,1 --spread nan", "--spread: expected a number");
+  expect_refusal("alone/profile.json --link ''", "--link: expected a name");
   expect_refusal("alone/profile.json --link 1,1 --bucket-mb few", "--bucket-mb");
   expect_refusal("alone/profile.json --link 1,1 --html /nowhere/plan.html", "/nowhere/plan.html");
 }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 
 #include "core/error.h"
 #include "core/runtime/context.h"
@@ -19,12 +20,15 @@ constexpr BatchGeometry kGeometry{.batch = 6, .accum = 2, .ranks = 1, .rank = 0}
 /// Counts what it is asked for, and can refuse.
 class ObservedDataset final : public Dataset {
  public:
+  explicit ObservedDataset(std::chrono::milliseconds each = {}) : each_(each) {}
+
   std::int64_t size() const override { return data_.size(); }
   std::int64_t input_width() const override { return data_.input_width(); }
   std::int64_t output_width() const override { return data_.output_width(); }
   bool classes() const override { return data_.classes(); }
 
   void read(std::span<const std::int64_t> samples, const Batch& batch) const override {
+    std::this_thread::sleep_for(each_);
     data_.read(samples, batch);
     const std::lock_guard lock(mutex_);
     if (++reads_ > readable_) {
@@ -45,6 +49,7 @@ class ObservedDataset final : public Dataset {
   }
 
  private:
+  std::chrono::milliseconds each_;
   SyntheticDataset data_{{.in = 5, .out = 3, .size = kSamples}};
   int readable_ = 1'000'000;
   mutable std::mutex mutex_;
@@ -121,6 +126,21 @@ TEST(BatchLoader, ReadsTheNextStepWhileTheCurrentOneIsInUse) {
   EXPECT_TRUE(data.await_reads(2 * kGeometry.accum)) << "step 1 is read before anyone asks";
   EXPECT_EQ(batches[0].inputs.to_vector<float>(), values);
   EXPECT_NE(loader.load(1)[0].inputs.to_vector<float>(), values);
+}
+
+TEST(BatchLoader, SkipsAStepThatIsStillBeingRead) {
+  const ObservedDataset data(std::chrono::milliseconds(20));
+  DistributedSampler sampler = make_sampler();
+  BatchLoader ahead(data, sampler, kCpu, Prefetch::on);
+  ahead.load(0);  // begins to read step 1, into the buffers that step 3 will have as well
+  const std::vector<Batch>& batches = ahead.load(3);
+  DistributedSampler other_sampler = make_sampler();
+  BatchLoader alone(data, other_sampler, kCpu, Prefetch::off);
+  const std::vector<Batch>& expected = alone.load(3);
+  ASSERT_EQ(batches.size(), expected.size());
+  for (std::size_t micro = 0; micro < batches.size(); ++micro) {
+    EXPECT_EQ(batches[micro].inputs.to_vector<float>(), expected[micro].inputs.to_vector<float>());
+  }
 }
 
 TEST(BatchLoader, ReadsNothingAheadUnlessTold) {
