@@ -160,7 +160,6 @@ void train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
   options.out = files.directory();  // those who go on without others write there, too
   files.begin(options, info.first_step);
   print_beginning(console, info, place);
-
   RunResult result = train(info, parts, *kept.data.test, {console, files.metrics()},
                            checkpoints.get(), kept.steps_done);
   result.memory = largest_of_ranks(
