@@ -22,9 +22,9 @@ std::string value_of(const std::string& line, std::size_t begin) {
   const std::string value = CLI::detail::trim_copy(line.substr(begin));
   if (value.starts_with('"') || value.starts_with('\'')) {
     const std::size_t end = value.find(value[0], 1);
-    const std::string rest = end == std::string::npos ? "?" : value.substr(end + 1);
-    if (const std::string behind = CLI::detail::trim_copy(rest);
-        !behind.empty() && !behind.starts_with('#')) {
+    const std::string rest =
+        end == std::string::npos ? "?" : CLI::detail::trim_copy(value.substr(end + 1));
+    if (!rest.empty() && !rest.starts_with('#')) {
       refuse_line(line);
     }
     return value.substr(1, end - 1);

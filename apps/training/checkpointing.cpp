@@ -36,8 +36,7 @@ void set_source(const std::string& place, dist::CheckpointOptions& result) {
   const char* end = name.data() + name.size();
   if (!name.starts_with(kStep) ||
       std::from_chars(name.data() + kStep.size(), end, step).ptr != end || step < 0) {
-    std::error_code absent;
-    const bool inside = name == kDirectory && !fs::exists(path / kDirectory, absent);
+    const bool inside = name == kDirectory && !CheckpointStore(path).steps().empty();
     result.resume_from = inside ? path : path / kDirectory;
     return;
   }

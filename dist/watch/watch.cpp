@@ -145,10 +145,8 @@ void Watch::look() {
   for (const RankView& view : views) {
     fatal = fatal ? fatal : compare_with(view.rank);
   }
-  if (const auto ended = standstill(std::min(kHopeless, options_.end_after));
-      !fatal && ended && ended->hopeless) {
-    fatal = ended;
-  }
+  const auto ended = standstill(std::min(kHopeless, options_.end_after));
+  fatal = !fatal && ended && ended->hopeless ? ended : fatal;
   fatal = fatal ? fatal : standstill(options_.end_after);
   if (fatal && !fatal->may_end_well) {
     end(*fatal, views);
