@@ -24,8 +24,8 @@ void* CachingAllocator::allocate(std::size_t bytes) {
   std::vector<void*>& blocks = free_[size];
   void* block = nullptr;
   if (blocks.empty()) {
-    // What is kept for reuse has other sizes, and if a program's sizes change for ever, nobody asks
-    // for those again.
+    // What is kept for reuse has other sizes. It goes back if there is too much of it, or if memory
+    // is short: the system can join blocks.
     const bool too_many = stats_.reserved - stats_.in_use > std::max(2 * stats_.peak_in_use, kFew);
     block = too_many ? nullptr : obtain(size);
     if (block == nullptr) {

@@ -24,12 +24,15 @@ struct MemoryStats {
 /// Memory of one device that is kept and reused instead of being given back.
 ///
 /// A training step asks for the same sizes in the same order again and again, so blocks are kept in
-/// one free list per rounded size and a block is only ever reused whole. All that waits for
-/// reuse goes back to the system when a new size is asked for and it is twice what was ever in use
-/// (and more than kFew). Generated text has new sizes for each token. On a GPU a freed block may
-/// still be in use by kernels in flight: reuse is safe because tensors are written by the one
-/// compute stream of this rank, in order; what another stream uses (gradient buckets, operators
-/// under a UseStream) is only freed after the compute stream was ordered behind it. Thread-safe.
+/// one free list per rounded size and a block is only ever reused whole. Where sizes change for
+/// ever, as those of generated text do, nobody asks for the old ones again. So when a new size is
+/// asked for and more than twice the peak (and kFew) waits for reuse, all of that goes back to the
+/// system.
+///
+/// On a GPU a freed block may still be in use by kernels in flight: reuse is safe because tensors
+/// are written by the one compute stream of this rank, in order; what another stream uses (gradient
+/// buckets, operators under a UseStream) is only freed after the compute stream was ordered behind
+/// it. Thread-safe.
 class CachingAllocator {
  public:
   static constexpr std::size_t kAlignment = 256;

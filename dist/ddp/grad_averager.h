@@ -106,7 +106,7 @@ class GradAverager final : public autograd::GradListener {
   std::vector<Bucket> buckets_;
   bool all_reached_ = false;       // the ranks have compared which parameters backward reaches
   const char* refusal_ = nullptr;  // why there can be no further backward
-  // Those before the backward that is running; empty while none that synchronises is.
+  // Collectives started before the backward that is running; empty while none synchronises.
   std::optional<std::uint64_t> collectives_before_;
   std::unique_ptr<BucketCompletion> completion_;
   MakeGradSync make_sync_;  // empty: by options_.mode
