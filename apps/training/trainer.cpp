@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "autograd/engine.h"
 #include "core/error.h"
-#include "core/ops.h"
 #include "core/runtime/context.h"
-#include "core/runtime/pinned.h"
 #include "core/runtime/trace.h"
 #include "dist/comm/gather.h"
 #include "optim/clip_grad.h"
@@ -17,11 +16,9 @@
 namespace brigade::apps {
 
 namespace {
-constexpr std::int64_t kLossWindow = 64;
-
 /// `losses`: of one step, by rank.
-void check_finite(const std::vector<float>& losses, std::int64_t step) {
-  const auto bad = [](float loss) { return !std::isfinite(loss); };
+void check_finite(const std::vector<double>& losses, std::int64_t step) {
+  const auto bad = [](double loss) { return !std::isfinite(loss); };
   const auto first = std::find_if(losses.begin(), losses.end(), bad);
   if (first == losses.end()) {
     return;
@@ -53,10 +50,7 @@ Trainer::Trainer(const TrainerParts& parts)
       comm_(parts.data_parallel.communicator()),
       loader_(parts.data, parts.sampler, parts.device, parts.prefetch),
       clock_(parts.device, comm_),
-      recorder_(parts.trace, clock_, comm_),
-      device_losses_(Tensor::zeros({kLossWindow}, DType::f32, parts.device)),
-      host_losses_(parts.device.is_cuda() ? empty_pinned({kLossWindow}, DType::f32)
-                                          : Tensor::empty({kLossWindow})) {
+      recorder_(parts.trace, clock_, comm_) {
   if (parts.in_flight) {
     in_flight_.emplace(parts.data_parallel, dist::calls_of(parts.optimizer), *parts.in_flight);
   }
@@ -113,7 +107,6 @@ void Trainer::end_step(Timed timed) {
     history_.add(spans, samples_);
   }
   recorder_.after_step(next_step_, std::move(spans));
-  collect_losses();  // the device has ended a step since they were sent
   global_samples_.push_back(samples_);
   ++next_step_;
   add_losses();
@@ -193,59 +186,40 @@ void Trainer::update() {
                                           : optim::LocalGradients::refuse);
 }
 
-/// Adds the step's losses, each times its samples, into one number on the device.
+/// Each loss times its samples. No rank waits here: the clock has waited for the device.
 void Trainer::add_losses() {
-  const std::vector<data::Batch>& batches = *batches_;
-  Tensor sum = device_losses_.flat_view(losses_on_device_++, {});
-  for (std::size_t micro = 0; micro < batches.size(); ++micro) {
-    if (batches[micro].size() > 0) {  // the mean over no samples is not a number one can add
-      const auto samples = static_cast<double>(batches[micro].size());
-      ops::axpby(micro_losses_[micro], {.alpha = samples, .beta = 1.0}, sum);
+  constexpr std::size_t kWindow = 64;  // steps: a gather in each would cost more than it tells
+  double sum = 0.0;
+  for (std::size_t micro = 0; micro < batches_->size(); ++micro) {
+    if (const Tensor& loss = micro_losses_[micro]; loss.defined()) {
+      sum += loss.item() * static_cast<double>((*batches_)[micro].size());
     }
   }
   micro_losses_.clear();
-  if (losses_on_device_ == kLossWindow) {
-    send_losses();
+  loss_sums_.push_back(sum);
+  if (loss_sums_.size() == kWindow) {
+    collect_losses();
   }
-}
-
-void Trainer::send_losses() {
-  host_losses_.copy_from(device_losses_);
-  losses_arrive_ = compute_stream(parts_.device).record();
-  device_losses_.zero();
-  losses_sent_ = std::exchange(losses_on_device_, 0);
 }
 
 /// All ranks collect after the same steps and then know each other's losses, so a loss that is not
 /// finite ends the run on all of them, with one message that tells where it began.
 void Trainer::collect_losses() {
-  if (losses_sent_ == 0) {
-    return;
-  }
-  losses_arrive_.synchronize();
-  const auto ranks =
-      dist::all_gather_sequences(comm_, host_losses_.rows(0, losses_sent_).to_vector<float>());
-  const std::int64_t first = next_step_ - losses_on_device_ - losses_sent_;
-  for (std::int64_t i = 0; i < losses_sent_; ++i) {
-    std::vector<float> sums(ranks.size());
-    std::transform(ranks.begin(), ranks.end(), sums.begin(),
-                   [i](const auto& one) { return one[static_cast<std::size_t>(i)]; });
-    check_finite(sums, first + i + 1);
-    double loss = 0.0;
-    for (const float sum : sums) {
-      loss += sum / global_samples_[losses_.size()];
+  const std::size_t steps = loss_sums_.size();
+  const auto ranks = dist::all_gather_sequences(comm_, std::exchange(loss_sums_, {}));
+  for (std::size_t i = 0; i < steps; ++i) {
+    std::vector<double> sums;
+    for (const std::vector<double>& one : ranks) {
+      sums.push_back(one[i]);
     }
-    losses_.push_back(loss);
+    check_finite(sums, next_step_ - static_cast<std::int64_t>(steps - i) + 1);
+    losses_.push_back(std::accumulate(sums.begin(), sums.end(), 0.0) /
+                      global_samples_[losses_.size()]);
   }
-  losses_sent_ = 0;
 }
 
 std::vector<double> Trainer::take_losses() {
   collect_losses();
-  if (losses_on_device_ > 0) {
-    send_losses();
-    collect_losses();
-  }
   global_samples_.clear();
   return std::exchange(losses_, {});
 }

@@ -102,8 +102,7 @@ class Trainer {
   bool crosses_steps() const;
   void start_together();
   void add_losses();
-  void send_losses();
-  void collect_losses();  // if any were sent
+  void collect_losses();
 
   TrainerParts parts_;
   dist::Communicator& comm_;
@@ -117,15 +116,9 @@ class Trainer {
   double samples_ = 0.0;                               // of the current step, on all ranks
   double load_ms_ = 0.0;                               // until its batches were there
 
-  std::vector<Tensor> micro_losses_;  // of the current step
-  // Summed losses stay on the device until somebody asks or a window is full. They are then sent to
-  // the host, which looks at them a step later and so need not wait for them.
-  Tensor device_losses_;  // [kLossWindow]
-  Tensor host_losses_;    // [kLossWindow]; pinned beside a GPU
-  std::int64_t losses_on_device_ = 0;
-  std::int64_t losses_sent_ = 0;  // of the steps before those on the device
-  Event losses_arrive_;
-  std::vector<double> losses_;          // per step since take_losses(): mean over all ranks
+  std::vector<Tensor> micro_losses_;    // of the current step
+  std::vector<double> loss_sums_;       // of this rank, by step since collect_losses()
+  std::vector<double> losses_;          // by step since take_losses(): mean over all ranks
   std::vector<double> global_samples_;  // likewise
 };
 

@@ -1,4 +1,4 @@
-// The Trainer on a GPU: losses that arrive on the host while it goes on.
+// The Trainer on a GPU: the losses are those of the CPU.
 #include "apps/training/model.h"
 #include "apps/training/trainer.h"
 #include "dist/comm/single_process.h"
@@ -11,7 +11,7 @@ namespace {
 
 class TrainerOnGpu : public GpuTest {
  protected:
-  /// Of many more steps than the device keeps losses of. Every fourth has fewer samples.
+  /// Of many more steps than one gather has losses of. Every fourth has fewer samples.
   static std::vector<double> losses(Device device) {
     const data::DataSplits data = data::make_synthetic({.in = 5, .out = 3}, 40);
     const auto model = make_mlp({{5, 8, 3}, true}, 0, device);
