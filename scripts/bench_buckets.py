@@ -18,8 +18,8 @@ import sys
 import tempfile
 
 from bench_ddp import BUILD, Unshaped, run_json
-from check_plan import ROOT, slow_products
-from common import catch_signals, output_file, positive, refuse, write
+from check_plan import slow_products
+from common import ROOT, catch_signals, output_file, positive, refuse, write
 
 STEPS = "40"
 MODELS = {

@@ -22,7 +22,8 @@ import subprocess
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from common import ROOT
+
 AFTERWARDS = 8  # steps that a checkpoint may make longer
 
 

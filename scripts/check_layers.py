@@ -17,6 +17,8 @@ import re
 import sys
 from pathlib import Path
 
+from common import ROOT
+
 MAY_INCLUDE = {
     "core": {"core"},
     "autograd": {"core", "autograd"},
@@ -148,7 +150,7 @@ def main():
         return
     if len(sys.argv) > 2:
         sys.exit(__doc__)
-    root = Path(sys.argv[1]) if len(sys.argv) == 2 else Path(__file__).resolve().parent.parent
+    root = Path(sys.argv[1]) if len(sys.argv) == 2 else ROOT
     sources = read_sources(root)
     violations = []
     for source in sources.values():

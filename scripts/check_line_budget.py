@@ -12,6 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from common import ROOT, percentile
+
 # Folder or folders -> most code lines.
 CAPS = {
     "all": 19350,
@@ -87,10 +89,6 @@ def count(text):
     return code, comment, len(lines)
 
 
-def percentile_90(values):
-    return sorted(values)[int(0.9 * (len(values) - 1) + 0.5)]
-
-
 def table_of_commit(root, commit, name):
     """CAPS or FEATURES as it was, or {} where git cannot tell."""
     shown = subprocess.run(["git", "-C", root, "show", f"{commit}:scripts/check_line_budget.py"], capture_output=True, text=True)
@@ -124,7 +122,7 @@ def main():
         return
     if len(sys.argv) > 2:
         sys.exit(__doc__)
-    root = Path(sys.argv[1]) if len(sys.argv) == 2 else Path(__file__).resolve().parent.parent
+    root = Path(sys.argv[1]) if len(sys.argv) == 2 else ROOT
     code_of, comments, lengths = count_rooms(root)
     if not lengths:
         sys.exit("line budget: no source files found")
@@ -133,7 +131,7 @@ def main():
     print(f"{'part':<16}{'code':>7}{'cap':>7}")
     for part, cap in caps.items():
         print(f"{part:<16}{code_of[part]:>7}{cap:>7}")
-    print(f"file length: median {statistics.median(lengths):.0f}, p90 {percentile_90(lengths)}, longest {max(lengths)}")
+    print(f"file length: median {statistics.median(lengths):.0f}, p90 {percentile(lengths, 0.9)}, longest {max(lengths)}")
     print(f"comments: {100 * comments / max(1, code_of['all'] + comments):.0f} % of lines that are not blank")
     failures = [f"{part}: {code_of[part] - cap} lines over its cap" for part, cap in caps.items() if code_of[part] > cap]
     for commit in ("HEAD", "HEAD~1"):

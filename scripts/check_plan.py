@@ -13,9 +13,8 @@ import sys
 import tempfile
 
 from bench_ddp import BUILD, Shaped, run, run_json
-from common import NAME, catch_signals, output_file, refuse, write
+from common import NAME, ROOT, catch_signals, output_file, percentile, refuse, write
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MODELS = {
     "mlp 4x512": ["train_mlp", "--depth", "4", "--width", "512", "--batch", "64"],
     "mlp 12x256": ["train_mlp", "--depth", "12", "--width", "256", "--batch", "128"],
@@ -38,11 +37,6 @@ MODES = {
 }
 BARS = {"median": 0.03, "p90": 0.08}
 STEPS = "20"
-
-
-def quantile(values, share):
-    ordered = sorted(values)
-    return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
 
 
 def slow_products(gflops, directory):
@@ -126,7 +120,7 @@ def main():
     if arguments.json:
         write(rows, arguments.json)
     errors = [abs(row["error"]) for row in rows]
-    median, p90 = quantile(errors, 0.5), quantile(errors, 0.9)
+    median, p90 = percentile(errors, 0.5), percentile(errors, 0.9)
     print(f"error of {len(errors)} predictions: median {100 * median:.1f} %, p90 {100 * p90:.1f} %, worst {100 * max(errors):.1f} %; "
           f"bars {100 * BARS['median']:.0f} % and {100 * BARS['p90']:.0f} %")
     sys.exit(3 if median > BARS["median"] or p90 > BARS["p90"] else 0)

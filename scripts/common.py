@@ -1,4 +1,4 @@
-"""What the Python scripts share: types of flags for argparse, results as JSON, and an end by a signal that cleans up."""
+"""What the Python scripts share: types of flags for argparse, percentiles, results as JSON, and an end by a signal that cleans up."""
 
 import argparse
 import json
@@ -6,7 +6,9 @@ import math
 import os
 import signal
 import sys
+from pathlib import Path
 
+ROOT = Path(__file__).resolve().parent.parent
 NAME = os.path.basename(sys.argv[0]).removesuffix(".py")  # begins every message
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
@@ -35,6 +37,11 @@ def output_file(text):
     if os.path.exists(path) and not os.path.isfile(path) or not os.access(os.path.dirname(path), os.W_OK):
         raise argparse.ArgumentTypeError(f"expected a file in a directory that can be written, got '{text}'")
     return text
+
+
+def percentile(values, share):
+    """A value with `share` of the values below it: 0.99 for the p99."""
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
 
 
 def write(results, path):

@@ -26,9 +26,8 @@ from pathlib import Path
 import fault_actions
 import fault_run
 import fault_table
-from common import catch_signals, output_file, positive, refuse, write
+from common import ROOT, catch_signals, output_file, percentile, positive, refuse, write
 
-ROOT = Path(__file__).resolve().parent.parent
 GRACE_S = 15  # after the time that is allowed: then the job hangs
 BASE = f"{fault_run.WORK} --stall-warn 1 --timeout {fault_table.TIMEOUT_S}"
 
@@ -170,10 +169,6 @@ def run_cell(fault, way, options):
     if options.verbose and record["verdict"] != "ok":
         print(cell.said, flush=True)
     return record
-
-
-def percentile(values, share):
-    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
 
 
 def bars(records):

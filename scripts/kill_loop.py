@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 import fault_run
-from common import catch_signals, positive
+from common import ROOT, catch_signals, positive
 
 WAYS = [
     ("", 2),
@@ -40,10 +40,9 @@ LONG_S = 60  # a run that takes longer hangs
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    root = Path(__file__).resolve().parent.parent
     parser.add_argument("--kills", type=positive(int), default=1000, help="how many (1000)")
     parser.add_argument("--chain", type=positive(int), default=20, help="kills until a run may end (20)")
-    parser.add_argument("--program", type=Path, default=root / "build/cpu-release/bin/train_mlp")
+    parser.add_argument("--program", type=Path, default=ROOT / "build/cpu-release/bin/train_mlp")
     parser.add_argument("--seed", type=int, default=1, help="of the random moments (1)")
     return parser.parse_args()
 

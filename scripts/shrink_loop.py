@@ -10,7 +10,6 @@ compared the weights of those that are left. Prints how long it took from the ki
 ended, or said nothing for 20 s.
 """
 import argparse
-import pathlib
 import random
 import re
 import shlex
@@ -20,9 +19,8 @@ import sys
 import time
 
 import fault_run
-from common import NAME, catch_signals, positive
+from common import NAME, ROOT, catch_signals, percentile, positive
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 RANKS = 4
 FLAGS = ("--on-failure shrink --out run --resume latest --checkpoint-every 200 --steps 1000000 --log-every 1000 --threads 1 "
          "--verify-every 10")
@@ -68,9 +66,8 @@ def main():
         starts += 1
         times += shrink(job, args.mtbf, args.shrinks - len(times))
         job.kill_all()
-    times.sort()
     print(f"{len(times)} shrinks in {starts} trainings of {RANKS} ranks, from the (last) kill to the next step: median "
-          f"{statistics.median(times):.2f} s, p99 {times[int(0.99 * (len(times) - 1))]:.2f} s, longest {times[-1]:.2f} s")
+          f"{statistics.median(times):.2f} s, p99 {percentile(times, 0.99):.2f} s, longest {max(times):.2f} s")
 
 
 if __name__ == "__main__":
