@@ -26,7 +26,7 @@ from pathlib import Path
 import fault_actions
 import fault_run
 import fault_table
-from common import ROOT, catch_signals, output_file, percentile, positive, refuse, write
+from common import ROOT, catch_signals, output_file, percentile, refuse, write
 
 GRACE_S = 15  # after the time that is allowed: then the job hangs
 BASE = f"{fault_run.WORK} --stall-warn 1 --timeout {fault_table.TIMEOUT_S}"
@@ -45,7 +45,6 @@ def arguments():
     parser.add_argument("--only", type=regex, default="", metavar="REGEX", help="rows whose fault or mode matches")
     parser.add_argument("--list", action="store_true", help="print the faults, and run nothing")
     parser.add_argument("--json", type=output_file, metavar="FILE", help="write the rows to FILE")
-    parser.add_argument("--kills", type=positive(int), metavar="N", help="instead: kill_loop.py with N kills")
     parser.add_argument("--markdown", type=output_file, metavar="FILE", help="write a table of the faults to FILE")
     parser.add_argument("--program", type=Path, default=ROOT / "build/cpu-release/bin/train_mlp")
     parser.add_argument("--verbose", action="store_true", help="print what bad rows have printed")
@@ -208,9 +207,6 @@ def main():
     options = arguments()
     if not options.list and not shutil.which("mpirun"):
         sys.exit("faults: expected mpirun on the PATH; scripts/setup.sh installs it")
-    if options.kills:
-        loop = fault_actions.HERE / "kill_loop.py"
-        os.execv(loop, [loop, "--kills", str(options.kills), "--program", options.program])
     rows = [(fault, way) for fault in fault_table.FAULTS for way in (fault.short if options.short else fault.ways)
             if re.search(options.only, f"{fault.name} {way}")]
     if not rows:
