@@ -13,6 +13,7 @@
 Prints file:line: message for each violation and exits with 1 if there is any.
 """
 
+import argparse
 import re
 import sys
 from pathlib import Path
@@ -145,12 +146,9 @@ def check_readmes(root, sources):
 
 
 def main():
-    if sys.argv[1:] in (["-h"], ["--help"]):
-        print(__doc__)
-        return
-    if len(sys.argv) > 2:
-        sys.exit(__doc__)
-    root = Path(sys.argv[1]) if len(sys.argv) == 2 else ROOT
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("root", metavar="ROOT", nargs="?", type=Path, default=ROOT)
+    root = parser.parse_args().root
     sources = read_sources(root)
     violations = []
     for source in sources.values():

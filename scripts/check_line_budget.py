@@ -6,6 +6,7 @@ fall: a change that raises one fails, too (compared with the commit before, wher
 as a whole has caps of its own, in FEATURES, with the reason why it is worth its lines. They only fall, too.
 """
 
+import argparse
 import ast
 import statistics
 import subprocess
@@ -117,12 +118,9 @@ def count_rooms(root):
 
 
 def main():
-    if sys.argv[1:] in (["-h"], ["--help"]):
-        print(__doc__)
-        return
-    if len(sys.argv) > 2:
-        sys.exit(__doc__)
-    root = Path(sys.argv[1]) if len(sys.argv) == 2 else ROOT
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("root", metavar="ROOT", nargs="?", type=Path, default=ROOT)
+    root = parser.parse_args().root
     code_of, comments, lengths = count_rooms(root)
     if not lengths:
         sys.exit("line budget: no source files found")
