@@ -9,6 +9,7 @@ measured. A row per prediction, then the median of |predicted - measured| / meas
 bars: 3 % and 8 %. Needs the build of cmake --preset cpu-release. Exit code 3 when a bar is missed, 2 for wrong flags."""
 import argparse
 import os
+import re
 import sys
 import tempfile
 
@@ -107,8 +108,8 @@ def main():
     arguments = parser.parse_args()
     models = arguments.models.split(",")
     rates = arguments.rates.split(",")
-    if not set(models) <= set(MODELS) or not all(each.isdigit() for each in arguments.hosts.split(",")):
-        refuse(f"expected --models of {', '.join(MODELS)} and --hosts of numbers")
+    if not set(models) <= set(MODELS) or not all(re.fullmatch(r"[1-9]\d*", each) for each in arguments.hosts.split(",")):
+        refuse(f"expected --models of {', '.join(MODELS)} and --hosts of numbers above 0")
     rows = []
     with tempfile.TemporaryDirectory() as directory:
         # A rank that polls in MPI's barrier would keep others on its core from beginning their step.
