@@ -26,6 +26,17 @@ read_ranks() {
   ranks=$((10#$1)) given=1
 }
 
+# load_state DIR MESSAGE: reads DIR/conf, the settings of a lab that is up; dies with MESSAGE where there is none.
+load_state() {
+  [ -f "$1/conf" ] || die "$2"
+  # Any user may create files in /tmp: read only what root wrote.
+  if ! [ -O "$1" ] || ! [ -O "$1/conf" ]; then
+    die "$1 does not belong to root"
+  fi
+  # shellcheck disable=SC1091
+  . "$1/conf"
+}
+
 # Prints the path of nvcc; the toolkit's installer leaves it outside PATH.
 find_nvcc() {
   command -v "${CUDACXX:-nvcc}" || command -v /usr/local/cuda/bin/nvcc

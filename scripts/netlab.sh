@@ -42,13 +42,7 @@ is_up() {
 }
 
 load() {
-  is_up || die "lab '$lab' is not up ($call up)"
-  # Any user may create files in /tmp: read only what root wrote.
-  if ! [ -O "$state" ] || ! [ -O "$state/conf" ]; then
-    die "$state does not belong to root"
-  fi
-  # shellcheck disable=SC1091
-  . "$state/conf"
+  load_state "$state" "lab '$lab' is not up ($call up)"
 }
 
 on_host() { # K COMMAND...: in the network of host K

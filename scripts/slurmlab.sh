@@ -54,11 +54,7 @@ need_slurm() {
 }
 
 load() {
-  [ -f "$state/conf" ] || die "lab '$lab' is not up (slurmlab.sh up --nodes N)"
-  # Any user may create files in /tmp: read only what root wrote.
-  [ -O "$state" ] || die "$state does not belong to root"
-  # shellcheck disable=SC1091
-  . "$state/conf"
+  load_state "$state" "lab '$lab' is not up (slurmlab.sh up --nodes N)"
 }
 
 check_node() { # K
