@@ -17,8 +17,7 @@ import statistics
 import sys
 import tempfile
 
-from bench_ddp import BUILD, Unshaped, run_json
-from check_plan import slow_products
+from bench_common import BUILD, Unshaped, rotated, run_json, slow_products
 from common import ROOT, catch_signals, output_file, positive, refuse, write
 
 STEPS = "40"
@@ -46,8 +45,8 @@ def measure(model, rate, size, variables):
 def measure_cell(model, rate, sizes, rounds, variables):
     steps = {size: [] for size in sizes}
     chosen = []
-    for turn in range(rounds):
-        for size in sizes[turn % len(sizes):] + sizes[:turn % len(sizes)]:
+    for number in range(rounds):
+        for size in rotated(sizes, number):
             step, buckets = measure(model, rate, size, variables)
             steps[size].append(step)
             if size == "auto":

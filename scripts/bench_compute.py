@@ -44,25 +44,18 @@ floor <= 1.1; memory <= 1.05. With --precision bf16: ratio <= 0.75, in the media
 With --check that is exit code 3.
 --json FILE keeps every number."""
 import argparse
-import json
 import os
 import re
 import statistics
-import subprocess
 import sys
 import tempfile
 
-from common import output_file, positive, write
+from bench_common import BUILD, HERE, ONE_THREAD, PRECISIONS, parse_cells, rotated, run_json, why_no_import
+from common import catch_signals, output_file, positive, refuse, write
 
-LIMIT = 1800  # seconds for one run: far more than any takes
-HERE = os.path.dirname(os.path.abspath(__file__))
-BUILD = os.path.join(HERE, "..", "build", "cpu-release", "bin")
 PEERS = {"keeps": (["--no-set-to-none"], {}), "drops": (["--set-to-none"], {}),
          "keeps+": (["--no-set-to-none"], {"THP_MEM_ALLOC_ENABLE": "1"}),
          "drops+": (["--set-to-none"], {"THP_MEM_ALLOC_ENABLE": "1"})}
-# For each --precision: flags of Brigade's programs and of torch_baseline.py, and bytes of what gemm_share multiplies.
-PRECISIONS = {"f32": ([], [], 4), "bf16": (["--dtype", "bf16"], ["--autocast"], 2),
-              **{name: (["--matmul-precision", name],) * 2 + (None,) for name in ("high", "medium")}}
 GRID = [(depth, width, batch) for depth, width in ((8, 1024), (12, 2048), (40, 256), (4, 4096))
         for batch in (32, 128, 512)]
 SECONDS = 4  # about what one run may compute; a slow core makes it longer
@@ -74,25 +67,6 @@ def steps_of(cell):
     depth, width, batch = cell
     flop = 6 * depth * width * width * batch
     return max(5, min(200, int(SECONDS * GFLOPS * 1e9 / flop)))
-
-
-def run_json(command, environment=None):
-    try:
-        result = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT,
-                                env={**os.environ, **(environment or {})})
-    except subprocess.TimeoutExpired:
-        sys.exit(f"bench_compute: {' '.join(command)}: no end after {LIMIT} s")
-    if result.returncode != 0:
-        sys.exit(f"bench_compute: {' '.join(command)} failed:\n{result.stderr}")
-    return json.loads(result.stdout)
-
-
-def can_import(python, module):
-    try:
-        ran = subprocess.run([python, "-c", f"import {module}; print('yes')"], capture_output=True, text=True, timeout=LIMIT)
-        return ran.stdout.endswith("yes\n")  # what is no Python ends with 0, too
-    except OSError:
-        return False
 
 
 class Bench:
@@ -123,7 +97,7 @@ class Bench:
                              "--width", str(width), "--batch", str(batch), "--lr", "0.01", "--threads", "1",
                              "--steps", str(steps_of(cell) + WARMUP), "--warmup", str(WARMUP),
                              "--train-samples", str(batch * 4), "--eval-every", "0", "--log-every", "100000",
-                             "--json", "--out", out, *self.brigades, *flags])
+                             "--json", "--out", out, *self.brigades, *flags], "brigade")
 
     def torch(self, cell, *flags):
         depth, width, batch = cell
@@ -132,7 +106,7 @@ class Bench:
                          "--widths", ",".join([str(width)] * (depth + 1)), "--batch", str(batch),
                          "--steps", str(steps_of(cell)), "--warmup", str(WARMUP),
                          *(["--cpu-time"] if self.options.cpu_time else []), *self.peers, *flags],
-                        {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", **environment})
+                        "torch", {**ONE_THREAD, **environment})
 
     def choose_peer(self, cell):
         tried = {}
@@ -147,12 +121,12 @@ class Bench:
         depth, width, batch = cell
         return run_json([*self.pinned, self.options.jax, os.path.join(HERE, "jax_baseline.py"), "--widths",
                          ",".join([str(width)] * (depth + 1)), "--batch", str(batch), "--steps", str(steps_of(cell)),
-                         "--warmup", str(WARMUP)])
+                         "--warmup", str(WARMUP)], "jax")
 
     def gemms(self, cell):
         depth, width, batch = cell
         return run_json([*self.pinned, os.path.join(BUILD, "gemm_share"), str(depth), str(width), str(batch), "1",
-                         str(min(51, steps_of(cell))), str(self.factor_bytes)])
+                         str(min(51, steps_of(cell))), str(self.factor_bytes)], "gemm_share")
 
     def measure(self, cell):
         rounds = []
@@ -161,10 +135,8 @@ class Bench:
         if not self.options.flags and not self.options.cpu_time:
             self.low_memory = growth(self.brigade(cell, "--low-memory"))
         for number in range(self.options.rounds):
-            names = list(self.contestants)
-            turn = number % len(names)
             self.shares = self.gemms(cell) if self.shares_too else None
-            result = {name: self.contestants[name](cell) for name in names[turn:] + names[:turn]}
+            result = {name: self.contestants[name](cell) for name in rotated(list(self.contestants), number)}
             if self.shares:
                 result["gemms"] = self.shares
             rounds.append(result)
@@ -263,9 +235,10 @@ def missed_bars(rows, bf16):
 
 
 def main():
+    catch_signals()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", default="python3")
-    parser.add_argument("--cells", default="8x1024x128")
+    parser.add_argument("--cells", type=parse_cells("DEPTHxWIDTHxBATCH", GRID), default="8x1024x128")
     parser.add_argument("--rounds", type=positive(int), default=5)
     parser.add_argument("--core", type=int, default=0)
     parser.add_argument("--alone", action="store_true")
@@ -278,30 +251,24 @@ def main():
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     if options.cpu_time and options.jax:
-        sys.exit("bench_compute: --cpu-time: expected no --jax, which computes on threads of its own; leave one out")
+        refuse("--cpu-time: expected no --jax, which computes on threads of its own; leave one out")
     if options.precision != "f32" and (options.cpu_time or options.jax):
-        sys.exit(f"bench_compute: --precision {options.precision}: expected no --cpu-time or --jax, which have f32 alone")
+        refuse(f"--precision {options.precision}: expected no --cpu-time or --jax, which have f32 alone")
     if options.flags and (options.cpu_time or options.jax or options.compile or options.check):
-        sys.exit("bench_compute: --flags: expected no --cpu-time, --jax, --compile or --check: it compares Brigade "
-                 "with itself")
+        refuse("--flags: expected no --cpu-time, --jax, --compile or --check: it compares Brigade with itself")
     if options.alone and (options.flags or options.compile or options.check):
-        sys.exit("bench_compute: --alone: expected no --flags, --compile or --check, which need something to compare with")
-    cells = options.cells.split(",")
-    if options.cells != "grid" and not all(re.fullmatch(r"[1-9]\d*(x[1-9]\d*){2}", cell) for cell in cells):
-        sys.exit(f"bench_compute: --cells: expected DEPTHxWIDTHxBATCH,... or grid, got {options.cells}")
-    cells = GRID if options.cells == "grid" else [tuple(int(n) for n in cell.split("x")) for cell in cells]
-
+        refuse("--alone: expected no --flags, --compile or --check, which need something to compare with")
     for python, module in ((None if options.alone or options.flags else options.python, "torch"), (options.jax, "jax")):
-        if python and not can_import(python, module):
-            sys.exit(f"bench_compute: expected a python that can import {module}, got {python}"
-                     + ("; --alone leaves PyTorch out" if module == "torch" else ""))
+        if python and why_no_import(python, module):
+            refuse(f"expected a python that can import {module}, got {python}"
+                   + ("; --alone leaves PyTorch out" if module == "torch" else ""))
 
     bench = Bench(options)
     print(f"one thread, {options.precision}, {options.rounds} rounds; step in ms" + (" of CPU time" if options.cpu_time else ""))
     table = columns(bench)
     print(" ".join(["cell".rjust(12), *(heading.rjust(width(form)) for heading, _, form, _ in table)]))
     rows, version = [], ""
-    for cell in cells:
+    for cell in options.cells:
         rounds = bench.measure(cell)
         row = summarise(bench, cell, rounds)
         print(" ".join(["x".join(map(str, cell)).rjust(12),
@@ -322,7 +289,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KeyboardInterrupt:
-        sys.exit(130)
+    main()

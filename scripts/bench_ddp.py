@@ -26,20 +26,15 @@ except those that leave the work as it is.)
 
 --json FILE keeps every number. Exit code 3 with --check when a bar of the last table is missed, 2 for wrong flags."""
 import argparse
-import json
 import os
 import re
-import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 
-from bench_compute import PRECISIONS
-from common import NAME, SIGNALS, catch_signals, output_file, positive, refuse, write
+from bench_common import BUILD, HERE, ONE_THREAD, PRECISIONS, Shaped, Unshaped, parse_cells, rotated, run_json, why_no_import
+from common import catch_signals, output_file, positive, refuse, write
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-BUILD = os.path.join(HERE, "..", "build", "cpu-release", "bin")
 MODEL = {"depth": 16, "width": 1024, "batch": 256}
 WARMUP, STEPS = 10, 20
 BUCKETS = ["--bucket-mb", "4.1"]  # a layer of 1024 x 1024, or several of 256 x 256
@@ -48,91 +43,6 @@ MODES = {"alone": ["--mode", "overlap", *BUCKETS], "naive": ["--mode", "naive"],
          "optimizer": ["--optimizer-overlap", *BUCKETS], "cross-step": ["--cross-step"]}
 # Flags of train_mlp that every mode takes and that change how Brigade sends or runs, but not what it computes.
 SAME_WORK = ["--bucket-mb", "--reduce", "--init-sync", "--comm", "--prefetch"]
-LIMIT = 900  # seconds for one run: far more than any takes
-PATIENCE = 10  # seconds in which a run that is told to end must do so
-
-
-def end(process):
-    """Ends all that `process` started. TERM first: mpirun then ends its ranks, which are no part of this group."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, number)
-            process.communicate(timeout=PATIENCE)  # until the last one has closed its output
-            return
-        except ProcessLookupError:
-            return
-        except subprocess.TimeoutExpired:
-            pass
-
-
-def run(command, what, environment=None):
-    """Exit code, output and errors. In a session of its own: Ctrl-C reaches us alone, and we end all of it."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               start_new_session=True, env={**os.environ, **(environment or {})})
-    try:
-        out, errors = process.communicate(timeout=LIMIT)
-    except subprocess.TimeoutExpired:
-        end(process)
-        sys.exit(f"{NAME}: {what}: {' '.join(command)} was not over after {LIMIT} s")
-    except BaseException:
-        end(process)
-        raise
-    return process.returncode, out, errors
-
-
-def run_json(command, what, environment=None):
-    status, out, errors = run(command, what, environment)
-    if status != 0 or not out.strip():
-        sys.exit(f"{NAME}: {what}: {' '.join(command)} failed:\n{errors}{out}")
-    return json.loads(out.strip().splitlines()[-1] if what.startswith("torch") else out)
-
-
-class Shaped:
-    """Two pretend hosts, or as many as `lab_flags` say, up while the benchmark runs."""
-
-    def __init__(self, rate, lab_flags):
-        self.rate, self.lab_flags = rate, lab_flags
-        os.environ.setdefault("NETLAB", NAME)
-
-    def __enter__(self):
-        self.netlab("up", "--rate", self.rate, *self.lab_flags)
-        return self
-
-    def __exit__(self, *_):
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-        self.netlab("down")
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-
-    def netlab(self, *arguments):
-        status, out, errors = run([os.path.join(HERE, "netlab.sh"), *arguments], "netlab.sh")
-        if status != 0:
-            sys.exit(f"{NAME}: netlab.sh {' '.join(arguments)} failed:\n{errors}{out}")
-
-    def mpi(self, ranks, program):
-        return [os.path.join(HERE, "netlab.sh"), "run", "-np", str(ranks), "--", *program]
-
-    def torch(self, program):
-        return [os.path.join(HERE, "netlab.sh"), "env", "-np", "2", "--", *program]
-
-
-class Unshaped:
-    """Both ranks on this machine, rank r on core r."""
-
-    def __enter__(self):
-        for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"):
-            os.environ.setdefault(name, "1")
-        return self
-
-    def __exit__(self, *_):
-        pass
-
-    def mpi(self, ranks, program, flags=()):
-        return ["mpirun", "-np", str(ranks), "--bind-to", "core", *flags, *program]
-
-    def torch(self, program):
-        # mpirun binds the ranks as it binds ours; one that fails takes the other along, which would wait for it.
-        rendezvous = ["-x", "MASTER_ADDR=127.0.0.1", "-x", "MASTER_PORT=29517", "-x", "WORLD_SIZE=2"]
-        return self.mpi(2, ["bash", "-c", 'RANK=$OMPI_COMM_WORLD_RANK exec "$@"', "bash", *program], rendezvous)
 
 
 def brigade(place, name, model, flags):
@@ -149,7 +59,7 @@ def torch(place, python, cap, model, flags):
     program = [python, os.path.join(HERE, "torch_baseline.py"), "--device", "cpu", "--bucket-mb", cap,
                "--widths", ",".join([str(model["width"])] * (model["depth"] + 1)), "--batch", str(model["batch"]),
                "--steps", str(STEPS), "--warmup", str(WARMUP), *flags]
-    return run_json(place.torch(program), f"torch {cap}", {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"})
+    return run_json(place.torch(program), f"torch {cap}", ONE_THREAD)
 
 
 def bound(alone, flat, overlap):
@@ -165,9 +75,8 @@ def measure(place, options, model, both, flags):
     names = list(MODES) + [f"torch {cap}" for cap in options.caps]
     rounds = []
     for number in range(options.rounds):
-        turn = number % len(names)
         result = {}
-        for name in names[turn:] + names[:turn]:
+        for name in rotated(names, number):
             if name.startswith("torch"):
                 result[name] = torch(place, options.python, name.split()[1], model, both + PRECISIONS[options.precision][1])
             else:
@@ -221,21 +130,15 @@ def check_flags(options, flags):
         refuse("--rate: expected a rate such as 2gbit, got nothing")
     if not all(re.fullmatch(r"\d+(\.\d+)?", cap) and float(cap) > 0 for cap in options.caps.split(",")):
         refuse(f"--caps: expected positive numbers of MB with commas between them, got '{options.caps}'")
-    if options.cells and not all(re.fullmatch(r"[1-9]\d*(x[1-9]\d*){2}", cell) for cell in options.cells.split(",")):
-        refuse(f"--cells: expected DEPTHxWIDTHxBATCH,..., got {options.cells}")
     if options.python is None:
         return
     unequal = [flag for flag in flags if flag.startswith("-") and flag.split("=")[0] not in SAME_WORK]
     if unequal:
         refuse(f"--python: PyTorch would not do the work of train_mlp with {' '.join(unequal)}; expected only flags "
                f"that both know or that leave it as it is: --momentum --no-bias {' '.join(SAME_WORK)}")
-    try:
-        _, out, errors = run([options.python, "-c", "import torch; print('yes')"], "import torch")
-    except OSError as error:
-        refuse(f"--python: {options.python!r} cannot be run: {error.strerror}")
-    if not out.endswith("yes\n"):  # what is no Python ends with 0, too
-        reason = errors.strip().splitlines() or ["it says nothing"]
-        refuse(f"--python: {options.python} cannot import torch: {reason[-1]}")
+    failure = why_no_import(options.python, "torch")
+    if failure:
+        refuse(f"--python: {failure}")
 
 
 def main():
@@ -248,7 +151,7 @@ def main():
     parser.add_argument("--python", help="to measure PyTorch with; left out: Brigade alone")
     parser.add_argument("--caps", default="25,4,1", help="bucket caps of PyTorch in MB, its default first")
     parser.add_argument("--rounds", type=positive(int), default=5)
-    parser.add_argument("--cells", help="instead of --depth, --width and --batch")
+    parser.add_argument("--cells", type=parse_cells("DEPTHxWIDTHxBATCH"), help="instead of --depth, --width and --batch")
     for key, value in MODEL.items():
         parser.add_argument(f"--{key}", type=int, default=value)
     parser.add_argument("--momentum", type=float, help="of the SGD of all")
@@ -261,7 +164,7 @@ def main():
     options.caps = options.caps.split(",") if options.python else []
     models = [{key: getattr(options, key) for key in MODEL}]
     if options.cells:
-        models = [dict(zip(MODEL, [int(n) for n in cell.split("x")])) for cell in options.cells.split(",")]
+        models = [dict(zip(MODEL, cell)) for cell in options.cells]
     both = [] if options.momentum is None else ["--momentum", str(options.momentum)]
     both += ["--no-bias"] if options.no_bias else []
     results, all_met = [], True

@@ -30,12 +30,11 @@ import statistics
 import sys
 import tempfile
 
-from bench_compute import PRECISIONS, can_import
-from bench_ddp import BUILD, HERE, Shaped, Unshaped, run_json
+from bench_common import BUILD, HERE, ONE_THREAD, PRECISIONS, Shaped, Unshaped, parse_cells, rotated, run_json, why_no_import
 from common import catch_signals, output_file, positive, write
 
 BUCKETS = ["--bucket-mb", "4"]
-GRID = ["4x128x4x128x8", "4x128x4x512x4", "6x384x6x128x4", "6x384x6x512x2", "12x768x12x128x2", "12x768x12x512x1"]
+GRID = [(4, 128, 4, 128, 8), (4, 128, 4, 512, 4), (6, 384, 6, 128, 4), (6, 384, 6, 512, 2), (12, 768, 12, 128, 2), (12, 768, 12, 512, 1)]
 WARMUP = 3
 
 
@@ -73,7 +72,7 @@ def torch(place, cell, options, *flags):
     program = [options.python, os.path.join(HERE, "torch_baseline.py"), "--device", "cpu", "--set-to-none",
                "--gpt", "x".join(map(str, cell[:4])), "--batch", str(cell[4]), "--warmup", str(WARMUP),
                "--steps", str(steps_of(cell)), *PRECISIONS[options.precision][1], *flags]
-    return run_json(place.torch(program), "torch", {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"})
+    return run_json(place.torch(program), "torch", ONE_THREAD)
 
 
 def contestants(options):
@@ -88,9 +87,8 @@ def measure(place, cell, options):
     names = [*ours, *peers]
     rounds = []
     for number in range(options.rounds):
-        turn = number % len(names)
         rounds.append({name: brigade(place, cell, options, *ours[name]) if name in ours else torch(place, cell, options, *peers[name])
-                       for name in names[turn:] + names[:turn]})
+                       for name in rotated(names, number)})
     return rounds
 
 
@@ -154,7 +152,7 @@ def parse():
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--rate")
     where.add_argument("--unshaped", action="store_true")
-    parser.add_argument("--cells", default="6x384x6x128x4")
+    parser.add_argument("--cells", type=parse_cells("LAYERSxWIDTHxHEADSxCONTEXTxSEQUENCES", GRID), default="6x384x6x128x4")
     parser.add_argument("--rounds", type=positive(int), default=5)
     parser.add_argument("--caps", default="25,4,1")
     parser.add_argument("--compile", action="store_true")
@@ -162,17 +160,12 @@ def parse():
     parser.add_argument("--json", type=output_file)
     parser.add_argument("--check", action="store_true")
     options, options.flags = parser.parse_known_args()
-    if options.cells == "grid":
-        options.cells = ",".join(GRID)
-    for flag, text, form, expected in (
-            ("--cells", options.cells, r"[1-9]\d*(x[1-9]\d*){4}", "LAYERSxWIDTHxHEADSxCONTEXTxSEQUENCES,... or grid"),
-            ("--caps", options.caps, r"\d*[1-9]\d*(\.\d+)?|0?\.\d*[1-9]\d*", "positive numbers of MB with commas between")):
-        if not all(re.fullmatch(form, part) for part in text.split(",")):
-            parser.error(f"{flag}: expected {expected}, got {text}")
+    if not all(re.fullmatch(r"\d*[1-9]\d*(\.\d+)?|0?\.\d*[1-9]\d*", cap) for cap in options.caps.split(",")):
+        parser.error(f"--caps: expected positive numbers of MB with commas between, got {options.caps}")
     options.ranks = 2 if options.unshaped or options.rate else 1
     if options.compile and options.ranks == 2:
         parser.error("--compile: expected one rank; leave it out, or --unshaped and --rate")
-    if not can_import(options.python, "torch"):
+    if why_no_import(options.python, "torch"):
         parser.error(f"--python: expected a python that can import torch, got {options.python}")
     options.caps = options.caps.split(",")
     options.flags = (BUCKETS if options.ranks == 2 else []) + PRECISIONS[options.precision][0] + options.flags
@@ -185,8 +178,7 @@ def main():
     place = Shaped(options.rate, ["--mtu", "9000"]) if options.rate else Unshaped() if options.unshaped else OneRank()
     rows = []
     with place:
-        for cell in options.cells.split(","):
-            cell = [int(number) for number in cell.split("x")]
+        for cell in options.cells:
             rows.append(summarise(cell, measure(place, cell, options)))
             report(rows[-1])
             if options.json:

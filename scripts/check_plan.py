@@ -13,8 +13,8 @@ import re
 import sys
 import tempfile
 
-from bench_ddp import BUILD, Shaped, run, run_json
-from common import NAME, ROOT, catch_signals, output_file, percentile, refuse, write
+from bench_common import BUILD, Shaped, run_json, slow_products
+from common import ROOT, catch_signals, output_file, percentile, refuse, write
 
 MODELS = {
     "mlp 4x512": ["train_mlp", "--depth", "4", "--width", "512", "--batch", "64"],
@@ -38,18 +38,6 @@ MODES = {
 }
 BARS = {"median": 0.03, "p90": 0.08}
 STEPS = "20"
-
-
-def slow_products(gflops, directory):
-    """Variables of a program whose products of matrices last as long as at `gflops`; 0: as long as they take."""
-    if gflops == 0:
-        return {}
-    library = os.path.join(directory, "slow_products.so")
-    source = os.path.join(ROOT, "scripts", "slow_products.c")
-    status, _, errors = run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], "slow_products.c")
-    if status != 0:
-        sys.exit(f"{NAME}: {source} cannot be compiled:\n{errors}")
-    return {"LD_PRELOAD": library, "SLOW_GFLOPS": str(gflops)}
 
 
 def train(lab, hosts, model, mode, directory, variables):
