@@ -15,14 +15,14 @@ Without FLAGS: 8 layers of 1024 x 1024, batch 128, plain SGD.
 """
 import argparse
 import json
-import os
 import pathlib
 import statistics
 import subprocess
 import tempfile
 import time
 
-from common import ROOT
+from bench_common import Unshaped, end, start
+from common import ROOT, catch_signals
 
 AFTERWARDS = 8  # steps that a checkpoint may make longer
 
@@ -50,6 +50,7 @@ def trimmed_mean(values):
 
 
 def main():
+    catch_signals()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--every", type=int, default=20, help="steps between two checkpoints, at least 16")
@@ -58,19 +59,21 @@ def main():
     if args.every < 2 * AFTERWARDS or args.steps < 4 * args.every:
         parser.error(f"expected --every from {2 * AFTERWARDS} and --steps from four times that")
     flags = flags or "--depth 8 --width 1024 --batch 128".split()
-    env = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    with tempfile.TemporaryDirectory(dir=ROOT / "build") as directory:  # a disk, where /tmp may be memory
+    with Unshaped() as place, tempfile.TemporaryDirectory(dir=ROOT / "build") as directory:  # a disk, where /tmp may be memory
         out = pathlib.Path(directory) / "run"
-        run = subprocess.Popen(["mpirun", "-np", "2", args.program, "--threads", "1", "--eval-every", "0", "--log-every", "1", "--steps",
-                                str(args.steps), "--checkpoint-every", str(args.every), "--out", out, *flags],
-                               env=env, stdout=subprocess.DEVNULL)
+        command = [args.program, "--threads", "1", "--eval-every", "0", "--log-every", "1", "--steps", str(args.steps),
+                   "--checkpoint-every", str(args.every), "--out", out, *flags]
+        run = start(place.mpi(2, command), stdout=subprocess.DEVNULL)
         begin = time.monotonic()
         times, seconds = {}, 1.0
-        while run.poll() is None:
-            now = thread_times(pathlib.Path(args.program).name)
-            if len(now) >= len(times):  # all threads still live
-                times, seconds = now, time.monotonic() - begin
-            time.sleep(0.5)
+        try:
+            while run.poll() is None:
+                now = thread_times(pathlib.Path(args.program).name)
+                if len(now) >= len(times):  # all threads still live
+                    times, seconds = now, time.monotonic() - begin
+                time.sleep(0.5)
+        finally:
+            end(run)
         if run.returncode != 0:
             raise SystemExit(run.returncode)
         if most(times, "brigade-saver") == 0.0 or most(times, "brigade-watch") == 0.0:
