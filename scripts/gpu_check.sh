@@ -213,91 +213,9 @@ check_large() {
 }
 
 write_result() {
-  result=$result gpu=$(gpu_query name,driver_version,memory.total,compute_cap) cuda=$("$CUDACXX" --version | tail -n 2 | head -n 1) \
-    commit=$(git -C "$root" rev-parse HEAD 2>/dev/null || echo unknown) seconds=$SECONDS failed=$failed python3 - "$work" <<'PYTHON'
-import json
-import os
-import pathlib
-import statistics
-import sys
-
-work = pathlib.Path(sys.argv[1])
-env = os.environ
-name, driver, memory, capability = (field.strip() for field in env["gpu"].split(","))
-
-
-def text(part, suffix):
-    path = work / f"{part}{suffix}"
-    return path.read_text(errors="replace") if path.exists() else ""
-
-
-def parsed(part):
-    try:
-        return json.loads(text(part, ".out"))
-    except ValueError:
-        return None
-
-
-parts = {}
-for line in (work / "parts.tsv").read_text().splitlines():
-    part, rc, seconds, command = line.split("\t")
-    entry = {"rc": int(rc) if rc.isdigit() else rc, "seconds": int(seconds), "command": command}
-    summary = parsed(part)
-    if summary is not None:
-        entry["result"] = summary
-    elif part.startswith("tests") or part in ("memcheck", "racecheck") or rc != "0":
-        entry["output_tail"] = (text(part, ".out") + text(part, ".err"))[-3000:]  # the whole is in the archive
-    parts[part] = entry
-
-modes = {part.removeprefix("mode-"): entry.get("result") or {}
-         for part, entry in parts.items() if part.startswith("mode-")}
-comms = {mode: result.get("comm") for mode, result in modes.items()}
-# Not no_sync, which adds its micro-batches up in another order and rounds differently.
-hashes = {mode: modes.get(mode, {}).get("params_hash")
-          for mode in ("naive", "flat", "per_param", "overlap")}
-modes_ran = bool(modes)
-same_weights = None not in hashes.values() and len(set(hashes.values())) == 1 if modes_ran else None
-all_nccl = all("NCCL" in (comm or "") for comm in comms.values()) if modes_ran else None
-
-
-def steps(bench, who):
-    found = [parts.get(f"bench-{bench}-{who}-{i}", {}).get("result", {}).get("step_ms") for i in range(1, 10)]
-    return [step for step in found if step]
-
-
-speed = {}
-for bench in sorted({part.split("-brigade")[0].removeprefix("bench-") for part in parts if "-brigade" in part}):
-    who = ("brigade", "torch", "torch-graph", "torch-compile", "torch-compile-graph")
-    every = {one: steps(bench, one) for one in who}
-    speed[bench] = {f"{one}_step_ms": statistics.median(every[one]) if every[one] else None for one in who}
-    speed[bench]["spread_ms"] = {one: [min(some), max(some)] for one, some in every.items() if some}
-    ours = speed[bench]["brigade_step_ms"]
-    for peer in ("torch", "torch-graph", "torch-compile", "torch-compile-graph"):
-        theirs = speed[bench][f"{peer}_step_ms"]
-        speed[bench][f"brigade_over_{peer}"] = ours / theirs if ours and theirs else None
-
-report = {
-    "gpu": {"name": name, "driver": driver, "memory_mib": int(memory) if memory.isdigit() else None, "compute_capability": capability},
-    "nvcc": env["cuda"],
-    "commit": env["commit"],
-    "seconds": int(env["seconds"]),
-    "passed": env["failed"] == "no" and same_weights is not False and all_nccl is not False,
-    "params_hash_by_mode": hashes,
-    "comm_by_mode": comms,
-    "nccl_in_all_modes": all_nccl,
-    "same_weights_in_all_modes": same_weights,
-    "speed": speed,
-    "parts": parts,
-}
-path = pathlib.Path(env["result"])
-path.parent.mkdir(parents=True, exist_ok=True)
-path.write_text(json.dumps(report, indent=1) + "\n")
-print(f"gpu_check: wrote {path}")
-if same_weights is False:
-    raise SystemExit("gpu_check: the modes do not end with the same weights")
-if all_nccl is False:
-    raise SystemExit("gpu_check: not every mode was reduced by NCCL; the rest went through the host")
-PYTHON
+  python3 "$root/scripts/gpu_report.py" "$work" "$result" --seconds $SECONDS --failed "$failed" \
+    --gpu "$(gpu_query name,driver_version,memory.total,compute_cap)" --nvcc "$("$CUDACXX" --version | tail -n 2 | head -n 1)" \
+    --commit "$(git -C "$root" rev-parse HEAD 2>/dev/null || echo unknown)"
 }
 
 require_gpu
