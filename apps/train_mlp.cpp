@@ -4,8 +4,5 @@
 
 int main(int argc, char** argv) {
   using namespace brigade::apps;
-  return run_program(argc, argv, Program::train_mlp,
-                     [](const Options& options, const brigade::dist::RankInfo& ranks) {
-                       return run_training(options, ranks, /*afterwards=*/{});
-                     });
+  return run_program(argc, argv, Program::train_mlp, run_training);
 }

@@ -40,9 +40,6 @@ data::DataSplits load_text(const Options& options) {
 }
 
 void print_sample(const Options& options, nn::GPT& model, const Console& console) {
-  if (options.sample == 0) {
-    return;
-  }
   const auto tokenizer = make_tokenizer(options);
   const std::vector<std::int32_t> encoded = tokenizer->encode(options.prompt);
   const std::vector<std::int64_t> tokens(encoded.begin(), encoded.end());

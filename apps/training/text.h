@@ -11,7 +11,7 @@ namespace brigade::apps {
 /// --text, or the sources of this project.
 data::DataSplits load_text(const Options& options);
 
-/// With --sample: what the model writes after --prompt.
+/// What the model writes after --prompt, --sample tokens.
 void print_sample(const Options& options, nn::GPT& model, const Console& console);
 
 }  // namespace brigade::apps

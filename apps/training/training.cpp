@@ -9,6 +9,7 @@
 #include "apps/training/run_progress.h"
 #include "apps/training/setup.h"
 #include "apps/training/shrinking.h"
+#include "apps/training/text.h"
 #include "dist/checkpoint/stop_signals.h"
 #include "dist/elastic/catch_up.h"
 #include "dist/hooks/finite_check.h"
@@ -175,7 +176,7 @@ void train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
 
 }  // namespace
 
-int run_training(Options options, const dist::RankInfo& ranks, const AfterTraining& afterwards) {
+int run_training(Options options, const dist::RankInfo& ranks) {
   const Console console = make_console(options, ranks);
   // From here on, not only while there are Checkpoints: without a handler a signal ends the job.
   auto signals = options.checkpoints() ? std::make_unique<dist::StopSignals>() : nullptr;
@@ -214,9 +215,9 @@ int run_training(Options options, const dist::RankInfo& ranks, const AfterTraini
   return train_and_shrink(options, ranks, place, [&](const dist::RankInfo& present) {
     train_together(options, present, kept);
     signals.reset();
-    if (afterwards) {
+    if (options.sample > 0) {
       if (present.rank == 0) {
-        afterwards(*model, make_console(options, present));
+        print_sample(options, dynamic_cast<nn::GPT&>(*model), make_console(options, present));
       }
       place.comm->barrier();  // nobody ends the job meanwhile
     }
