@@ -1,18 +1,16 @@
 // compare_modes: times the synchronisation modes against each other, on the same work.
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "apps/compare/comparison.h"
 #include "apps/compare/comparison_page.h"
 #include "apps/compare/comparison_report.h"
 #include "apps/report/chrome_trace.h"
 #include "apps/report/console.h"
 #include "apps/training/link_choice.h"
+#include "apps/training/output_files.h"
 #include "apps/training/program.h"
 #include "apps/training/setup.h"
 #include "core/error.h"
-#include "core/io/atomic_file.h"
 
 namespace brigade::apps {
 
@@ -32,25 +30,21 @@ void write_results(const Console& console, const RunInfo& info, const Comparison
                    const std::filesystem::path& directory) {
   const std::string json = comparison_json(info, result);
   OutputFiles files;
-  const auto write = [&](const std::string& name, const std::string& content) {
-    files.write(name, [&] { write_file_atomically(directory / name, content); });
-  };
-  const auto write_trace = [&](const std::string& mode, const RunTrace& trace) {
-    const std::string name = message_of("trace-", mode, ".json.gz");
-    files.write(name, [&] { write_chrome_trace(directory / name, trace); });
-  };
-  write("compare.html", comparison_html(info, result));
-  write("compare.json", json);
+  files.write(directory / "compare.html", comparison_html(info, result));
+  files.write(directory / "compare.json", json);
   if (info.options.trace) {
+    const auto write_trace = [&](const std::string& mode, const RunTrace& trace) {
+      const std::filesystem::path file = directory / message_of("trace-", mode, ".json.gz");
+      files.write(file, [&] { write_chrome_trace(file, trace); });
+    };
     for (const ModeResult& mode : result.modes) {
       write_trace(mode.mode, mode.trace);
     }
     write_trace("none", result.ideal.trace);
   }
   console.line();
-  console.line(message_of("wrote ", fmt::format("{}", fmt::join(files.written(), ", ")), " in ",
-                          directory.string(), "; clocks are aligned to ",
-                          std::ceil(1e3 * clock_error_ms(result.modes.front().trace)), " us"));
+  console.line(fmt::format("wrote {}; {}", fmt::join(files.written(), ", "),
+                           clocks_text(result.modes.front().trace)));
   if (info.options.json) {
     files.write("stdout", [&] { console.result(json); });
   }

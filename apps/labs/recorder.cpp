@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <filesystem>
 #include <utility>
 #include <vector>
 
 #include "apps/report/chrome_trace.h"
 #include "apps/report/timeline.h"
-#include "apps/training/program.h"
+#include "apps/training/output_files.h"
 #include "apps/training/setup.h"
 #include "core/io/atomic_file.h"
 
@@ -75,8 +74,8 @@ void Recorder::write(const std::string& lab, const std::string& host) const {
   if (comm_.rank() == 0) {
     apps::write_chrome_trace(directory / "trace.json.gz", trace);
     write_file_atomically(directory / "timeline.html", apps::timeline_html(lab, {trace}));
-    fmt::print("wrote trace.json.gz and timeline.html in {}; clocks are aligned to {:.0f} us\n",
-               directory.string(), std::ceil(1e3 * apps::clock_error_ms(trace)));
+    fmt::print("wrote trace.json.gz and timeline.html in {}; {}\n", directory.string(),
+               apps::clocks_text(trace));
   }
   comm_.barrier();  // no rank may end the job while rank 0 still writes
 }

@@ -1,5 +1,7 @@
 #include "apps/metrics/run_trace.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -25,6 +27,10 @@ double clock_error_ms(const RunTrace& trace) {
     largest = std::max(largest, rank.clock_error_ms);
   }
   return largest;
+}
+
+std::string clocks_text(const RunTrace& trace) {
+  return fmt::format("clocks are aligned to {:.0f} us", std::ceil(1e3 * clock_error_ms(trace)));
 }
 
 namespace {

@@ -37,6 +37,8 @@ struct RunTrace {
 
 /// The largest error of any rank's clock against rank 0's.
 double clock_error_ms(const RunTrace& trace);
+/// "clocks are aligned to 23 us": the same for people.
+std::string clocks_text(const RunTrace& trace);
 
 /// Which steps are recorded: `skip` pass unseen, of which the last runs with recording on but is
 /// thrown away, because the first recorded step pays for memory that the later ones reuse.

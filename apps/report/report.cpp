@@ -247,9 +247,9 @@ void print_result(const Console& console, const RunInfo& info, const RunResult& 
                     result.difference->value, result.difference->parameter));
   }
   if (info.options.trace) {
-    console.line(fmt::format("recorded {}; the ranks' clocks are aligned to {:.0f} us",
+    console.line(fmt::format("recorded {}; the ranks' {}",
                              plural(static_cast<std::int64_t>(result.recorded_steps), "step"),
-                             std::ceil(1e3 * clock_error_ms(result.trace))));
+                             clocks_text(result.trace)));
   }
   if (!files.empty()) {
     console.line(fmt::format("wrote {}", fmt::join(files, ", ")));

@@ -6,8 +6,7 @@
 #include "apps/report/graph.h"
 #include "apps/report/report.h"
 #include "apps/report/timeline.h"
-#include "apps/training/program.h"
-#include "core/io/atomic_file.h"
+#include "apps/training/output_files.h"
 #include "core/runtime/trace.h"
 #include "nn/gpt2_files.h"
 #include "nn/weights.h"
@@ -80,35 +79,30 @@ void RunFiles::write_results(const Console& console, const RunInfo& info, const 
     files.write(options.save, [&] {
       if (const std::optional<nn::GPTOptions>& gpt = info.shape.gpt) {
         nn::save_gpt2(parameters, *gpt, options.save);
-        files.write(nn::gpt2_config_of(options.save), [] {});  // which save_gpt2 has written
+        files.note(nn::gpt2_config_of(options.save));
       } else {
         nn::save_parameters(parameters, options.save);
       }
     });
   }
   files.write(directory_ / kMetrics, [&] { metrics_->check(); });
-  files.write(directory_ / kSummary,
-              [&] { write_file_atomically(directory_ / kSummary, summary); });
+  files.write(directory_ / kSummary, summary);
   if (result.profile) {
-    files.write(directory_ / kProfile, [&] {
-      write_file_atomically(directory_ / kProfile, profile_json(*result.profile));
-    });
+    files.write(directory_ / kProfile, profile_json(*result.profile));
   }
   if (!options.graph.empty()) {
-    files.write(options.graph, [&] { write_file_atomically(options.graph, result.graph); });
+    files.write(options.graph, result.graph);
     if (const auto picture = draw_graph(options.graph)) {
-      files.write(*picture, [] {});
+      files.note(*picture);
     }
   }
   if (options.trace) {
     files.write(directory_ / kTrace,
                 [&] { write_chrome_trace(directory_ / kTrace, result.trace); });
-    files.write(directory_ / kTimeline, [&] {
-      const std::string metrics =
-          metrics_until(directory_ / kMetrics, std::numeric_limits<std::int64_t>::max());
-      write_file_atomically(directory_ / kTimeline,
-                            timeline_html(program_name(options), {result.trace}, metrics));
-    });
+    const std::string metrics =
+        metrics_until(directory_ / kMetrics, std::numeric_limits<std::int64_t>::max());
+    files.write(directory_ / kTimeline,
+                timeline_html(program_name(options), {result.trace}, metrics));
   }
   print_result(console, info, result, files.written());
   if (options.json) {
