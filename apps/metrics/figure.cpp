@@ -15,9 +15,7 @@ Json known(bool condition, double value) {
 Json json_of(const Figures& figures) {
   Json json = Json::object();
   for (const Figure& figure : figures) {
-    if (!figure.key.empty()) {
-      json[Json::json_pointer("/" + figure.key)] = figure.value;
-    }
+    json[Json::json_pointer("/" + figure.key)] = figure.value;
   }
   return json;
 }
@@ -25,9 +23,6 @@ Json json_of(const Figures& figures) {
 std::string text_of(const Figure& figure) {
   if (figure.value.is_null()) {
     return "-";
-  }
-  if (figure.value.is_string()) {
-    return fmt::format(fmt::runtime(figure.format), figure.value.get<std::string>());
   }
   return fmt::format(fmt::runtime(figure.format), figure.scale * figure.value.get<double>());
 }

@@ -8,7 +8,7 @@ namespace brigade::apps {
 
 /// One number of a run, written down once: where a file has it and how people see it.
 struct Figure {
-  std::string key;  ///< in the JSON file; "memory_bytes/peak" is nested; empty: not in the file
+  std::string key;               ///< in the JSON file; "memory_bytes/peak" is nested
   nlohmann::ordered_json value;  ///< null where this run has no such number
   std::string place = {};        ///< line of the screen or column of the table; empty: file only
   std::string format = {};       ///< for {fmt}: "forward {:.2f} ms"
@@ -22,7 +22,7 @@ inline constexpr double kMiB = 0x1p-20;
 /// `value` if `condition`, else null.
 nlohmann::ordered_json known(bool condition, double value);
 
-/// All figures that have a key.
+/// All figures, under their keys.
 nlohmann::ordered_json json_of(const Figures& figures);
 
 /// What people see: "forward 1.23 ms", or "-" for null.

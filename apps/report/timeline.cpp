@@ -69,13 +69,8 @@ struct Panel {
   std::size_t slowest = 0;
 };
 
-Figure ms_figure(const char* column, double ms) {
-  return {"", ms_text(ms), column, "{}"};
-}
-
-Figure hidden_figure(const RankFigures& rank) {
-  return {"", known(rank.median.comm > 0.0, rank.hidden_fraction), "hidden %", "{:.1f} %",
-          kPercent};
+std::string hidden_text(const RankFigures& rank) {
+  return rank.median.comm > 0.0 ? fmt::format("{:.1f} %", kPercent * rank.hidden_fraction) : "-";
 }
 
 /// An error bound is never rounded down to nothing.
@@ -88,31 +83,25 @@ std::string communication_html(const RankFigures& rank) {
   const StepTimes& t = rank.median;
   return t.comm > 0.0 ? html_part("communication", {{"comm", ms_text(t.comm)},
                                                     {"exposed", ms_text(t.exposed)},
-                                                    {"hidden", text_of(hidden_figure(rank))}})
+                                                    {"hidden", hidden_text(rank)}})
                       : ", no communication";
 }
 
 std::string table(const Panel& panel) {
-  std::vector<FigureRow> rows;
+  TextGrid grid{{"rank", "host", "step", "forward", "backward", "optimizer", "idle", "comm",
+                 "hidden", "exposed", "hidden %", "waiting for last rank", "transfer",
+                 "clock error"}};
   for (std::size_t i = 0; i < panel.ranks.size(); ++i) {
-    const StepTimes& t = panel.ranks[i].median;
+    const RankFigures& figures = panel.ranks[i];
+    const StepTimes& t = figures.median;
     const RankTrace& rank = panel.trace.ranks[i];
-    rows.push_back({std::to_string(rank.rank),
-                    {{"", rank.host, "host", "{}"},
-                     ms_figure("step", t.step),
-                     ms_figure("forward", t.forward),
-                     ms_figure("backward", t.backward),
-                     ms_figure("optimizer", t.optimizer),
-                     ms_figure("idle", t.wait),
-                     ms_figure("comm", t.comm),
-                     ms_figure("hidden", t.hidden),
-                     ms_figure("exposed", t.exposed),
-                     hidden_figure(panel.ranks[i]),
-                     ms_figure("waiting for last rank", panel.ranks[i].waiting),
-                     ms_figure("transfer", panel.ranks[i].transfer),
-                     {"", clock_text(rank.clock_error_ms), "clock error", "{}"}}});
+    grid.push_back({std::to_string(rank.rank), rank.host, ms_text(t.step), ms_text(t.forward),
+                    ms_text(t.backward), ms_text(t.optimizer), ms_text(t.wait), ms_text(t.comm),
+                    ms_text(t.hidden), ms_text(t.exposed), hidden_text(figures),
+                    ms_text(figures.waiting), ms_text(figures.transfer),
+                    clock_text(rank.clock_error_ms)});
   }
-  return html_table(grid_of("rank", rows));
+  return html_table(grid);
 }
 
 /// `all_steps`, `one_step`: ms per full width of the two pictures.

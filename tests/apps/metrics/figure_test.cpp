@@ -9,13 +9,16 @@ using Json = nlohmann::ordered_json;
 
 const Figures kFigures{{"step_ms", 1.25, "step", "median {:.2f} ms"},
                        {"steps", 7},
-                       {"", 0.5, "step", "computing {:.0f} %", kPercent},
+                       {"compute", 0.5, "step", "computing {:.0f} %", kPercent},
                        {"memory/peak", 3U << 19U, "memory", "{:.1f} MiB", kMiB},
                        {"hidden", nullptr, "memory", "hidden {:.0f} %", kPercent}};
 
 TEST(Figures, AreInTheFileUnderTheirKeysAndWithoutScale) {
-  const Json expected{
-      {"step_ms", 1.25}, {"steps", 7}, {"memory", {{"peak", 3U << 19U}}}, {"hidden", nullptr}};
+  const Json expected{{"step_ms", 1.25},
+                      {"steps", 7},
+                      {"compute", 0.5},
+                      {"memory", {{"peak", 3U << 19U}}},
+                      {"hidden", nullptr}};
   EXPECT_EQ(json_of(kFigures), expected);
 }
 
