@@ -43,7 +43,6 @@ class ModeRun {
                   .data = *data.train,
                   .device = device,
                   .deferred_sync = options.deferred_sync(),
-                  .overlaps = options.overlaps(),
                   .trace = last_steps(options),
                   .clip_norm = options.clip_norm}) {}
 

@@ -112,8 +112,6 @@ struct Options {
 
   /// With --mode no_sync the first K-1 micro-batches run inside DataParallel::no_sync().
   bool deferred_sync() const { return mode == "no_sync"; }
-  /// Whether all-reduces run during backward.
-  bool overlaps() const { return mode != "naive" && mode != "flat"; }
   /// Whether buckets are updated as they arrive, and how late they may.
   std::optional<dist::UpdateDeadline> in_flight() const;
   bool checkpoints() const {

@@ -23,11 +23,6 @@ std::string kind_of(const std::string& name) {
   return rest.substr(0, rest.find_first_of(" ("));
 }
 
-/// "backward_WITH_OVERLAP" -> "backward", "optimizer bucket_2" -> "optimizer"
-std::string phase_of(const std::string& name) {
-  return name.substr(0, name.find_first_of("_ "));
-}
-
 }  // namespace
 
 void StepRecorder::before_step(std::int64_t step) {
@@ -85,8 +80,8 @@ std::vector<OperationTime> operation_times(const std::vector<StepTrace>& steps) 
         open.pop_back();
       }
       std::string name = scope.name;
-      if (name != kWaiting) {
-        name = open.empty() ? phase_of(name) : phase_of(open.front().name) + " " + kind_of(name);
+      if (name != kWaiting && !open.empty()) {
+        name = open.front().name + " " + kind_of(name);
       }
       add(name, scope.end - scope.begin, 1.0);
       if (!open.empty()) {  // only what is not inside an inner scope is its own

@@ -159,8 +159,7 @@ void Trainer::backward(const autograd::Variable& loss, const MicroBatch& micro) 
     silent.emplace(parts_.data_parallel.no_sync());
   }
   {
-    const TraceScope trace(micro.synchronizes && parts_.overlaps ? "backward_WITH_OVERLAP"
-                                                                 : "backward_COMPUTE_ONLY");
+    const TraceScope trace("backward");
     if (micro.batch.size() == 0) {
       parts_.data_parallel.shadow_backward();
       micro_losses_.emplace_back();

@@ -32,7 +32,6 @@ struct TrainerParts {
   const data::Dataset& data;
   Device device;
   bool deferred_sync = false;  ///< all micro-batches of a step but the last run inside no_sync()
-  bool overlaps = true;        ///< all-reduces run during backward; for the names in a trace
   TraceSchedule trace = {};
   bool never_sync = false;  ///< no micro-batch synchronises; each rank steps on its own gradients
   double clip_norm = 0.0;   ///< longest gradient of a step; 0: any

@@ -147,7 +147,6 @@ void train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
       .data = *kept.data.train,
       .device = place.device,
       .deferred_sync = options.deferred_sync() || geometry.accum > options.accum,
-      .overlaps = options.overlaps(),
       .trace = trace_schedule(options, info.first_step, info.steps),
       .never_sync = options.no_all_reduce,
       .clip_norm = options.clip_norm,

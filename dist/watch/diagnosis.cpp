@@ -39,10 +39,10 @@ Views select(std::span<const RankView> ranks, Predicate wanted) {
   return views;
 }
 
-/// "load batch", or what stands for code without a name. "backward_WITH_OVERLAP" is "backward".
+/// "load batch", or what stands for code without a name.
 std::string phase_of(const LedgerEntry& entry) {
   const std::string_view name = text_of(entry.phase);
-  return name.empty() ? "code of the program" : std::string(name.substr(0, name.find('_')));
+  return name.empty() ? "code of the program" : std::string(name);
 }
 
 std::string seconds_text(double seconds) {

@@ -146,7 +146,7 @@ TEST(OperationTimes, AreWithoutTheOperationsInside) {
                   {"forward", Lane::compute, 0, 0, 10},
                   {"layer 0 Linear(4, 4)", Lane::compute, 1, 1, 7},
                   {"layer 1 ReLU()", Lane::compute, 1, 7, 8},
-                  {"backward_WITH_OVERLAP", Lane::compute, 0, 10, 30},
+                  {"backward", Lane::compute, 0, 10, 30},
                   {"linear 0.weight", Lane::compute, 1, 11, 25},
                   {"optimizer", Lane::optimizer, 0, 30, 32}};
   spans.waits = {{25, 29}};
@@ -164,7 +164,7 @@ TEST(OperationTimes, TakeAWaitOutOfTheLayerThatWaited) {
   StepSpans spans;
   spans.scopes = {{"forward", Lane::compute, 0, 0, 10},
                   {"layer 0 Linear(4, 4)", Lane::compute, 1, 1, 9},
-                  {"backward_WITH_OVERLAP", Lane::compute, 0, 10, 30}};
+                  {"backward", Lane::compute, 0, 10, 30}};
   spans.waits = {{1, 6}};
   std::map<std::string, double> found;
   for (const OperationTime& operation : operation_times({{1, spans}})) {
@@ -180,7 +180,7 @@ TEST(OperationTimes, UpdatesInFlightAreOneOptimizerAndNeverWaited) {
   StepSpans spans;
   spans.scopes = {{"forward", Lane::compute, 0, 0, 10},
                   {"layer 0 Linear(4, 4)", Lane::compute, 1, 1, 9},
-                  {"backward_WITH_OVERLAP", Lane::compute, 0, 10, 30},
+                  {"backward", Lane::compute, 0, 10, 30},
                   {"optimizer bucket_0", Lane::optimizer, 0, 0.5, 6},
                   {"optimizer 2.weight", Lane::optimizer, 0, 25, 27}};
   spans.waits = {{1, 6}, {26, 28}};

@@ -143,7 +143,7 @@ TEST(TimelineSvg, LayersLieBelowTheirPhaseAndBearNamesWhereThereIsRoom) {
   step.scopes = {{"load batch", Lane::data, 0, -3, -1},
                  {"forward", Lane::compute, 0, 0, 4},
                  {"layer 0 Linear(784, 512)", Lane::compute, 1, 0, 3},
-                 {"backward_WITH_OVERLAP", Lane::compute, 0, 4, 12},
+                 {"backward", Lane::compute, 0, 4, 12},
                  {"linear 0.weight", Lane::compute, 1, 4, 12}};
   const RunTrace trace = run_trace({{step, started_at(20, step)}});
   const std::string svg = timeline_svg(trace, kScale);

@@ -34,7 +34,7 @@ RankView view(int rank, const char* phase, std::uint64_t number, std::uint64_t e
 }
 
 RankView in_flight(int rank) {
-  return view(rank, "backward_WITH_OVERLAP", 7, 6);
+  return view(rank, "backward", 7, 6);
 }
 
 std::optional<Diagnosis> diagnose(const std::vector<RankView>& ranks) {
