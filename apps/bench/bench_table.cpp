@@ -2,16 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "apps/bench/alpha_beta.h"
+#include "apps/metrics/figure.h"
 #include "core/config.h"
 
 namespace brigade::apps {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kHead =
     "#       size        count  type  redop        time   algbw   busbw  #wrong\n"
@@ -74,7 +71,7 @@ std::string bench_json(const std::vector<BenchResult>& results, const BenchOptio
     json["results"].push_back(
         {{"name", result.name}, {"comm", result.description}, {"rows", rows}, {"fit", model}});
   }
-  return json.dump(2) + "\n";
+  return json_text(json);
 }
 
 }  // namespace brigade::apps

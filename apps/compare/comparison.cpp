@@ -55,11 +55,7 @@ class ModeRun {
     for (std::int64_t i = 1; i < steps; ++i) {
       trainer_.step(done_++, Trainer::Timed::yes);
     }
-    const auto counted = static_cast<double>(steps - 1);
-    const dist::Traffic traffic = comm_.traffic() - before;
-    result_.collectives_per_step = static_cast<double>(traffic.collectives) / counted;
-    result_.bytes_per_step = static_cast<double>(traffic.bytes_reduced) / counted;
-    result_.bytes_sent_per_step = static_cast<double>(traffic.bytes_sent) / counted;
+    result_.traffic = per_step(comm_.traffic() - before, steps - 1);
     trainer_.take_losses();
   }
 
@@ -174,7 +170,6 @@ class Race {
   /// Compares the ranks with each other, the modes with the first, and each with one rank that has
   /// trained on the joined batches.
   void check_weights() {
-    comparison_.checked_steps = options_.steps;
     const std::vector<float> first = runs_.front()->weights();
     const std::vector<float> one_rank = train_as_one_rank();
     for (const std::unique_ptr<ModeRun>& run : runs_) {
@@ -233,7 +228,6 @@ class Race {
       }
     }
     ideal.timing.samples_per_second *= world().size();  // it counts its own samples only
-    comparison_.timed_steps = static_cast<std::int64_t>(ideal.timing.measured_steps);
     comparison_.alone_samples_per_second =
         one_ ? one_->finish("alone", alone_, {}, info_.ranks.host).timing.samples_per_second : 0.0;
     return std::move(comparison_);

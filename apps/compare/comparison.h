@@ -14,11 +14,9 @@ namespace brigade::apps {
 struct ModeResult {
   std::string mode;  ///< as --mode, or "no communication"
   TimingSummary timing;
-  double collectives_per_step = 0.0;
-  double bytes_per_step = 0.0;       ///< handed to all-reduces, per rank
-  double bytes_sent_per_step = 0.0;  ///< by rank 0
-  std::uint64_t hash = 0;            ///< of the weights after the checked steps
-  bool ranks_equal = true;           ///< bit by bit
+  TrafficPerStep traffic;
+  std::uint64_t hash = 0;         ///< of the weights after the checked steps
+  bool ranks_equal = true;        ///< bit by bit
   double against_first = 0.0;     ///< |w - w_first| / |w_first|, 0 when bit-equal to the first mode
   double against_one_rank = 0.0;  ///< likewise, to one rank on the joined batches
   RunTrace trace;                 ///< of the last steps of the last turn; on rank 0
@@ -30,8 +28,6 @@ struct Comparison {
   /// rank 0's alone: nobody keeps these ranks in step.
   ModeResult ideal;
   double alone_samples_per_second = 0.0;  ///< one rank, the others asleep
-  std::int64_t checked_steps = 0;         ///< after which the weights were compared
-  std::int64_t timed_steps = 0;           ///< per mode
   bool equal = true;                      ///< every check passed
 
   const ModeResult* find(const std::string& mode) const;

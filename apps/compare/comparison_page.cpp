@@ -15,8 +15,6 @@ namespace brigade::apps {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 /// A stretch of a bar: which figure, and its class in page.html.
 struct BarPart {
   const char* key;
@@ -28,7 +26,7 @@ constexpr std::array<BarPart, 4> kStepParts{{{"forward_ms", "forward"},
                                              {"optimizer_ms", "optimizer"}}};
 
 double value_of(const FigureRow& row, const std::string& key) {
-  const Json value = json_of(row.figures)[key];
+  const Json& value = std::ranges::find(row.figures, key, &Figure::key)->value;
   return value.is_number() ? value.get<double>() : 0.0;
 }
 

@@ -15,8 +15,6 @@ namespace brigade::apps {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 /// `ideal`: the steps without communication, which are compared with nothing.
 Figures mode_figures(const RunInfo& info, const Comparison& result, const ModeResult& mode,
                      bool ideal) {
@@ -26,7 +24,7 @@ Figures mode_figures(const RunInfo& info, const Comparison& result, const ModeRe
     return known(sends, value);
   };
   const double ratio =
-      compression_ratio(info.ranks.size, mode.bytes_per_step, mode.bytes_sent_per_step);
+      compression_ratio(info.ranks.size, mode.traffic.bytes_reduced, mode.traffic.bytes_sent);
   const double alone = result.alone_samples_per_second;
   return {{"mode", mode.mode},
           {"step_ms", t.step, "step", "{:.2f}"},
@@ -42,9 +40,9 @@ Figures mode_figures(const RunInfo& info, const Comparison& result, const ModeRe
           {"hidden_fraction", sent(t.hidden_fraction), "hidden %", "{:.0f}", kPercent},
           {"compute_fraction", sent((t.step - t.median.wait) / t.step), "compute %", "{:.0f}",
            kPercent},
-          {"collectives_per_step", sent(mode.collectives_per_step), "colls", "{:g}"},
-          {"bytes_per_step", sent(mode.bytes_per_step), "MiB/rank", "{:.2f}", kMiB},
-          {"bytes_sent_per_step", sent(mode.bytes_sent_per_step), "sent", "{:.2f}", kMiB},
+          {"collectives_per_step", sent(mode.traffic.collectives), "colls", "{:g}"},
+          {"bytes_per_step", sent(mode.traffic.bytes_reduced), "MiB/rank", "{:.2f}", kMiB},
+          {"bytes_sent_per_step", sent(mode.traffic.bytes_sent), "sent", "{:.2f}", kMiB},
           {"compression_ratio", known(!ideal && ratio > 0.0, ratio)},
           {"samples_per_second", t.samples_per_second, "samples/s", "{:.0f}"},
           {"speed_up", known(t.step > 0.0, result.modes.front().timing.step / t.step), "speed-up",
@@ -56,7 +54,7 @@ Figures mode_figures(const RunInfo& info, const Comparison& result, const ModeRe
           {"difference_to_one_rank", checked(mode.against_one_rank)}};
 }
 
-std::string check_text(const Comparison& result) {
+std::string check_text(const RunInfo& info, const Comparison& result) {
   const bool ranks_equal = std::ranges::all_of(result.modes, &ModeResult::ranks_equal);
   const auto difference = [&result](double ModeResult::*part) {
     double largest = 0.0;
@@ -68,7 +66,7 @@ std::string check_text(const Comparison& result) {
   };
   return fmt::format(
       "{}: after {} steps: ranks {}; modes {}; all ranks together and one rank alone {}",
-      result.equal ? "equal" : "NOT EQUAL", result.checked_steps,
+      result.equal ? "equal" : "NOT EQUAL", info.options.steps,
       ranks_equal ? "bit-equal" : "DIFFER", difference(&ModeResult::against_first),
       difference(&ModeResult::against_one_rank));
 }
@@ -114,8 +112,9 @@ std::vector<std::string> comparison_notes(const RunInfo& info, const Comparison&
   std::vector<std::string> notes{
       fmt::format("{} timed steps per mode, medians of the slowest rank, in ms{}; speed-up against "
                   "{}; (none): the same work without communication",
-                  result.timed_steps, emulated_text(info.options), result.modes.front().mode),
-      check_text(result)};
+                  result.ideal.timing.measured_steps, emulated_text(info.options),
+                  result.modes.front().mode),
+      check_text(info, result)};
   if (info.options.comm_hook != "none") {
     notes.push_back(fmt::format(
         "gradients are compressed ({}), so only the ranks have to be equal: modes with other "
@@ -156,7 +155,7 @@ void print_comparison(const Console& console, const RunInfo& info, const Compari
 std::string comparison_json(const RunInfo& info, const Comparison& result) {
   const double bound = bound_ms(info, result);
   Json json = json_of(setting_figures(info));
-  json.update(json_of({{"timed_steps", result.timed_steps},
+  json.update(json_of({{"timed_steps", result.ideal.timing.measured_steps},
                        {"equal", result.equal},
                        {"one_rank_samples_per_second", result.alone_samples_per_second},
                        {"bound_ms", known(bound > 0.0, bound)},
@@ -166,7 +165,7 @@ std::string comparison_json(const RunInfo& info, const Comparison& result) {
   }
   json["ideal"] = json["modes"].back();
   json["modes"].erase(result.modes.size());
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json);
 }
 
 }  // namespace brigade::apps

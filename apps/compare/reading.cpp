@@ -16,8 +16,8 @@ double backward_end(const Comparison& result) {
 
 /// Whether the times of a mode are so few or spread so far that medians say little.
 bool unsteady(const Comparison& result) {
-  constexpr std::int64_t kFew = 10;
-  return result.timed_steps < kFew ||
+  constexpr std::size_t kFew = 10;
+  return result.ideal.timing.measured_steps < kFew ||
          std::any_of(result.modes.begin(), result.modes.end(), [](const ModeResult& mode) {
            return mode.timing.step_p90 > 1.5 * mode.timing.step_p10;
          });
@@ -124,7 +124,7 @@ std::vector<std::string> reading(const RunInfo& info, const Comparison& result) 
   if (overlap != nullptr && no_sync != nullptr) {
     lines.push_back(fmt::format(
         "no_sync sends {:.2f} MiB per step instead of {:.2f} and is {:.2f} times as fast.",
-        no_sync->bytes_per_step / 0x1p20, overlap->bytes_per_step / 0x1p20,
+        no_sync->traffic.bytes_reduced / 0x1p20, overlap->traffic.bytes_reduced / 0x1p20,
         overlap->timing.step / no_sync->timing.step));
   }
   if (info.ranks.hosts == 1 && !info.device.is_cuda() && !info.options.emulated_link) {

@@ -6,10 +6,12 @@
 
 namespace brigade::apps {
 
-using Json = nlohmann::ordered_json;
-
 Json known(bool condition, double value) {
   return condition ? Json(value) : Json(nullptr);
+}
+
+Json known(std::optional<double> value) {
+  return known(value.has_value(), value.value_or(0.0));
 }
 
 Json json_of(const Figures& figures) {
@@ -18,6 +20,10 @@ Json json_of(const Figures& figures) {
     json[Json::json_pointer("/" + figure.key)] = figure.value;
   }
   return json;
+}
+
+std::string json_text(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string text_of(const Figure& figure) {

@@ -1,18 +1,21 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace brigade::apps {
 
+using Json = nlohmann::ordered_json;
+
 /// One number of a run, written down once: where a file has it and how people see it.
 struct Figure {
-  std::string key;               ///< in the JSON file; "memory_bytes/peak" is nested
-  nlohmann::ordered_json value;  ///< null where this run has no such number
-  std::string place = {};        ///< line of the screen or column of the table; empty: file only
-  std::string format = {};       ///< for {fmt}: "forward {:.2f} ms"
-  double scale = 1.0;            ///< people see scale · value: 100 for percent
+  std::string key;          ///< in the JSON file; "memory_bytes/peak" is nested
+  Json value;               ///< null where this run has no such number
+  std::string place = {};   ///< line of the screen or column of the table; empty: file only
+  std::string format = {};  ///< for {fmt}: "forward {:.2f} ms"
+  double scale = 1.0;       ///< people see scale · value: 100 for percent
 };
 using Figures = std::vector<Figure>;
 
@@ -20,10 +23,16 @@ inline constexpr double kPercent = 100.0;
 inline constexpr double kMiB = 0x1p-20;
 
 /// `value` if `condition`, else null.
-nlohmann::ordered_json known(bool condition, double value);
+Json known(bool condition, double value);
+/// `value` if there is one, else null.
+Json known(std::optional<double> value);
 
 /// All figures, under their keys.
-nlohmann::ordered_json json_of(const Figures& figures);
+Json json_of(const Figures& figures);
+
+/// The text of a JSON file, newline included. Replaces bytes that are not UTF-8, as a path among
+/// the flags may have.
+std::string json_text(const Json& json);
 
 /// What people see: "forward 1.23 ms", or "-" for null.
 std::string text_of(const Figure& figure);

@@ -144,6 +144,13 @@ double hidden_fraction(std::span<const StepTimes> steps) {
   return comm > 0.0 ? hidden / comm : 0.0;
 }
 
+TrafficPerStep per_step(const dist::Traffic& traffic, std::int64_t steps) {
+  const auto count = static_cast<double>(steps);
+  return {.collectives = static_cast<double>(traffic.collectives) / count,
+          .bytes_reduced = static_cast<double>(traffic.bytes_reduced) / count,
+          .bytes_sent = static_cast<double>(traffic.bytes_sent) / count};
+}
+
 TimingSummary summarize(const TimingHistory& history, std::size_t warmup,
                         dist::Communicator& comm) {
   const std::size_t warm = std::min(warmup, (history.forgotten() + history.steps().size()) / 4);

@@ -70,6 +70,15 @@ struct TimingSummary {
       collectives;  ///< medians; empty if the steps' numbers of collectives differ
 };
 
+/// What a step hands to the communicator, on average.
+struct TrafficPerStep {
+  double collectives = 0.0;
+  double bytes_reduced = 0.0;  ///< handed to all-reduces, per rank
+  double bytes_sent = 0.0;     ///< by rank 0
+};
+
+TrafficPerStep per_step(const dist::Traffic& traffic, std::int64_t steps);
+
 /// Leaves out the first `warmup` steps, but never more than a quarter of them. Collective.
 TimingSummary summarize(const TimingHistory& history, std::size_t warmup, dist::Communicator& comm);
 

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "apps/bench/alpha_beta.h"
 #include "apps/metrics/figure.h"
@@ -120,13 +119,13 @@ std::string plan_text(const Profile& profile, const PlanQuestion& question,
 
 std::string plan_json(const Profile& profile, const PlanQuestion& question,
                       const std::vector<PlanRow>& rows) {
-  nlohmann::ordered_json json{{"premises", premises(profile, question)},
-                              {"rows", nlohmann::ordered_json::array()},
-                              {"verdicts", verdicts(rows)}};
+  Json json{{"premises", premises(profile, question)},
+            {"rows", Json::array()},
+            {"verdicts", verdicts(rows)}};
   for (const FigureRow& row : rows_of(rows)) {
     json["rows"].push_back(json_of(row.figures));
   }
-  return json.dump(2) + "\n";
+  return json_text(json);
 }
 
 std::string plan_html(const Profile& profile, const PlanQuestion& question,

@@ -17,12 +17,6 @@ namespace brigade::apps {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json accuracy_of(const Evaluation& test) {
-  return test.accuracy ? Json(*test.accuracy) : Json(nullptr);
-}
-
 Json link_json(const Options& options) {
   const std::optional<dist::LinkModel>& link = options.emulated_link;
   return link ? Json{{"alpha_us", link->alpha_us}, {"gigabytes_per_s", link->gigabytes_per_s}}
@@ -103,10 +97,9 @@ Figures outcome_figures(const RunInfo& info, const RunResult& result) {
           {"loss_first", result.loss_first, place, "loss {:.5f} in the first step"},
           {"loss_last", result.loss_last, place, "{:.5f} in the last"},
           {"test_loss", test.loss, place, "test loss {:.5f}"},
-          {"accuracy", accuracy_of(test), place, "accuracy {:.2f} %", kPercent},
+          {"accuracy", known(test.accuracy), place, "accuracy {:.2f} %", kPercent},
           {"accuracy_best", best, place, "best {:.2f} %", kPercent},
-          {"bits_per_byte", known(test.bits_per_byte.has_value(), test.bits_per_byte.value_or(0.0)),
-           place, "{:.3f} bits per byte"},
+          {"bits_per_byte", known(test.bits_per_byte), place, "{:.3f} bits per byte"},
           {"params_hash", fmt::format("{:016x}", result.params_hash)},
           {"params_equal", result.params_equal},
           {"largest_rank_difference", difference}};
@@ -148,17 +141,17 @@ Figures communication_figures(const RunInfo& info, const RunResult& result) {
       t.communicates ? message_of("communication", emulated_text(info.options)) : "";
   const std::string& hook = info.options.comm_hook;
   const double ratio =
-      compression_ratio(info.ranks.size, result.bytes_reduced_per_step, result.bytes_sent_per_step);
+      compression_ratio(info.ranks.size, result.traffic.bytes_reduced, result.traffic.bytes_sent);
   return {
       {"comm_ms", t.median.comm, place, "{:.2f} ms per step"},
       {"hidden_ms", t.median.hidden},
       {"exposed_ms", t.median.exposed, place, "exposed {:.2f} ms"},
       {"hidden_fraction", known(t.communicates, t.hidden_fraction), place,
        "hidden behind computation {:.0f} %", kPercent},
-      {"collectives_per_step", result.collectives_per_step, place, "collectives {:g}"},
-      {"bytes_reduced_per_step", result.bytes_reduced_per_step, place, "{:.2f} MiB reduced", kMiB},
-      {"bytes_sent_per_step", result.bytes_sent_per_step, place, "{:.2f} MiB sent by rank 0", kMiB},
-      {"compression_ratio", known(result.bytes_sent_per_step > 0.0, ratio),
+      {"collectives_per_step", result.traffic.collectives, place, "collectives {:g}"},
+      {"bytes_reduced_per_step", result.traffic.bytes_reduced, place, "{:.2f} MiB reduced", kMiB},
+      {"bytes_sent_per_step", result.traffic.bytes_sent, place, "{:.2f} MiB sent by rank 0", kMiB},
+      {"compression_ratio", known(result.traffic.bytes_sent > 0.0, ratio),
        hook == "none" ? "" : place,
        message_of("{:.1f} times less than uncompressed (", hook, ")")}};
 }
@@ -217,8 +210,7 @@ std::string summary_json(const RunInfo& info, const RunResult& result) {
   json["operations"] = operations_json(result.operations);
   json["buckets_rebuilt"] = result.buckets_rebuilt;
   json["buckets"] = buckets_json(info.options, result.buckets, result.timing);
-  // A path among the flags may be any bytes; JSON must be UTF-8.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json);
 }
 
 Figures figures_of(const RunInfo& info, const Progress& progress) {
@@ -268,7 +260,7 @@ bool MetricsFile::write(const RunInfo& info, const Progress& progress,
   Json json = json_of(figures_of(info, progress));
   if (evaluation) {
     json["test_loss"] = evaluation->loss;
-    json["accuracy"] = accuracy_of(*evaluation);
+    json["accuracy"] = known(evaluation->accuracy);
     if (evaluation->bits_per_byte) {
       json["bits_per_byte"] = *evaluation->bits_per_byte;
     }

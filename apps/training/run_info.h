@@ -97,9 +97,7 @@ struct RunResult {
   TimingSummary timing;
   std::vector<BucketInfo> buckets;  ///< of all steps but perhaps the first
   bool buckets_rebuilt = false;
-  double collectives_per_step = 0.0;
-  double bytes_reduced_per_step = 0.0;
-  double bytes_sent_per_step = 0.0;       ///< by rank 0
+  TrafficPerStep traffic;
   std::vector<OperationTime> operations;  ///< of rank 0, in the recorded steps
   std::size_t recorded_steps = 0;
   std::optional<Profile> profile;  ///< if rank 0 had samples in steps that count

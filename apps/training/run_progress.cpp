@@ -78,11 +78,8 @@ RunResult RunProgress::finish() {
   if (info_.first_step == info_.steps) {  // ranks were lost after the last step
     run_test(info_.steps);
   }
-  const auto steps = static_cast<double>(std::max<std::int64_t>(info_.steps - counted_from_, 1));
-  const dist::Traffic traffic = comm.traffic() - traffic_before_;
-  result_.collectives_per_step = static_cast<double>(traffic.collectives) / steps;
-  result_.bytes_reduced_per_step = static_cast<double>(traffic.bytes_reduced) / steps;
-  result_.bytes_sent_per_step = static_cast<double>(traffic.bytes_sent) / steps;
+  result_.traffic = per_step(comm.traffic() - traffic_before_,
+                             std::max<std::int64_t>(info_.steps - counted_from_, 1));
   result_.seconds = seconds_since(begin_);
   result_.samples_per_second_overall = samples_ / (result_.seconds - test_seconds_);
   result_.timing =

@@ -25,8 +25,8 @@ ModeResult mode(const std::string& name, double step) {
   result.timing.step_p90 = step;
   result.timing.communicates = true;
   result.timing.samples_per_second = 1e5 / step;
-  result.collectives_per_step = 2;
-  result.bytes_per_step = 8U << 20U;
+  result.traffic.collectives = 2;
+  result.traffic.bytes_reduced = 8U << 20U;
   result.timing.median.forward = 10;
   result.timing.median.backward = 20;
   result.timing.median.optimizer = 1;
@@ -53,7 +53,7 @@ Comparison two_buckets() {
   comparison.ideal = mode("no communication", 31);
   comparison.ideal.timing.collectives = {collective(20, 20, 20), collective(30, 30, 30)};
   comparison.alone_samples_per_second = 2000;
-  comparison.timed_steps = 45;
+  comparison.ideal.timing.measured_steps = 45;
   return comparison;
 }
 
@@ -139,7 +139,7 @@ TEST(Reading, SaysThatOverlapGainsNothingWhereItIsSlower) {
 
 TEST(Table, ComparesStepsWithTheFirstModesAndCountsMebibytes) {
   Comparison comparison = two_buckets();
-  comparison.modes[2].bytes_sent_per_step = 3U << 19U;
+  comparison.modes[2].traffic.bytes_sent = 3U << 19U;
   comparison.modes[0].timing.median.wait = 22;  // of 55
   const TextGrid grid = grid_of("mode", comparison_rows(two_ranks(), comparison));
   ASSERT_EQ(grid.size(), 5U);
@@ -196,7 +196,7 @@ TEST(Reading, AdvisesSmallerBucketsWhereTheLinkHasRoom) {
 TEST(Reading, SaysWhatNoSyncSavesAndGains) {
   Comparison comparison = two_buckets();
   comparison.modes.push_back(mode("no_sync", 23));
-  comparison.modes.back().bytes_per_step = 4U << 20U;
+  comparison.modes.back().traffic.bytes_reduced = 4U << 20U;
   EXPECT_THAT(reading(two_ranks(), comparison),
               Contains(HasSubstr("no_sync sends 4.00 MiB per step instead of 8.00 and is 2.00 "
                                  "times as fast.")))
@@ -226,7 +226,7 @@ TEST(Reading, DistrustsAMachineThatIsBusyWithSomethingElse) {
   EXPECT_THAT(reading(two_ranks(), comparison), Contains(HasSubstr("something else may run")));
   EXPECT_THAT(reading(two_ranks(), comparison), Not(Contains(HasSubstr("perfect reducer"))));
   comparison = two_buckets();
-  comparison.timed_steps = 2;
+  comparison.ideal.timing.measured_steps = 2;
   EXPECT_THAT(reading(two_ranks(), comparison), Contains(HasSubstr("too few to tell")));
 }
 

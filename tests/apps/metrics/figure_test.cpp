@@ -5,8 +5,6 @@
 namespace brigade::apps {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 const Figures kFigures{{"step_ms", 1.25, "step", "median {:.2f} ms"},
                        {"steps", 7},
                        {"compute", 0.5, "step", "computing {:.0f} %", kPercent},

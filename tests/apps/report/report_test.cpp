@@ -14,9 +14,9 @@ TEST(Report, SaysHowMuchOfTheCommunicationIsHidden) {
   result.timing.median.comm = 8.0;
   result.timing.median.exposed = 2.0;
   result.timing.hidden_fraction = 0.75;
-  result.collectives_per_step = 3;
-  result.bytes_reduced_per_step = 5U << 19U;
-  result.bytes_sent_per_step = 3U << 19U;
+  result.traffic.collectives = 3;
+  result.traffic.bytes_reduced = 5U << 19U;
+  result.traffic.bytes_sent = 3U << 19U;
   testing::internal::CaptureStdout();
   print_result({true, Console::Target::out, "never"}, info, result, {});
   EXPECT_THAT(

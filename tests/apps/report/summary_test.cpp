@@ -91,9 +91,9 @@ TEST(Summary, EveryResultStandsUnderItsName) {
   result.loss_last = 2.5;
   result.test = {.loss = 3.5, .accuracy = 0.5};
   result.best_accuracy = 0.75;
-  result.collectives_per_step = 4;
-  result.bytes_reduced_per_step = 5;
-  result.bytes_sent_per_step = 6;
+  result.traffic.collectives = 4;
+  result.traffic.bytes_reduced = 5;
+  result.traffic.bytes_sent = 6;
   const auto json = nlohmann::json::parse(summary_json({}, result));
   const nlohmann::json expected{{"loss_first", 1.5},
                                 {"loss_last", 2.5},
