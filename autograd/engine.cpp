@@ -9,24 +9,15 @@
 #include "core/runtime/trace.h"
 
 namespace brigade::autograd {
-namespace {
 
-/// Heap order: the producer recorded last runs first. That is the reverse of forward, and the same
-/// order on every rank.
-bool runs_later(const GradState* a, const GradState* b) {
-  return a->producer()->sequence < b->producer()->sequence;
-}
-
-}  // namespace
-
-void backward(const Variable& root, double grad_scale) {
-  BRIGADE_CHECK(root.requires_grad(),
+void Variable::backward(double grad_scale) const {
+  BRIGADE_CHECK(requires_grad(),
                 "backward: the root requires no gradient: nothing it depends on does, or it was "
                 "computed under NoGradGuard");
-  BRIGADE_CHECK(root.data().numel() == 1, "backward: expected a scalar root, got ", root.shape());
-  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): a listener may drop `root`
-  const std::shared_ptr<GradState> kept = root.grad_state();
-  Engine().run(*kept, grad_scale);
+  BRIGADE_CHECK(data().numel() == 1, "backward: expected a scalar root, got ", shape());
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): a listener may drop this Variable
+  const std::shared_ptr<GradState> root = grad_state();
+  Engine().run(*root, grad_scale);
 }
 
 // Backward is a topological walk over GradStates (values) and Nodes (functions), from the root to
@@ -52,9 +43,8 @@ void Engine::run(GradState& root, double grad_scale) {
     written(root);
 
     while (!ready_.empty()) {
-      std::pop_heap(ready_.begin(), ready_.end(), runs_later);
-      GradState* next = ready_.back();
-      ready_.pop_back();
+      GradState* next = ready_.top();
+      ready_.pop();
       run_node(*next);
       tell_listeners(&GradListener::on_node_end);
     }
@@ -115,8 +105,7 @@ void Engine::written(GradState& state) {
     AccumulateGrad::finish(state);
     return;
   }
-  ready_.push_back(&state);
-  std::push_heap(ready_.begin(), ready_.end(), runs_later);
+  ready_.push(&state);
 }
 
 void Engine::run_node(GradState& output) {

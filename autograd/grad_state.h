@@ -86,11 +86,10 @@ class GradState {
  private:
   friend class AccumulateGrad;
   friend class Engine;
-  friend class HookHandle;
+  friend class ListenerHandle;
   friend class Variable;
 
   struct Listener {
-    std::size_t id;
     GradListener* listener;
     std::size_t index;
   };
@@ -108,7 +107,6 @@ class GradState {
 
   Tensor grad_;  // not a leaf: the sum so far, alive only during backward
   std::vector<Listener> listeners_;
-  std::size_t next_id_ = 1;
   std::size_t storage_version_ = 0;
   Shape shape_;
   DType dtype_;

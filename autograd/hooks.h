@@ -35,19 +35,20 @@ class GradListener {
 };
 
 /// Keeps a listener attached; detaches it when destroyed.
-class [[nodiscard]] HookHandle {
+class [[nodiscard]] ListenerHandle {
  public:
-  HookHandle() = default;
-  HookHandle(std::weak_ptr<GradState> state, std::size_t id) : state_(std::move(state)), id_(id) {}
-  HookHandle(HookHandle&& other) noexcept { *this = std::move(other); }
-  HookHandle& operator=(HookHandle&& other) noexcept;
-  ~HookHandle() { detach(); }
+  ListenerHandle() = default;
+  ListenerHandle(std::weak_ptr<GradState> state, GradListener& listener)
+      : state_(std::move(state)), listener_(&listener) {}
+  ListenerHandle(ListenerHandle&& other) noexcept { *this = std::move(other); }
+  ListenerHandle& operator=(ListenerHandle&& other) noexcept;
+  ~ListenerHandle() { detach(); }
 
   void detach() noexcept;
 
  private:
   std::weak_ptr<GradState> state_;
-  std::size_t id_ = 0;
+  GradListener* listener_ = nullptr;
 };
 
 }  // namespace brigade::autograd

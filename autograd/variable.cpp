@@ -4,7 +4,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "autograd/engine.h"
 #include "autograd/node.h"
 #include "core/error.h"
 
@@ -73,10 +72,6 @@ Tensor Variable::grad() const {
   return grad_state()->grad();
 }
 
-void Variable::backward(double grad_scale) const {
-  autograd::backward(*this, grad_scale);
-}
-
 void Variable::zero_grad() const {
   if (grad_state()) {
     grad_state()->zero_grad();
@@ -115,28 +110,27 @@ void Variable::move_to(Device device) const {
   }
 }
 
-HookHandle Variable::attach_listener(GradListener& listener, std::size_t index) const {
+ListenerHandle Variable::attach_listener(GradListener& listener, std::size_t index) const {
   BRIGADE_CHECK(requires_grad() && is_leaf(), "variable '", name(),
                 "': only a leaf that requires a gradient reports it");
-  GradState& state = *grad_state();
-  const std::size_t id = state.next_id_++;
-  state.listeners_.push_back({id, &listener, index});
-  return {grad_state(), id};
+  grad_state()->listeners_.push_back({&listener, index});
+  return {grad_state(), listener};
 }
 
-HookHandle& HookHandle::operator=(HookHandle&& other) noexcept {
+ListenerHandle& ListenerHandle::operator=(ListenerHandle&& other) noexcept {
   if (this != &other) {
     detach();
     state_ = std::move(other.state_);
-    id_ = other.id_;
+    listener_ = other.listener_;
   }
   return *this;
 }
 
 // The handle does not keep the variable alive: if that is gone, there is nothing to detach from.
-void HookHandle::detach() noexcept {
+void ListenerHandle::detach() noexcept {
   if (const std::shared_ptr<GradState> state = state_.lock()) {
-    std::erase_if(state->listeners_, [this](const auto& entry) { return entry.id == id_; });
+    std::erase_if(state->listeners_,
+                  [this](const auto& entry) { return entry.listener == listener_; });
   }
   state_.reset();
 }

@@ -115,7 +115,7 @@ void meet_asleep(dist::Communicator& comm, Device device) {
   while (!work.done_event().done()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  comm.wait(work, device);
+  comm.wait(work);
 }
 
 class Race {

@@ -38,7 +38,7 @@ void exchange(int to, int from, const Tensor& outgoing, dist::Communicator& comm
     const std::array in{dist::Message{from, incoming}};
     ranks.exchange(std::span(out).first(messages), std::span(in).first(messages));
   };
-  comm.wait(comm.enqueue(outgoing, "link", both), outgoing.device());
+  comm.wait(comm.enqueue(outgoing, "link", both));
   compute_stream(outgoing.device()).synchronize();
 }
 

@@ -145,7 +145,7 @@ AllReduceListener::AllReduceListener(std::vector<Variable> parameters, dist::Com
 
 void AllReduceListener::on_backward_end() {
   for (const dist::Work& work : works_) {
-    comm_.wait(work, kCpu);
+    comm_.wait(work);
   }
   works_.clear();
 }

@@ -98,7 +98,7 @@ class AllReduceListener : public autograd::GradListener {
   std::vector<dist::Work> works_;  // in flight, in order of launch
 
  private:
-  std::vector<autograd::HookHandle> handles_;
+  std::vector<autograd::ListenerHandle> handles_;
 };
 
 /// Each lab and each exercise defines this function. main.cpp calls it on every rank.

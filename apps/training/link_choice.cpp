@@ -37,7 +37,7 @@ double backward_ms(nn::Module& model, const Options& options, const data::Datase
     stream.synchronize();
     comm.barrier();
     const auto begin = std::chrono::steady_clock::now();
-    autograd::backward(root);
+    root.backward();
     stream.synchronize();
     const std::chrono::duration<double, std::milli> spent =
         std::chrono::steady_clock::now() - begin;

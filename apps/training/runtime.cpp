@@ -103,7 +103,7 @@ ResidentPeak count_memory(Device device) {
     const auto model = make_mlp({.widths = {8, 8, 8}}, /*seed=*/0, device);
     const Tensor x = Tensor::zeros({4, 8}, DType::f32, device);
     const auto loss = make_loss("mse");
-    autograd::backward((*loss)(model->forward(autograd::Variable(x)), x));
+    (*loss)(model->forward(autograd::Variable(x)), x).backward();
     optim::SGD(model->parameters(), {.lr = 0.01}).step();
   }
   CachingAllocator& allocator = *Context::current().allocator(device);

@@ -164,7 +164,7 @@ void Trainer::backward(const autograd::Variable& loss, const MicroBatch& micro) 
       parts_.data_parallel.shadow_backward();
       micro_losses_.emplace_back();
     } else {
-      autograd::backward(loss, micro.grad_scale);
+      loss.backward(micro.grad_scale);
       micro_losses_.push_back(loss.data());
     }
   }

@@ -48,7 +48,7 @@ Work Communicator::enqueue(const Tensor& payload, std::string_view label, Collec
   if (times_.on) {
     times_.collectives.push_back({std::string(label), payload.nbytes(), ready, begin, end});
   }
-  return Work(end);
+  return {end, payload.device()};
 }
 
 Work Communicator::all_reduce(const Tensor& tensor, std::string_view label) {
@@ -58,8 +58,8 @@ Work Communicator::all_reduce(const Tensor& tensor, std::string_view label) {
   });
 }
 
-void Communicator::wait(const Work& work, Device device) {
-  Stream& compute = compute_stream(device);
+void Communicator::wait(const Work& work) {
+  Stream& compute = compute_stream(work.device());
   const Event begin = times_.now(compute);
   compute.wait(work.done_event());
   if (times_.on) {
@@ -69,7 +69,7 @@ void Communicator::wait(const Work& work, Device device) {
 
 void Communicator::blocking_all_reduce(const Tensor& tensor, std::string_view label) {
   const Event begin = times_.now(compute_stream(tensor.device()));
-  wait(all_reduce(tensor, label), tensor.device());
+  wait(all_reduce(tensor, label));
   if (times_.on) {
     times_.waits.back().begin = begin;  // the whole collective counts as waiting
   }

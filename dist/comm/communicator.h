@@ -22,11 +22,14 @@ namespace brigade::dist {
 class Work {
  public:
   Work() = default;
-  explicit Work(Event done) : done_(std::move(done)) {}
+  /// `device`: where what it works on is.
+  Work(Event done, Device device) : done_(std::move(done)), device_(device) {}
   const Event& done_event() const { return done_; }
+  Device device() const { return device_; }
 
  private:
   Event done_;
+  Device device_ = kCpu;
 };
 
 /// A group of ranks that execute the same collectives in the same order.
@@ -66,9 +69,9 @@ class Communicator : protected Collectives {
   /// `payload` is the data in full: its bytes are counted and shown in a time line.
   Work enqueue(const Tensor& payload, std::string_view label, Collective collective);
 
-  /// Makes this thread's compute stream on `device` wait for `work`. On a GPU the host does not
-  /// wait. Rethrows what a CPU collective threw.
-  void wait(const Work& work, Device device);
+  /// Makes this thread's compute stream wait for `work`. On a GPU the host does not wait. Rethrows
+  /// what a CPU collective threw.
+  void wait(const Work& work);
 
   /// all_reduce and wait in one: from here to the end of the collective the compute stream has
   /// nothing to do, and the time in between counts as waiting.

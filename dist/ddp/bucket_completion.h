@@ -1,6 +1,5 @@
 #pragma once
 
-#include <utility>
 #include <vector>
 
 #include "dist/comm/communicator.h"
@@ -38,15 +37,13 @@ class WaitForBuckets final : public BucketCompletion {
  public:
   explicit WaitForBuckets(Communicator& comm) : comm_(comm) {}
 
-  void launched(const Bucket& bucket, const Work& work) override {
-    in_flight_.emplace_back(work, bucket.grads.device());
-  }
+  void launched(const Bucket& /*bucket*/, const Work& work) override { in_flight_.push_back(work); }
 
   // Only now, and not when a bucket is launched: a compute stream that waited there could never
   // have more than one bucket in flight. On a GPU the host does not wait.
   void backward_ended() override {
-    for (const auto& [work, device] : in_flight_) {
-      comm_.wait(work, device);
+    for (const Work& work : in_flight_) {
+      comm_.wait(work);
     }
     in_flight_.clear();
   }
@@ -55,7 +52,7 @@ class WaitForBuckets final : public BucketCompletion {
 
  private:
   Communicator& comm_;
-  std::vector<std::pair<Work, Device>> in_flight_;
+  std::vector<Work> in_flight_;
 };
 
 }  // namespace brigade::dist

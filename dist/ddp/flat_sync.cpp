@@ -3,7 +3,6 @@
 namespace brigade::dist {
 
 void FlatSync::on_backward_end() {
-  check_all_arrived(context_, arrived_);
   Reducer::launch_full_buckets();
   Reducer::on_backward_end();
 }

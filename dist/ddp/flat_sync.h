@@ -9,7 +9,7 @@ class FlatSync final : public Reducer {
  public:
   using Reducer::Reducer;
 
-  /// Launches all buckets, or none where a gradient is missing.
+  /// Launches all buckets.
   void on_backward_end() override;
 
  private:

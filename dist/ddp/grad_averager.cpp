@@ -12,6 +12,32 @@
 #include "dist/ddp/replica_check.h"
 
 namespace brigade::dist {
+namespace {
+
+/// What to say of parameters without a gradient: names `rank` and parameters, says what to do.
+/// Empty if all have `arrived`.
+std::string missing_text(const std::vector<autograd::Variable>& parameters,
+                         const std::vector<bool>& arrived, int rank) {
+  constexpr std::size_t kShown = 5;
+  std::string names;
+  std::size_t missing = 0;
+  for (std::size_t i = 0; i < arrived.size(); ++i) {
+    if (!arrived[i] && missing++ < kShown) {
+      names += message_of("'", parameters[i].name(), "', ");
+    }
+  }
+  if (missing == 0) {
+    return "";
+  }
+  missing > kShown ? names += "..." : names.erase(names.size() - 2);
+  return message_of(
+      "data parallel: ", missing, " of ", arrived.size(),
+      " parameters got no gradient in this backward on rank ", rank, ": ", names,
+      "; the loss must depend on every parameter, on every rank (or do not wrap "
+      "those parameters, or let unused ones be found: find_unused_parameters, --find-unused)");
+}
+
+}  // namespace
 
 GradAverager::GradAverager(std::vector<autograd::Variable> parameters, Communicator& comm,
                            const DataParallelOptions& options)
@@ -70,9 +96,7 @@ void GradAverager::connect() {
 }
 
 void GradAverager::replace(std::unique_ptr<BucketCompletion> completion, MakeGradSync make_sync) {
-  if (refusal_ == nullptr) {
-    refusal_ = completion_->failure();
-  }
+  refusal_ = refusal();
   replaced_ = completion != nullptr;
   completion_ = replaced_ ? std::move(completion) : std::make_unique<WaitForBuckets>(comm_);
   make_sync_ = std::move(make_sync);
@@ -90,13 +114,10 @@ void GradAverager::verify_parameters_equal() const {
 }
 
 void GradAverager::check_not_refused() const {
-  BRIGADE_CHECK(refusal_ == nullptr, "data parallel: ", refusal_, "; end the job");
+  BRIGADE_CHECK(refusal() == nullptr, "data parallel: ", refusal(), "; end the job");
 }
 
 void GradAverager::on_backward_begin() {
-  if (refusal_ == nullptr) {
-    refusal_ = completion_->failure();
-  }
   check_not_refused();
   check_frozen();
   options_.hook->backward_begins();
@@ -109,9 +130,11 @@ void GradAverager::on_backward_begin() {
     autograd::GradState& state = *parameter.grad_state();
     state.set_accumulate_scale(state.synchronized() ? 1.0 / comm_.size() : 1.0);
   }
-  if (no_sync_depth_ > 0) {
+  synchronizes_ = no_sync_depth_ == 0;
+  if (!synchronizes_) {
     return;
   }
+  arrived_.assign(parameters_.size(), false);
   collectives_before_ = comm_.collectives();
   completion_->backward_begins();
   if (unused_) {
@@ -126,7 +149,7 @@ void GradAverager::on_backward_begin() {
 
 /// In the first backward that synchronises all ranks hear which rank misses which parameter, before
 /// any waits for it. Later ones do not stop for that: a rank whose model has changed since tells it
-/// alone, at the end of its backward (check_all_arrived), and the others end with the job.
+/// alone, at the end of its backward, and the others end with the job.
 void GradAverager::check_all_reached() {
   std::vector<bool> reached;
   for (const autograd::Variable& parameter : parameters_) {
@@ -160,7 +183,7 @@ void GradAverager::check_frozen() const {
 }
 
 void GradAverager::on_grad_ready(std::size_t index) {
-  if (collectives_before_) {
+  if (synchronizes_) {
     rebuilder_.note(index);
   }
   report(index);
@@ -171,17 +194,23 @@ void GradAverager::report(std::size_t index) {
   // True again only when the sum has been ordered before the optimizer, in on_backward_end: an
   // optimizer step after a backward that failed in between is refused.
   parameters_[index].grad_state()->set_synchronized(false);
-  if (collectives_before_) {
+  if (synchronizes_) {
+    BRIGADE_CHECK(!arrived_.at(index), "data parallel: the gradient of '",
+                  parameters_[index].name(), "' was reported twice in one backward");
+    arrived_[index] = true;
     sync_->on_grad_ready(index);
   }
 }
 
 void GradAverager::on_backward_end() {
-  if (!collectives_before_) {
+  if (!synchronizes_) {
     return;
   }
+  if (const std::string text = missing_text(parameters_, arrived_, comm_.rank()); !text.empty()) {
+    throw Error(text);
+  }
   sync_->on_backward_end();
-  collectives_before_.reset();
+  synchronizes_ = false;
   for (const autograd::Variable& parameter : parameters_) {
     parameter.grad_state()->set_synchronized(true);
   }
@@ -223,12 +252,12 @@ void GradAverager::use_plan(const BucketPlan& plan) {
 // cannot know whether others have: who goes on after an error must make sure that all have failed
 // alike.
 void GradAverager::on_backward_abort() noexcept {
-  if (collectives_before_ && comm_.collectives() != collectives_before_) {
+  if (synchronizes_ && comm_.collectives() != collectives_before_) {
     refusal_ =
         "an earlier backward failed with an all-reduce in flight, so the ranks no longer execute "
         "the same collectives";
   }
-  collectives_before_.reset();
+  synchronizes_ = false;
   rebuilder_.forget();
   sync_->on_backward_abort();
   if (unused_) {

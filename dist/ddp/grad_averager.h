@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "autograd/hooks.h"
@@ -24,7 +23,7 @@ namespace brigade::dist {
 ///
 /// Construction is collective: it compares the layouts of all ranks (names, shapes, mode, buckets),
 /// then the values, moves parameters and gradients into buckets and attaches itself to the
-/// parameters. From then on nothing needs to be called: autograd::backward tells it everything.
+/// parameters. From then on nothing needs to be called: backward() tells it everything.
 /// Destroying it detaches it; the parameters keep their places in the buckets. Wrapping a parameter
 /// twice is an error; naming it twice in one list (two layers share a weight) is not: it has one
 /// slot. A frozen parameter (requires_grad() false) has none, but is compared and broadcast like
@@ -90,6 +89,7 @@ class GradAverager final : public autograd::GradListener {
   void on_backward_abort() noexcept override;
 
  private:
+  const char* refusal() const { return refusal_ ? refusal_ : completion_->failure(); }
   void check_not_refused() const;
   void check_frozen() const;
   void check_all_reached();
@@ -106,8 +106,9 @@ class GradAverager final : public autograd::GradListener {
   std::vector<Bucket> buckets_;
   bool all_reached_ = false;       // the ranks have compared which parameters backward reaches
   const char* refusal_ = nullptr;  // why there can be no further backward
-  // Collectives started before the backward that is running; empty while none synchronises.
-  std::optional<std::uint64_t> collectives_before_;
+  bool synchronizes_ = false;      // the backward that is running
+  std::uint64_t collectives_before_ = 0;  // started before it
+  std::vector<bool> arrived_;             // in it: parameter -> its gradient is final
   std::unique_ptr<BucketCompletion> completion_;
   MakeGradSync make_sync_;  // empty: by options_.mode
   bool replaced_ = false;   // completion_ is not the default
@@ -115,7 +116,7 @@ class GradAverager final : public autograd::GradListener {
   std::unique_ptr<UnusedParameters> unused_;  // null: an unused parameter is an error
   BucketRebuilder rebuilder_;
   bool rebuilt_ = false;
-  std::vector<autograd::HookHandle> handles_;
+  std::vector<autograd::ListenerHandle> handles_;
   int no_sync_depth_ = 0;
 };
 

@@ -46,32 +46,4 @@ std::unique_ptr<GradSync> make_grad_sync(SyncMode mode, SyncContext context) {
   return std::make_unique<Reducer>(context);
 }
 
-std::string missing_text(const std::vector<autograd::Variable>& parameters,
-                         const std::vector<bool>& arrived, int rank) {
-  constexpr std::size_t kShown = 5;
-  std::string names;
-  std::size_t missing = 0;
-  for (std::size_t i = 0; i < arrived.size(); ++i) {
-    if (!arrived[i] && missing++ < kShown) {
-      names += message_of("'", parameters[i].name(), "', ");
-    }
-  }
-  if (missing == 0) {
-    return "";
-  }
-  missing > kShown ? names += "..." : names.erase(names.size() - 2);
-  return message_of(
-      "data parallel: ", missing, " of ", arrived.size(),
-      " parameters got no gradient in this backward on rank ", rank, ": ", names,
-      "; the loss must depend on every parameter, on every rank (or do not wrap "
-      "those parameters, or let unused ones be found: find_unused_parameters, --find-unused)");
-}
-
-void check_all_arrived(const SyncContext& context, const std::vector<bool>& arrived) {
-  const std::string text = missing_text(context.parameters, arrived, context.comm.rank());
-  if (!text.empty()) {
-    throw Error(text);
-  }
-}
-
 }  // namespace brigade::dist

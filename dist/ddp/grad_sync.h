@@ -27,11 +27,11 @@ class GradSync {
  public:
   virtual ~GradSync() = default;
 
-  /// The gradient of parameter `index` is final and lies in its bucket.
+  /// The gradient of parameter `index` is final and lies in its bucket. Once per backward.
   virtual void on_grad_ready(std::size_t index) = 0;
 
-  /// No gradient will come any more. Afterwards the caller's work is ordered behind all collectives
-  /// as BucketCompletion::backward_ended says.
+  /// All gradients have come. Afterwards the caller's work is ordered behind all collectives, as
+  /// BucketCompletion::backward_ended says.
   virtual void on_backward_end() = 0;
 
   /// The backward was abandoned: forget its gradients.
@@ -50,13 +50,5 @@ struct SyncContext {
 /// The one place where a mode is turned into behaviour. `per_param` expects buckets of one
 /// parameter each. UsageError: naive with a communication hook.
 std::unique_ptr<GradSync> make_grad_sync(SyncMode mode, SyncContext context);
-
-/// What to say of parameters without a gradient: names `rank` and parameters, says what to do.
-/// Empty if all have `arrived`.
-std::string missing_text(const std::vector<autograd::Variable>& parameters,
-                         const std::vector<bool>& arrived, int rank);
-
-/// Throws that as an Error unless it is empty.
-void check_all_arrived(const SyncContext& context, const std::vector<bool>& arrived);
 
 }  // namespace brigade::dist

@@ -5,7 +5,6 @@
 namespace brigade::dist {
 
 void NaiveSync::on_backward_end() {
-  check_all_arrived(context_, arrived_);
   for (const autograd::Variable& parameter : context_.parameters) {
     const Tensor grad = parameter.grad();
     Stream& compute = compute_stream(grad.device());
@@ -13,7 +12,6 @@ void NaiveSync::on_backward_end() {
     context_.comm.blocking_all_reduce(grad, parameter.name());
     compute.synchronize();  // the host waits, too: this is what makes it naive
   }
-  arrived_.assign(arrived_.size(), false);
 }
 
 }  // namespace brigade::dist

@@ -9,17 +9,14 @@ namespace brigade::dist {
 /// what everything else is compared with.
 class NaiveSync final : public GradSync {
  public:
-  explicit NaiveSync(SyncContext context)
-      : context_(context), arrived_(context.parameters.size(), false) {}
+  explicit NaiveSync(SyncContext context) : context_(context) {}
 
-  /// Only notes the arrival, for the check that no gradient is missing.
-  void on_grad_ready(std::size_t index) override { arrived_.at(index) = true; }
+  void on_grad_ready(std::size_t /*index*/) override {}
   void on_backward_end() override;
-  void on_backward_abort() noexcept override { arrived_.assign(arrived_.size(), false); }
+  void on_backward_abort() noexcept override {}
 
  private:
   SyncContext context_;
-  std::vector<bool> arrived_;
 };
 
 }  // namespace brigade::dist

@@ -1,7 +1,5 @@
 #include "dist/ddp/reducer.h"
 
-#include "core/error.h"
-
 namespace brigade::dist {
 
 // One backward, from the Reducer's point of view. Backward reaches the last layer first, so bucket
@@ -10,10 +8,7 @@ namespace brigade::dist {
 //   compute   | dW3 db3 | dx3 | dW2 db2 | dx2 | dW1 db1 |          wait | optimizer
 //   ready              ^b0             ^b1             ^b2
 //   comm                | all-reduce b0 | all-reduce b1 | all-reduce b2 |
-Reducer::Reducer(SyncContext context)
-    : context_(context),
-      arrived_(context.parameters.size()),
-      bucket_of_(context.parameters.size()) {
+Reducer::Reducer(SyncContext context) : context_(context), bucket_of_(context.parameters.size()) {
   for (std::size_t bucket = 0; bucket < context.buckets.size(); ++bucket) {
     for (const std::size_t index : context.buckets[bucket].members) {
       bucket_of_.at(index) = bucket;
@@ -23,10 +18,7 @@ Reducer::Reducer(SyncContext context)
 }
 
 void Reducer::on_grad_ready(std::size_t index) {
-  BRIGADE_CHECK(!arrived_.at(index), "reducer: the gradient of '",
-                context_.parameters[index].name(), "' was reported twice in one backward");
-  arrived_[index] = true;
-  --missing_[bucket_of_[index]];
+  --missing_[bucket_of_.at(index)];
   launch_full_buckets();
 }
 
@@ -37,13 +29,12 @@ void Reducer::launch_full_buckets() {
     const Bucket& bucket = context_.buckets[launched_];
     // The usual hook, PlainAllReduce, calls comm.all_reduce(); others compress.
     const Work work =
-        context_.hook.all_reduce(launched_, {bucket.grads, bucket.label}, context_.comm);
+        context_.hook.all_reduce(launched_, bucket.grads, bucket.label, context_.comm);
     context_.completion.launched(bucket, work);
   }
 }
 
 void Reducer::on_backward_end() {
-  check_all_arrived(context_, arrived_);
   context_.completion.backward_ended();  // WaitForBuckets: comm.wait() for each Work
   expect_next_backward();
 }
@@ -55,7 +46,6 @@ void Reducer::on_backward_abort() noexcept {
 
 void Reducer::expect_next_backward() noexcept {
   launched_ = 0;
-  arrived_.assign(arrived_.size(), false);
   missing_.clear();
   for (const Bucket& bucket : context_.buckets) {
     missing_.push_back(bucket.members.size());

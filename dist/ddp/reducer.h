@@ -22,12 +22,11 @@ class Reducer : public GradSync {
   ///
   /// Runs on the thread of backward() and returns at once: the all-reduce is queued behind an event
   /// of the compute stream, so it cannot read a gradient that is still being written. Inside
-  /// no_sync() it is not called. Throws Error if a parameter reports twice in one backward.
+  /// no_sync() it is not called.
   void on_grad_ready(std::size_t index) override;
 
-  /// Orders the caller's later work behind the collectives; see BucketCompletion::backward_ended().
-  /// Throws Error, in this step and on this rank, if a bucket never filled; names its missing
-  /// parameters.
+  /// Every bucket is launched. Orders the caller's later work behind the collectives; see
+  /// BucketCompletion::backward_ended().
   void on_backward_end() override;
 
   /// Forgets a backward that failed. Buckets already launched stay in flight, because waiting for a
@@ -41,7 +40,6 @@ class Reducer : public GradSync {
   bool full(std::size_t bucket) const { return missing_[bucket] == 0; }
 
   SyncContext context_;
-  std::vector<bool> arrived_;  // in this backward: parameter -> its gradient is final
 
  private:
   void expect_next_backward() noexcept;

@@ -49,7 +49,7 @@ std::vector<std::size_t> UnusedParameters::begin() {
 }
 
 void UnusedParameters::end() {
-  comm_.wait(work_, bitmap_.device());
+  comm_.wait(work_);
   const std::vector<float> ranks_that_use = bitmap_.to_vector<float>();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     if (ranks_that_use[i] > 0.0F) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "autograd/variable.h"
@@ -14,12 +15,6 @@
 #include "dist/ddp/bucket.h"
 
 namespace brigade::dist {
-
-/// What one collective carries: the gradients of a bucket, or a range of them.
-struct Chunk {
-  Tensor grads;       ///< flat view
-  std::string label;  ///< the bucket's, or "0.weight[2/8]" for the second of eight
-};
 
 /// Replaces the all-reduce of a bucket, or of a chunk of it, for example to compress gradients
 /// (PyTorch: torch.distributed.algorithms.ddp_comm_hooks). A hook belongs to one DataParallel at a
@@ -43,11 +38,11 @@ class CommHook {
   /// such that more can be added to them.
   virtual void backward_begins() {}
 
-  /// Starts piece.grads := the sum over ranks, or the hook's approximation of it; the same bits on
-  /// every rank. Called on the thread of backward() in an order that is the same on all ranks;
-  /// returns at once. `index` is the place of the piece's bucket, for hooks that keep something per
-  /// bucket.
-  virtual Work all_reduce(std::size_t index, const Chunk& piece, Communicator& comm) = 0;
+  /// Starts `grads` := the sum over ranks, or the hook's approximation of it; the same bits on every
+  /// rank. `grads` is all of bucket number `bucket`, or a chunk of it, called `label`. Called on the
+  /// thread of backward() in an order that is the same on all ranks; returns at once.
+  virtual Work all_reduce(std::size_t bucket, const Tensor& grads, std::string_view label,
+                          Communicator& comm) = 0;
 
   /// What the hook keeps from one step to the next, by parameter, for checkpoints: views, valid
   /// until the buckets change. "error.0.weight" is this rank's own error feedback, of which the sum
@@ -93,8 +88,9 @@ class BucketHook : public CommHook {
       reductions_.push_back(make_reduction(parameters, bucket, comm));
     }
   }
-  Work all_reduce(std::size_t index, const Chunk& piece, Communicator& comm) final {
-    return comm.enqueue(piece.grads, piece.label, reductions_.at(index).run);
+  Work all_reduce(std::size_t bucket, const Tensor& grads, std::string_view label,
+                  Communicator& comm) final {
+    return comm.enqueue(grads, label, reductions_.at(bucket).run);
   }
   NamedTensors state() const final {
     NamedTensors all;
@@ -116,8 +112,9 @@ class BucketHook : public CommHook {
 class PlainAllReduce final : public CommHook {
  public:
   std::string name() const override { return "none"; }
-  Work all_reduce(std::size_t /*index*/, const Chunk& piece, Communicator& comm) override {
-    return comm.all_reduce(piece.grads, piece.label);
+  Work all_reduce(std::size_t /*bucket*/, const Tensor& grads, std::string_view label,
+                  Communicator& comm) override {
+    return comm.all_reduce(grads, label);
   }
   bool may_be_shared() const override { return true; }
 };

@@ -18,7 +18,7 @@ bool is_finite(const Tensor& values) {
 
 }  // namespace
 
-void FiniteCheck::check(std::size_t parameter, const std::string& bucket) const {
+void FiniteCheck::check(std::size_t parameter, std::string_view bucket) const {
   const autograd::Variable& variable = parameters_[parameter];
   if (!is_finite(variable.grad())) {
     throw Error(message_of("finite check: expected finite gradients, got NaN or inf in step ",
@@ -47,13 +47,14 @@ void FiniteCheck::prepare(std::span<const autograd::Variable> parameters,
   inner_->prepare(parameters, buckets, comm);
 }
 
-Work FiniteCheck::all_reduce(std::size_t index, const Chunk& piece, Communicator& comm) {
-  if (!is_finite(piece.grads)) {
-    for (const std::size_t member : members_[index]) {
-      check(member, piece.label);
+Work FiniteCheck::all_reduce(std::size_t bucket, const Tensor& grads, std::string_view label,
+                             Communicator& comm) {
+  if (!is_finite(grads)) {
+    for (const std::size_t member : members_[bucket]) {
+      check(member, label);
     }
   }
-  return inner_->all_reduce(index, piece, comm);
+  return inner_->all_reduce(bucket, grads, label, comm);
 }
 
 }  // namespace brigade::dist

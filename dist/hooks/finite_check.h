@@ -33,19 +33,20 @@ class FiniteCheck final : public CommHook, private autograd::GradListener {
   void prepare(std::span<const autograd::Variable> parameters, std::span<const Bucket> buckets,
                Communicator& comm) override;
   void backward_begins() override { inner_->backward_begins(); }
-  Work all_reduce(std::size_t index, const Chunk& piece, Communicator& comm) override;
+  Work all_reduce(std::size_t bucket, const Tensor& grads, std::string_view label,
+                  Communicator& comm) override;
   NamedTensors state() const override { return inner_->state(); }
 
  private:
   void on_grad_ready(std::size_t index) override;
-  void check(std::size_t parameter, const std::string& bucket) const;
+  void check(std::size_t parameter, std::string_view bucket) const;
 
   std::shared_ptr<CommHook> inner_;
   HookUse use_;  // this decorator is the inner hook's only user
   std::int64_t step_ = 1;
   std::vector<autograd::Variable> parameters_;
   std::vector<std::vector<std::size_t>> members_;  // of each bucket
-  std::vector<autograd::HookHandle> handles_;      // in mode naive
+  std::vector<autograd::ListenerHandle> handles_;  // in mode naive
 };
 
 }  // namespace brigade::dist

@@ -113,7 +113,7 @@ void BucketOptimizer::backward_ended() {
   on_node_end();
   for (const Update& update : updates_) {
     if (deadline_ == UpdateDeadline::end_of_backward) {
-      comm_.wait(Work(update.done), device_);
+      comm_.wait(Work(update.done, device_));
       continue;
     }
     for (const std::size_t index : update.bucket->members) {
@@ -126,7 +126,7 @@ void BucketOptimizer::backward_ended() {
 
 void BucketOptimizer::wait_for_update(const Event& done) {
   try {
-    comm_.wait(Work(done), device_);
+    comm_.wait(Work(done, device_));
   } catch (...) {
     all_made_ = false;
     throw;

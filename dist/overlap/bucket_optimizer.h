@@ -107,7 +107,7 @@ class BucketOptimizer final : public BucketCompletion, public autograd::GradList
   Device device_;
   OptimizerCalls optimizer_;
   UpdateDeadline deadline_;
-  std::vector<autograd::HookHandle> handles_;
+  std::vector<autograd::ListenerHandle> handles_;
   std::vector<Update> updates_;  // of this backward, in the order of launch
   std::size_t started_ = 0;      // how many of them are in the stream
   std::vector<UpdateRecord> records_;

@@ -61,8 +61,9 @@ void PriorityReducer::launch_full_buckets() {
   for (; next_ < order_.size() && full(order_[next_].bucket); ++next_) {
     const auto [index, chunk] = order_[next_];
     const Bucket& bucket = context_.buckets[index];
+    const auto& [grads, label] = chunks_[index][chunk];
     const Event ready = observing() ? now_on_compute_stream(bucket) : Event();
-    const Work work = context_.hook.all_reduce(index, chunks_[index][chunk], context_.comm);
+    const Work work = context_.hook.all_reduce(index, grads, label, context_.comm);
     if (chunk + 1 < chunks_[index].size()) {
       continue;
     }

@@ -1,12 +1,19 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "dist/ddp/reducer.h"
 #include "dist/overlap/order_of_need.h"
 
 namespace brigade::dist {
+
+/// What one collective carries: the gradients of a bucket, or a range of them.
+struct Chunk {
+  Tensor grads;       ///< flat view
+  std::string label;  ///< the bucket's, or "0.weight[2/8]" for the second of eight
+};
 
 /// The Reducer of --cross-step. It launches first what the next forward reads first, and can split
 /// buckets into chunks, so that an urgent bucket need not wait for a large one.

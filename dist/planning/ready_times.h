@@ -40,7 +40,7 @@ class ReadyTimes final : private autograd::GradListener {
   void on_backward_abort() noexcept override { seen_.clear(); }
 
   std::vector<autograd::Variable> parameters_;
-  std::vector<autograd::HookHandle> handles_;  // none: not watching
+  std::vector<autograd::ListenerHandle> handles_;  // none: not watching
   std::vector<Times> seen_;
 };
 

@@ -51,9 +51,9 @@ void ShardedUpdates::backward_begins() {
   }
 }
 
-Work ShardedUpdates::all_reduce(std::size_t /*index*/, const Chunk& piece, Communicator& comm) {
-  return comm.enqueue(piece.grads, piece.label,
-                      [grads = piece.grads](Collectives& ranks) { ranks.reduce_scatter(grads); });
+Work ShardedUpdates::all_reduce(std::size_t /*bucket*/, const Tensor& grads, std::string_view label,
+                                Communicator& comm) {
+  return comm.enqueue(grads, label, [grads](Collectives& ranks) { ranks.reduce_scatter(grads); });
 }
 
 std::optional<Share> ShardedUpdates::mine(std::int64_t numel) const {
@@ -63,7 +63,7 @@ std::optional<Share> ShardedUpdates::mine(std::int64_t numel) const {
 
 void ShardedUpdates::all_gather(const Tensor& tensor) {
   const auto gather = [tensor](Collectives& ranks) { ranks.all_gather(tensor); };
-  comm_->wait(comm_->enqueue(tensor, "shares", gather), tensor.device());
+  comm_->wait(comm_->enqueue(tensor, "shares", gather));
 }
 
 void ShardedUpdates::sum(const Tensor& tensor) {
@@ -79,8 +79,7 @@ void ShardedUpdates::updated() {
         comm_->enqueue(bucket.data, bucket.label + "[weights]",
                        [data = bucket.data](Collectives& ranks) { ranks.all_gather(data); });
     for (const std::size_t member : bucket.members) {
-      parameters_[member].set_pending_write(
-          [comm = comm_, work, device = bucket.data.device()] { comm->wait(work, device); });
+      parameters_[member].set_pending_write([comm = comm_, work] { comm->wait(work); });
     }
   }
 }

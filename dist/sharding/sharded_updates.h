@@ -41,7 +41,8 @@ class ShardedUpdates final : public CommHook {
   void prepare(std::span<const autograd::Variable> parameters, std::span<const Bucket> buckets,
                Communicator& comm) override;
   void backward_begins() override;
-  Work all_reduce(std::size_t index, const Chunk& piece, Communicator& comm) override;
+  Work all_reduce(std::size_t bucket, const Tensor& grads, std::string_view label,
+                  Communicator& comm) override;
 
   /// @name For the optimizer (optim::Shards). On the rank's own thread.
   /// @{

@@ -28,36 +28,36 @@ TEST(Accumulation, OverwritesWhateverTheMemoryHolds) {
   const Variable w(Tensor::zeros({2, 2}), true);
   w.move_grad_to(Tensor::from(std::vector<float>(4, kNaN), {2, 2}));
   const Variable x(Tensor::from(std::vector<float>{1, 2}, {1, 2}));
-  backward(mse_loss(linear(x, w, Variable()), Tensor::from(std::vector<float>{-1, -3}, {1, 2})));
+  mse_loss(linear(x, w, Variable()), Tensor::from(std::vector<float>{-1, -3}, {1, 2})).backward();
   EXPECT_THAT(w.grad().to_vector<float>(), ElementsAre(1, 2, 3, 6));
 }
 
 TEST(Accumulation, OverwritesAfterZeroGradWithoutTouchingTheMemoryBefore) {
   const Variable w = scalar_leaf(2);
-  backward(mul(w, 3));
+  mul(w, 3).backward();
   const Tensor memory = w.grad();
   w.zero_grad();
   EXPECT_FALSE(w.grad().defined());
   EXPECT_EQ(memory.item(), 3.0);
   ops::fill(kNaN, const_cast<Tensor&>(memory));
-  backward(mul(w, 5));
+  mul(w, 5).backward();
   EXPECT_EQ(grad_of(w), 5.0);
 }
 
 TEST(Accumulation, AddsTheGradientsOfLaterBackwards) {
   const Variable w = scalar_leaf(2);
-  backward(mul(w, 3));
-  backward(mul(w, 4));
+  mul(w, 3).backward();
+  mul(w, 4).backward();
   EXPECT_EQ(grad_of(w), 7.0);
 }
 
 TEST(Accumulation, KeepsTheGradientAtOneAddress) {
   const Variable w = scalar_leaf(2);
-  backward(mul(w, 3));
+  mul(w, 3).backward();
   const float* address = w.grad().data<float>();
-  backward(mul(w, 3));
+  mul(w, 3).backward();
   w.zero_grad();
-  backward(mul(w, 3));
+  mul(w, 3).backward();
   EXPECT_EQ(w.grad().data<float>(), address);
 }
 
@@ -66,16 +66,16 @@ TEST(Accumulation, WritesIntoASliceOfSomeoneElsesMemory) {
   const Variable w = scalar_leaf(2);
   w.move_grad_to(bucket.flat_view(1, {}));
   EXPECT_FALSE(w.grad().defined());
-  backward(mul(w, 4));
+  mul(w, 4).backward();
   EXPECT_THAT(bucket.to_vector<float>(), ElementsAre(10, 4, 30));
 }
 
 TEST(Accumulation, MovesAPresentGradientAlong) {
   const Variable w = scalar_leaf(2);
-  backward(mul(w, 4));
+  mul(w, 4).backward();
   const Tensor place = Tensor::zeros({});
   w.move_grad_to(place);
-  backward(mul(w, 1));
+  mul(w, 1).backward();
   EXPECT_EQ(place.item(), 5.0);
 }
 
@@ -96,14 +96,14 @@ TEST(Accumulation, MovesTheDataWithItsValues) {
 
 TEST(Accumulation, AddsBothUsesOfAVariableInOneNode) {
   const Variable w = scalar_leaf(2);
-  backward(add(w, w));
+  add(w, w).backward();
   EXPECT_EQ(grad_of(w), 2.0);
 }
 
 TEST(Accumulation, AddsTheUsesOfAnIntermediateResult) {
   const Variable w = scalar_leaf(2);
   const Variable h = mul(w, 3);
-  backward(add(h, mul(h, 2)));  // 3 (1 + 2)
+  add(h, mul(h, 2)).backward();  // 3 (1 + 2)
   EXPECT_EQ(grad_of(w), 9.0);
 }
 
@@ -111,7 +111,7 @@ TEST(Accumulation, GivesNothingToAnInputThatRequiresNoGradient) {
   EventLog log;
   const Variable x(Tensor::zeros({}));
   const Variable w = scalar_leaf(1);
-  backward(probe(log, "node", {x, w}));
+  probe(log, "node", {x, w}).backward();
   EXPECT_THAT(log, ElementsAre("node:1"));
   EXPECT_FALSE(x.grad().defined());
 }
@@ -119,9 +119,9 @@ TEST(Accumulation, GivesNothingToAnInputThatRequiresNoGradient) {
 TEST(Accumulation, ScalesEveryContributionToALeafByItsLeafScale) {
   const Variable w = scalar_leaf(2);
   w.grad_state()->set_grad_scale(0.25);
-  backward(add(w, mul(w, 3)));
+  add(w, mul(w, 3)).backward();
   EXPECT_EQ(grad_of(w), 1.0);
-  backward(mul(w, 4));
+  mul(w, 4).backward();
   EXPECT_EQ(grad_of(w), 2.0);
 }
 
@@ -130,24 +130,24 @@ TEST(Accumulation, DoesNotScaleIntermediateGradients) {
   w.grad_state()->set_grad_scale(0.5);
   double seen = 0.0;
   const Variable h = test::on_backward(mul(w, 3), [&](const Tensor& grad) { seen = grad.item(); });
-  backward(mul(h, 2));
+  mul(h, 2).backward();
   EXPECT_EQ(seen, 2.0);
   EXPECT_EQ(grad_of(w), 3.0);
 }
 
 TEST(Accumulation, CarriesThePresentValueOverWithItsFactorOnce) {
   const Variable w = scalar_leaf(2);
-  backward(mul(w, 8));
+  mul(w, 8).backward();
   w.grad_state()->set_accumulate_scale(0.25);
-  backward(add(w, w));
+  add(w, w).backward();
   EXPECT_EQ(grad_of(w), 4.0);  // 8 / 4 + 1 + 1
-  backward(mul(w, 1));
+  mul(w, 1).backward();
   EXPECT_EQ(grad_of(w), 5.0);
 }
 
 TEST(Accumulation, StartsFromTheSeed) {
   const Variable w = scalar_leaf(2);
-  backward(mul(w, 3), 0.5);
+  mul(w, 3).backward(0.5);
   EXPECT_EQ(grad_of(w), 1.5);
 }
 
@@ -159,7 +159,7 @@ TEST(Accumulation, AllocatesNothingInASteadyStep) {
   const auto step = [&] {
     w.zero_grad();
     b.zero_grad();
-    backward(mse_loss(linear(linear(x, w, b), w, b), target));
+    mse_loss(linear(linear(x, w, b), w, b), target).backward();
   };
   step();
   const auto before = Context::current().allocator(kCpu)->stats();

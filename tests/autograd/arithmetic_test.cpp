@@ -45,7 +45,7 @@ TEST(Binary, RepeatsARowForEachRow) {
   EXPECT_THAT(values((a - b).data()), ElementsAre(-9, -18, -37, -6, -15, -34));
   EXPECT_THAT(values((a * b).data()), ElementsAre(10, 40, 120, 40, 100, 240));
   EXPECT_THAT(values((b / a).data()), ElementsAre(10, 10, 40.0F / 3, 2.5F, 4, 40.0F / 6));
-  backward(sum(a * b));
+  sum(a * b).backward();
   EXPECT_THAT(values(a.grad()), ElementsAre(10, 20, 40, 10, 20, 40));
   EXPECT_THAT(values(b.grad()), ElementsAre(5, 7, 9));
 }
@@ -56,7 +56,7 @@ TEST(Binary, RepeatsAColumnAndARow) {
   const Variable y = a * b;
   EXPECT_EQ(y.shape(), Shape({2, 3}));
   EXPECT_THAT(values(y.data()), ElementsAre(10, 20, 30, 20, 40, 60));
-  backward(sum(y));
+  sum(y).backward();
   EXPECT_EQ(a.grad().shape(), Shape({2, 1}));
   EXPECT_THAT(values(a.grad()), ElementsAre(60, 60));
   EXPECT_THAT(values(b.grad()), ElementsAre(3, 3, 3));
@@ -80,7 +80,7 @@ TEST(Binary, TakesNumbersOnEitherSide) {
   EXPECT_THAT(values((2 / x).data()), ElementsAre(2, 1, 0.5F));
   EXPECT_THAT(values((-x).data()), ElementsAre(-1, -2, -4));
   EXPECT_THAT(values(neg(x).data()), ElementsAre(-1, -2, -4));
-  backward(sum(2 / x));
+  sum(2 / x).backward();
   EXPECT_THAT(values(x.grad()), ElementsAre(-2, -0.5F, -0.125F));
 }
 
@@ -89,7 +89,7 @@ TEST(Binary, OfAnEmptyTensorIsEmptyAndHasAZeroGradient) {
   const Variable row = leaf({1, 2, 3}, {3});
   const Variable y = empty * row;
   EXPECT_EQ(y.shape(), Shape({0, 3}));
-  backward(sum(y));
+  sum(y).backward();
   EXPECT_THAT(values(row.grad()), ElementsAre(0, 0, 0));
   EXPECT_EQ(empty.grad().shape(), Shape({0, 3}));
 }
@@ -169,7 +169,7 @@ TEST(Unary, SaturatesWithoutNan) {
   EXPECT_THAT(values(sigmoid(x).data()), ElementsAre(0, 1));
   EXPECT_THAT(values(tanh(x).data()), ElementsAre(-1, 1));
   EXPECT_THAT(values(gelu(x).data()), ElementsAre(0, 1000));
-  backward(sum(sigmoid(x) + tanh(x) + gelu(x)));
+  sum(sigmoid(x) + tanh(x) + gelu(x)).backward();
   EXPECT_THAT(values(x.grad()), ElementsAre(0, 1));
 }
 
@@ -202,8 +202,8 @@ TEST(Gradient, OfUnaryFunctionsIsRight) {
 TEST(Gradient, IsAddedToTheOneBeforeByEachFunction) {
   const Variable x = leaf({1, 2}, {2});
   const Variable row = leaf({3}, {1});
-  backward(sum(square(x) * row));
-  backward(sum(square(x) * row));
+  sum(square(x) * row).backward();
+  sum(square(x) * row).backward();
   EXPECT_THAT(values(x.grad()), ElementsAre(12, 24));
   EXPECT_THAT(values(row.grad()), ElementsAre(10));
 }
@@ -218,7 +218,7 @@ TEST(Loss, OfAUsersOwnIsArithmeticOnVariables) {
   const Variable loss = huber(y, t);
   // √(1 + 0.75²) - 1 = 0.25, 0, √(1 + 2.4²) - 1 = 1.6
   EXPECT_NEAR(loss.data().item(), (0.25 + 0 + 1.6) / 3, 1e-6);
-  backward(loss);
+  loss.backward();
   // d/dy = (y - t) / √(1 + (y - t)²) / 3
   EXPECT_THAT(values(y.grad()),
               Pointwise(testing::FloatNear(1e-6F), {0.75F / 1.25F / 3, 0.0F, -2.4F / 2.6F / 3}));

@@ -93,8 +93,8 @@ void expect_the_same_as_composed(DropoutArgs dropout) {
     for (std::size_t i = 0; i < a.size(); ++i) {
       ASSERT_NEAR(a[i], b[i], 1e-12) << length << " at " << i;
     }
-    backward(mse_loss(fused, target));
-    backward(mse_loss(composed, target));
+    mse_loss(fused, target).backward();
+    mse_loss(composed, target).backward();
     const auto da = fused_in.grad().to_vector<double>();
     const auto db = composed_in.grad().to_vector<double>();
     for (std::size_t i = 0; i < da.size(); ++i) {

@@ -14,7 +14,7 @@ inline void backward_from(const Variable& y, const std::vector<float>& dy) {
   for (std::size_t i = 0; i < target.size(); ++i) {
     target[i] -= dy.at(i) * static_cast<float>(target.size()) / 2;
   }
-  backward(mse_loss(y, Tensor::from(target, y.shape())));
+  mse_loss(y, Tensor::from(target, y.shape())).backward();
 }
 
 inline Variable leaf(const std::vector<float>& values, const Shape& shape) {

@@ -15,7 +15,7 @@ TEST(Freeze, AFrozenLeafIsAConstantForFunctionsCalledAfterwards) {
   w.set_requires_grad(false);
   const Variable y = add(w, x);
   EXPECT_EQ(y.grad_state()->producer()->inputs[0], nullptr);
-  backward(y);
+  y.backward();
   EXPECT_FALSE(w.grad().defined());
   EXPECT_EQ(grad_of(x), 1.0);
   EXPECT_FALSE(mul(w, 2).requires_grad());
@@ -25,10 +25,10 @@ TEST(Freeze, AThawedLeafTrainsAgainAndStillTellsItsListeners) {
   EventLog log;
   LoggingListener listener(log);
   const Variable w = scalar_leaf(2, "w");
-  const HookHandle handle = w.attach_listener(listener, 7);
+  const ListenerHandle handle = w.attach_listener(listener, 7);
   w.set_requires_grad(false);
   w.set_requires_grad(true);
-  backward(mul(w, 5));
+  mul(w, 5).backward();
   EXPECT_EQ(grad_of(w), 5.0);
   EXPECT_THAT(log, testing::ElementsAre("begin", "ready 7", "end"));
 }
@@ -36,7 +36,7 @@ TEST(Freeze, AThawedLeafTrainsAgainAndStillTellsItsListeners) {
 TEST(Freeze, ATensorThatNeverTrainedCanBeMadeToTrain) {
   const Variable w(Tensor::from(std::vector<float>{2}, {}), /*requires_grad=*/false, "w");
   w.set_requires_grad(true);
-  backward(mul(w, 5));
+  mul(w, 5).backward();
   EXPECT_EQ(grad_of(w), 5.0);
   EXPECT_EQ(w.grad_state()->name(), "w");
 }

@@ -99,7 +99,7 @@ struct TwoLayers {
       loss = sum(fused_linear(hidden, in[3], Variable(), Activation::none));
     }
     kept = memory.stats().in_use - before;
-    backward(loss);
+    loss.backward();
     for (const Variable& leaf : in) {
       gradients.push_back(leaf.grad().to_vector<double>());
     }
@@ -135,8 +135,8 @@ TEST(FusedLinear, WritesOverNoGradientThatSomebodyHolds) {
   const Variable one(Tensor::from(std::vector<float>{1}, {1, 1}));
   const Variable y = fused_linear(one, w, Variable(), Activation::relu);  // (1, 0)
   Holder holder(y);
-  const HookHandle handle = w.attach_listener(holder, 0);
-  backward(sum(y + y));
+  const ListenerHandle handle = w.attach_listener(holder, 0);
+  sum(y + y).backward();
   EXPECT_EQ(holder.held.to_vector<float>(), (std::vector<float>{2, 2}));
   EXPECT_EQ(w.grad().to_vector<float>(), (std::vector<float>{2, 0}));
 }
@@ -156,7 +156,7 @@ TEST(SavedTensor, OfALayerNormIsComputedAgain) {
     if (keep_values) {
       norm.set_recompute(nullptr);
     }
-    backward(sum(fused_linear(norm, w, Variable(), Activation::none)));
+    sum(fused_linear(norm, w, Variable(), Activation::none)).backward();
     return w.grad().to_vector<double>();
   };
   EXPECT_EQ(gradient_of(false), gradient_of(true));
@@ -251,14 +251,14 @@ TEST(Gradient, OfSequencesIsRight) {  // x: [2 sequences, 2 tokens, 3]
 
 TEST(Gradient, OfReluIsZeroAtZero) {
   const Variable x(Tensor::zeros({}), true);
-  backward(relu(x));
+  relu(x).backward();
   EXPECT_EQ(x.grad().item(), 0.0);
 }
 
 TEST(Gradient, WithoutSamplesIsZero) {
   const Variable w(Tensor::zeros({2, 3}), true);
   const Variable b(Tensor::zeros({2}), true);
-  backward(mse_loss(linear(Variable(Tensor::empty({0, 3})), w, b), Tensor::empty({0, 2})));
+  mse_loss(linear(Variable(Tensor::empty({0, 3})), w, b), Tensor::empty({0, 2})).backward();
   EXPECT_EQ(w.grad().to_vector<float>(), std::vector<float>(6, 0.0F));
   EXPECT_EQ(b.grad().to_vector<float>(), std::vector<float>(2, 0.0F));
 }

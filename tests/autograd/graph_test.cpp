@@ -33,9 +33,9 @@ std::size_t bytes_in_use() {
 TEST(Graph, IsFreedByBackward) {
   const Variable w = scalar_leaf(2);
   const Variable y = mul(w, 3);
-  backward(y);
+  y.backward();
   EXPECT_ERROR(
-      backward(y),
+      y.backward(),
       "backward: the graph behind mul was freed by an earlier backward; call forward again");
 }
 
@@ -44,7 +44,7 @@ TEST(Graph, GivesTheSavedTensorsBackDuringBackward) {
   const Variable loss = mse_loss(relu(linear(Variable(Tensor::zeros({64, 64})), w, Variable())),
                                  Tensor::zeros({64, 64}));
   const std::size_t before = bytes_in_use();
-  backward(loss);
+  loss.backward();
   // x, y = relu's output, prediction and target go (relu's output is mse's input); dW comes.
   EXPECT_EQ(bytes_in_use(), before - 3 * 64 * 64 * sizeof(float) + 64 * 64 * sizeof(float));
 }
@@ -76,19 +76,19 @@ TEST(Graph, IsNotRecordedUnderNoGradGuard) {
 
 TEST(Graph, RefusesARootThatRequiresNoGradient) {
   const NoGradGuard no_grad;
-  EXPECT_ERROR(backward(mul(scalar_leaf(2), 2)),
+  EXPECT_ERROR(mul(scalar_leaf(2), 2).backward(),
                "backward: the root requires no gradient: nothing it depends on does, or it was "
                "computed under NoGradGuard");
 }
 
 TEST(Graph, RefusesARootWithSeveralElements) {
   const Variable w(Tensor::zeros({2, 3}), true);
-  EXPECT_ERROR(backward(mul(w, 2)), "backward: expected a scalar root, got [2, 3]");
+  EXPECT_ERROR(mul(w, 2).backward(), "backward: expected a scalar root, got [2, 3]");
 }
 
 TEST(Graph, MayConsistOfALeafAlone) {
   const Variable w = scalar_leaf(2);
-  backward(w, 3);
+  w.backward(3);
   EXPECT_EQ(grad_of(w), 3.0);
 }
 
@@ -99,7 +99,7 @@ TEST(Graph, Of100000NodesNeitherRunsNorDiesRecursively) {
     for (int i = 0; i < 100'000; ++i) {
       y = mul(y, 1.0);
     }
-    backward(y);
+    y.backward();
     EXPECT_EQ(grad_of(w), 1.0);
   }
   Variable unused = w;
@@ -110,12 +110,12 @@ TEST(Graph, Of100000NodesNeitherRunsNorDiesRecursively) {
 
 TEST(Graph, NamesAFunctionThatOwesAGradient) {
   const Variable w = scalar_leaf(1);
-  EXPECT_ERROR(backward(careless(w, 0)), "backward: careless: expected 1 gradients, got 0");
+  EXPECT_ERROR(careless(w, 0).backward(), "backward: careless: expected 1 gradients, got 0");
 }
 
 TEST(Graph, RefusesAGradientThatIsDeliveredTwice) {
   const Variable w = scalar_leaf(1, "0.bias");
-  EXPECT_ERROR(backward(careless(w, 2)),
+  EXPECT_ERROR(careless(w, 2).backward(),
                "backward: a function wrote the gradient of '0.bias' twice");
 }
 
@@ -128,9 +128,9 @@ TEST(Graph, CanBeWalkedAfterABackwardThatWasRefused) {
     const Variable fresh = mul(w, 3);
     const Variable freed = mul(v, 4);
     const Variable both = fresh_first ? add(fresh, freed) : add(freed, fresh);
-    backward(freed);
-    EXPECT_THROW(backward(both), Error);
-    backward(mul(fresh, 1));
+    freed.backward();
+    EXPECT_THROW(both.backward(), Error);
+    mul(fresh, 1).backward();
     ASSERT_TRUE(w.grad().defined()) << "fresh first: " << fresh_first;
     EXPECT_EQ(grad_of(w), 3.0);
   }

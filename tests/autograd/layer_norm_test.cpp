@@ -92,9 +92,9 @@ TEST(LayerNorm, WritesParametersBeforeTheInput) {
   const Variable bias = leaf({0, 0}, {2});
   EventLog log;
   LoggingListener listener(log);
-  const HookHandle of_x = x.attach_listener(listener, 0);
-  const HookHandle of_weight = weight.attach_listener(listener, 1);
-  const HookHandle of_bias = bias.attach_listener(listener, 2);
+  const ListenerHandle of_x = x.attach_listener(listener, 0);
+  const ListenerHandle of_weight = weight.attach_listener(listener, 1);
+  const ListenerHandle of_bias = bias.attach_listener(listener, 2);
   backward_from(layer_norm(x, weight, bias), {1, 2});
   EXPECT_EQ(log, (EventLog{"begin", "ready 1", "ready 2", "ready 0", "end"}));
 }
@@ -104,7 +104,7 @@ TEST(LayerNorm, OfNothingIsEmptyAndItsGradientsZero) {
   const Variable bias = leaf({0, 0}, {2});
   const Variable y = layer_norm(Variable(Tensor::empty({0, 2})), weight, bias);
   EXPECT_EQ(y.shape(), (Shape{0, 2}));
-  backward(mse_loss(y, Tensor::empty({0, 2})));
+  mse_loss(y, Tensor::empty({0, 2})).backward();
   EXPECT_EQ(gradient(weight), (Floats{0, 0}));
   EXPECT_EQ(gradient(bias), (Floats{0, 0}));
   EXPECT_EQ(layer_norm(Variable(Tensor::empty({3, 0})), Variable(), Variable()).shape(),

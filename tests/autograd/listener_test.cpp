@@ -18,9 +18,9 @@ TEST(GradListener, IsToldOfTheBeginningAndEndOncePerBackward) {
   LoggingListener listener(log);
   const Variable a = scalar_leaf(1);
   const Variable b = scalar_leaf(1);
-  const HookHandle ha = a.attach_listener(listener, 0);
-  const HookHandle hb = b.attach_listener(listener, 1);
-  backward(probe(log, "node", {a, b}));
+  const ListenerHandle ha = a.attach_listener(listener, 0);
+  const ListenerHandle hb = b.attach_listener(listener, 1);
+  probe(log, "node", {a, b}).backward();
   EXPECT_THAT(log, ElementsAre("begin", "node:0", "ready 0", "node:1", "ready 1", "end"));
 }
 
@@ -28,8 +28,8 @@ TEST(GradListener, HearsNothingOfABackwardThatDoesNotReachIt) {
   EventLog log;
   LoggingListener listener(log);
   const Variable mine = scalar_leaf(1);
-  const HookHandle handle = mine.attach_listener(listener, 0);
-  backward(mul(scalar_leaf(1), 2));
+  const ListenerHandle handle = mine.attach_listener(listener, 0);
+  mul(scalar_leaf(1), 2).backward();
   EXPECT_THAT(log, IsEmpty());
 }
 
@@ -38,9 +38,9 @@ TEST(GradListener, HearsNothingOfAParameterThatTheLossDoesNotUse) {
   LoggingListener listener(log);
   const Variable used = scalar_leaf(1);
   const Variable unused = scalar_leaf(1);
-  const HookHandle first = used.attach_listener(listener, 0);
-  const HookHandle second = unused.attach_listener(listener, 1);
-  backward(mul(used, 2));
+  const ListenerHandle first = used.attach_listener(listener, 0);
+  const ListenerHandle second = unused.attach_listener(listener, 1);
+  mul(used, 2).backward();
   EXPECT_THAT(log, ElementsAre("begin", "ready 0", "end"));
 }
 
@@ -48,8 +48,8 @@ TEST(GradListener, HearsNothingAfterItsHandleIsGone) {
   EventLog log;
   LoggingListener listener(log);
   const Variable w = scalar_leaf(1);
-  { const HookHandle handle = w.attach_listener(listener, 0); }
-  backward(mul(w, 2));
+  { const ListenerHandle handle = w.attach_listener(listener, 0); }
+  mul(w, 2).backward();
   EXPECT_THAT(log, IsEmpty());
 }
 
@@ -59,9 +59,9 @@ TEST(GradListener, SharesAVariableWithOthers) {
   LoggingListener first(first_log);
   LoggingListener second(second_log);
   const Variable w = scalar_leaf(1);
-  const HookHandle h1 = w.attach_listener(first, 4);
-  const HookHandle h2 = w.attach_listener(second, 5);
-  backward(mul(w, 2));
+  const ListenerHandle h1 = w.attach_listener(first, 4);
+  const ListenerHandle h2 = w.attach_listener(second, 5);
+  mul(w, 2).backward();
   EXPECT_THAT(first_log, ElementsAre("begin", "ready 4", "end"));
   EXPECT_THAT(second_log, ElementsAre("begin", "ready 5", "end"));
 }
@@ -71,17 +71,17 @@ TEST(GradListener, IsToldOfAnAbortAndTheNextBackwardStartsClean) {
   LoggingListener listener(log);
   const Variable lower = scalar_leaf(1);
   const Variable upper = scalar_leaf(1);
-  const HookHandle h0 = lower.attach_listener(listener, 0);
-  const HookHandle h1 = upper.attach_listener(listener, 1);
+  const ListenerHandle h0 = lower.attach_listener(listener, 0);
+  const ListenerHandle h1 = upper.attach_listener(listener, 1);
   const auto loss = [&](const Variable& hidden) { return add(upper, add(hidden, hidden)); };
   const Variable hidden = test::on_backward(mul(lower, 3), test::fail_in_backward);
-  EXPECT_ERROR(backward(loss(hidden)), "backward failed");
+  EXPECT_ERROR(loss(hidden).backward(), "backward failed");
   EXPECT_THAT(log, ElementsAre("begin", "ready 1", "abort"));
 
   log.clear();
   lower.zero_grad();
   upper.zero_grad();
-  backward(loss(mul(lower, 3)));
+  loss(mul(lower, 3)).backward();
   EXPECT_THAT(log, ElementsAre("begin", "ready 1", "ready 0", "end"));
   EXPECT_EQ(grad_of(lower), 6.0);
   EXPECT_EQ(grad_of(upper), 1.0);
@@ -91,9 +91,9 @@ TEST(GradListener, SeesNothingOfABackwardThatFailedHalfWay) {
   const Variable w = scalar_leaf(1);
   const Variable first = test::on_backward(mul(w, 3), test::fail_in_backward);
   const Variable second = mul(w, 5);  // recorded last, so its backward has run by then
-  EXPECT_ERROR(backward(add(first, second)), "backward failed");
+  EXPECT_ERROR(add(first, second).backward(), "backward failed");
   w.zero_grad();
-  backward(mul(w, 2));
+  mul(w, 2).backward();
   EXPECT_EQ(grad_of(w), 2.0);
 }
 
@@ -105,15 +105,15 @@ TEST(GradListener, MayDropTheRoot) {
   const Variable w = scalar_leaf(1);
   Dropping listener;
   listener.root = mul(mul(w, 3), 2);
-  const HookHandle handle = w.attach_listener(listener, 0);
-  backward(listener.root);
+  const ListenerHandle handle = w.attach_listener(listener, 0);
+  listener.root.backward();
   EXPECT_EQ(grad_of(w), 6.0);
 }
 
 TEST(GradListener, HandleMayOutliveTheVariable) {
   EventLog log;
   LoggingListener listener(log);
-  HookHandle handle = scalar_leaf(1).attach_listener(listener, 0);
+  ListenerHandle handle = scalar_leaf(1).attach_listener(listener, 0);
   handle.detach();
   EXPECT_THAT(log, testing::IsEmpty());
 }
@@ -126,8 +126,8 @@ TEST(GradListener, ThatThrowsAbortsTheBackward) {
   EventLog log;
   Failing listener(log);
   const Variable w = scalar_leaf(1);
-  const HookHandle handle = w.attach_listener(listener, 0);
-  EXPECT_ERROR(backward(mul(w, 2)), "parameter reported twice");
+  const ListenerHandle handle = w.attach_listener(listener, 0);
+  EXPECT_ERROR(mul(w, 2).backward(), "parameter reported twice");
   EXPECT_THAT(log, ElementsAre("begin", "abort"));
 }
 
@@ -140,9 +140,9 @@ TEST(GradListener, HearsThatANodeHasRunAfterAllItsGradients) {
   EventLog log;
   Counting listener(log);
   const Variable w = scalar_leaf(1);
-  const HookHandle handle = w.attach_listener(listener, 0);
+  const ListenerHandle handle = w.attach_listener(listener, 0);
   const Variable x = mul(scalar_leaf(1), 2);
-  backward(probe(log, "node", {w, x}));
+  probe(log, "node", {w, x}).backward();
   EXPECT_THAT(log,
               ElementsAre("begin", "node:0", "ready 0", "node:1", "node end", "node end", "end"))
       << "the gradient of w is ready before x's is computed, which may still read w";

@@ -77,7 +77,7 @@ TEST(Matmul, OfNothingIsEmptyOrZero) {
   EXPECT_EQ(matmul(Variable(Tensor::empty({0, 2, 3})), Variable(Tensor::empty({0, 3, 4}))).shape(),
             (Shape{0, 2, 4}));
   const Variable w(Tensor::empty({3, 4}), true);
-  backward(mse_loss(matmul(Variable(Tensor::empty({0, 2, 3})), w), Tensor::empty({0, 2, 4})));
+  mse_loss(matmul(Variable(Tensor::empty({0, 2, 3})), w), Tensor::empty({0, 2, 4})).backward();
   EXPECT_EQ(gradient(w), Floats(12, 0.0F));
 }
 

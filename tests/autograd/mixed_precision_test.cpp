@@ -88,8 +88,9 @@ TEST(MixedPrecision, AddsToAnEarlierGradientInF32) {
   const Tensor target = numbers({4, 3}, 4);
   const Variable weight(numbers({3, 6}, 2), true, "w");
   const auto backward_once = [&] {
-    backward(mse_loss(
-        fused_linear(Variable(x), weight, Variable(), Activation::none, Precision::bf16), target));
+    mse_loss(fused_linear(Variable(x), weight, Variable(), Activation::none, Precision::bf16),
+             target)
+        .backward();
   };
   backward_once();
   std::vector<float> expected = gradient(weight);
@@ -141,7 +142,7 @@ TEST(MixedPrecision, ALayerRoundsWhatItMultipliesAndNothingElse) {
     const Variable weight(w, true, "w");
     const Variable bias(b, true, "b");
     const Variable y = fused_linear(input, weight, bias, activation, Precision::bf16);
-    backward(mse_loss(y, target));
+    mse_loss(y, target).backward();
 
     Tensor out = Tensor::empty({4, 3});
     Tensor z = Tensor::empty({4, 3});
@@ -192,7 +193,7 @@ TEST(MixedPrecision, ARoundedWeightIsThatOfItsForward) {
   const Tensor before = rounded(w.data());
   Tensor moved = w.data();
   ops::fill(7.0, moved);  // whoever changes a weight between forward and backward
-  backward(mse_loss(y, Tensor::zeros({2, 2})));
+  mse_loss(y, Tensor::zeros({2, 2})).backward();
   Tensor dz = Tensor::empty({2, 2});
   ops::mse_backward(y.data(), Tensor::zeros({2, 2}), Tensor::from(std::vector<float>{1.0F}, {}), {},
                     dz);

@@ -27,10 +27,10 @@ TEST(BackwardOrder, AnnouncesAWeightBeforeTheNextKernelOfItsOwnNode) {
   LoggingListener listener(log);
   const Variable w0 = scalar_leaf(1);
   const Variable w1 = scalar_leaf(1);
-  const HookHandle h0 = w0.attach_listener(listener, 0);
-  const HookHandle h1 = w1.attach_listener(listener, 1);
+  const ListenerHandle h0 = w0.attach_listener(listener, 0);
+  const ListenerHandle h1 = w1.attach_listener(listener, 1);
   const Variable hidden = probe(log, "lower", {w0});
-  backward(probe(log, "upper", {w1, hidden}));
+  probe(log, "upper", {w1, hidden}).backward();
   EXPECT_THAT(log,
               ElementsAre("begin", "upper:0", "ready 1", "upper:1", "lower:0", "ready 0", "end"));
 }
@@ -43,13 +43,13 @@ TEST(BackwardOrder, AnnouncesParametersBeforeAnyOtherNodeInWhateverOrderANodeLis
     LoggingListener listener(log);
     const Variable w = scalar_leaf(1);
     const Variable b = scalar_leaf(1);
-    const HookHandle hw = w.attach_listener(listener, 0);
-    const HookHandle hb = b.attach_listener(listener, 1);
+    const ListenerHandle hw = w.attach_listener(listener, 0);
+    const ListenerHandle hb = b.attach_listener(listener, 1);
     const std::array<Variable, 3> inputs{w, b, probe(log, "lower", {scalar_leaf(1)})};
-    backward(probe(
-        log, "upper",
-        {inputs[static_cast<std::size_t>(order[0])], inputs[static_cast<std::size_t>(order[1])],
-         inputs[static_cast<std::size_t>(order[2])]}));
+    probe(log, "upper",
+          {inputs[static_cast<std::size_t>(order[0])], inputs[static_cast<std::size_t>(order[1])],
+           inputs[static_cast<std::size_t>(order[2])]})
+        .backward();
     const auto place = [&](const char* event) {
       return std::find(log.begin(), log.end(), event) - log.begin();
     };
@@ -70,15 +70,15 @@ TEST(BackwardOrder, LinearMakesWhatTheNetworkWaitsForBeforeWhatOnlyThisRankWaits
   const Variable x(Tensor::zeros({2, 3}), true);
   const Variable w(Tensor::zeros({1, 3}), true);
   const Variable b(Tensor::zeros({1}), true);
-  const HookHandle hx = x.attach_listener(listener, 0);
-  const HookHandle hw = w.attach_listener(listener, 1);
-  const HookHandle hb = b.attach_listener(listener, 2);
-  backward(mse_loss(linear(x, w, b), Tensor::zeros({2, 1})));
+  const ListenerHandle hx = x.attach_listener(listener, 0);
+  const ListenerHandle hw = w.attach_listener(listener, 1);
+  const ListenerHandle hb = b.attach_listener(listener, 2);
+  mse_loss(linear(x, w, b), Tensor::zeros({2, 1})).backward();
   EXPECT_THAT(log, ElementsAre("begin", "ready 1", "ready 2", "ready 0", "end"));
   for (const Activation activation : {Activation::none, Activation::relu}) {
     log.clear();
     const Variable y = fused_linear(x, w, b, activation, Precision::bf16);
-    backward(mse_loss(y, Tensor::zeros({2, 1})));
+    mse_loss(y, Tensor::zeros({2, 1})).backward();
     EXPECT_THAT(log, ElementsAre("begin", "ready 1", "ready 2", "ready 0", "end"));
   }
 }
@@ -105,9 +105,9 @@ TEST(BackwardOrder, TwoGradientsThatOneKernelWritesAreBothInPlaceBeforeEitherIsA
     EventLog seen;
   };
   Reader reader;
-  const HookHandle ha = reader.a.attach_listener(reader, 0);
-  const HookHandle hb = reader.b.attach_listener(reader, 1);
-  const auto backward_once = [&] { backward(two_at_once(reader.a, reader.b)); };
+  const ListenerHandle ha = reader.a.attach_listener(reader, 0);
+  const ListenerHandle hb = reader.b.attach_listener(reader, 1);
+  const auto backward_once = [&] { two_at_once(reader.a, reader.b).backward(); };
   backward_once();
   backward_once();  // added to the first
   EXPECT_THAT(reader.seen, ElementsAre("0: 1 1", "1: 1 1", "0: 2 2", "1: 2 2"));
@@ -118,7 +118,7 @@ TEST(BackwardOrder, AnnouncesEveryWeightOfA40LayerMlpBeforeTheFollowingNodeRuns)
   constexpr std::int64_t kWidth = 3;
   EventLog log;
   LoggingListener listener(log);
-  std::vector<HookHandle> handles;
+  std::vector<ListenerHandle> handles;
   // Runs when the backward of the node that has computed `output` is about to start.
   const auto watch = [&](const Variable& output, const std::string& event) {
     return test::on_backward(output, [&log, event](const Tensor&) { log.push_back(event); });
@@ -138,7 +138,7 @@ TEST(BackwardOrder, AnnouncesEveryWeightOfA40LayerMlpBeforeTheFollowingNodeRuns)
   }
   expected.insert(expected.begin(), "begin");
   expected.emplace_back("end");
-  backward(mse_loss(x, Tensor::zeros({2, kWidth})));
+  mse_loss(x, Tensor::zeros({2, kWidth})).backward();
   EXPECT_THAT(log, ElementsAreArray(expected));
 }
 
@@ -147,7 +147,7 @@ TEST(BackwardOrder, RunsTheNodeRecordedLastFirst) {
   const Variable w = scalar_leaf(1);
   const Variable first = probe(log, "first", {w});
   const Variable second = probe(log, "second", {w});
-  backward(probe(log, "top", {second, first}));
+  probe(log, "top", {second, first}).backward();
   EXPECT_THAT(log, ElementsAre("top:0", "top:1", "second:0", "first:0"));
 }
 
@@ -157,7 +157,7 @@ TEST(BackwardOrder, RunsANodeOnlyWhenItsWholeGradientIsThere) {
   const Variable w = scalar_leaf(1);
   const Variable shared = probe(log, "shared", {w});
   const Variable longer = probe(log, "longer", {shared});
-  backward(probe(log, "top", {shared, longer}));
+  probe(log, "top", {shared, longer}).backward();
   EXPECT_THAT(log, ElementsAre("top:0", "top:1", "longer:0", "shared:0"));
   EXPECT_EQ(grad_of(w), 2.0);
 }
@@ -166,9 +166,9 @@ TEST(BackwardOrder, AnnouncesAWeightUsedThreeTimesOnceAfterItsLastContribution) 
   EventLog log;
   LoggingListener listener(log);
   const Variable w = scalar_leaf(1);
-  const HookHandle handle = w.attach_listener(listener, 7);
+  const ListenerHandle handle = w.attach_listener(listener, 7);
   const Variable lower = probe(log, "lower", {w});
-  backward(probe(log, "upper", {w, lower, w}));
+  probe(log, "upper", {w, lower, w}).backward();
   EXPECT_THAT(log,
               ElementsAre("begin", "upper:0", "upper:1", "upper:2", "lower:0", "ready 7", "end"));
   EXPECT_EQ(grad_of(w), 3.0);
@@ -184,8 +184,8 @@ TEST(BackwardOrder, AnnouncesAGradientThatIsAlreadyInPlace) {
   EventLog log;
   const Variable w = scalar_leaf(1);
   Reader reader(w);
-  const HookHandle handle = w.attach_listener(reader, 0);
-  backward(probe(log, "node", {w, w}));
+  const ListenerHandle handle = w.attach_listener(reader, 0);
+  probe(log, "node", {w, w}).backward();
   EXPECT_EQ(reader.seen, 2.0);
 }
 

@@ -43,7 +43,7 @@ TEST(Sum, OfAllElementsIsAScalar) {
   EXPECT_EQ(sum(x).data().item(), 21);
   EXPECT_EQ(mean(x).data().item(), 3.5);
   EXPECT_EQ(max(x).data().item(), 6);
-  backward(mean(x));
+  mean(x).backward();
   EXPECT_THAT(values(x.grad()), Each(1.0F / 6));
 }
 
@@ -66,7 +66,7 @@ TEST(Sum, OfNoElementsIsZeroAndTheMeanIsNan) {
   EXPECT_TRUE(std::isnan(mean(x).data().item()));
   EXPECT_THAT(values(sum(x, 0).data()), ElementsAre(0, 0));
   EXPECT_EQ(sum(x, 1).shape(), Shape({0}));
-  backward(sum(x));
+  sum(x).backward();
   EXPECT_EQ(x.grad().shape(), Shape({0, 2}));
 }
 
@@ -79,10 +79,10 @@ TEST(Sum, OfAMillionFloatsHasNoVisibleRoundingError) {
 TEST(Max, GivesTheGradientToTheFirstOfEqualValues) {
   const Variable x(f32({3, 5, 5, 1, 2, 2}, {2, 3}), true);
   EXPECT_THAT(values(max(x, 1).data()), ElementsAre(5, 2));
-  backward(sum(max(x, 1)));
+  sum(max(x, 1)).backward();
   EXPECT_THAT(values(x.grad()), ElementsAre(0, 1, 0, 0, 1, 0));
   x.zero_grad();
-  backward(max(x));
+  max(x).backward();
   EXPECT_THAT(values(x.grad()), ElementsAre(0, 1, 0, 0, 0, 0));
 }
 
@@ -91,7 +91,7 @@ TEST(Max, IsNanIfOneValueIs) {
   const std::vector<float> y = values(max(x, 1).data());
   EXPECT_TRUE(std::isnan(y[0]));
   EXPECT_EQ(y[1], 4);
-  backward(sum(max(x, 1)));
+  sum(max(x, 1)).backward();
   EXPECT_THAT(values(x.grad()), ElementsAre(0, 1, 0, 0, 0, 1));
 }
 
@@ -161,8 +161,8 @@ TEST(Gradient, OfSoftmaxIsRight) {
 TEST(Softmax, AddsItsGradientToTheOneBefore) {
   const Variable x(f32({0, 0}, {2}), true);
   const Variable weights(f32({4, 8}, {2}));
-  backward(sum(softmax(x) * weights));
-  backward(sum(softmax(x) * weights));
+  sum(softmax(x) * weights).backward();
+  sum(softmax(x) * weights).backward();
   EXPECT_THAT(values(x.grad()), ElementsAre(-2, 2));
 }
 

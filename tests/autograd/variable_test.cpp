@@ -57,7 +57,7 @@ TEST(Variable, MovesOnlyWhereItIsALeaf) {
 TEST(Variable, DoesNotMoveUnderADataParallel) {
   const Variable w(test::f32({1}, {1}), true, "w");
   SilentListener listener;
-  const HookHandle handle = w.attach_listener(listener, 0);
+  const ListenerHandle handle = w.attach_listener(listener, 0);
   EXPECT_ERROR(w.move_to(kGpu),
                "variable 'w': expected to move to cuda:0 before a DataParallel wraps it, but one "
                "does; call to(device) first");

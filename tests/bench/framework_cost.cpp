@@ -56,7 +56,7 @@ autograd::Variable EngineChain::end() const {
 }
 
 void EngineChain::run() {
-  autograd::backward(end());
+  end().backward();
 }
 
 NarrowNetwork::NarrowNetwork(std::size_t layers)
@@ -69,7 +69,7 @@ autograd::Variable NarrowNetwork::loss() {
 }
 
 void NarrowNetwork::run() {
-  autograd::backward(loss());
+  loss().backward();
 }
 
 WrappedParameters::WrappedParameters(std::size_t count)

@@ -34,7 +34,7 @@ class EngineChain {
 
   Counter listener_;
   std::vector<autograd::Variable> parameters_;
-  std::vector<autograd::HookHandle> handles_;
+  std::vector<autograd::ListenerHandle> handles_;
   autograd::Variable x_;
 };
 

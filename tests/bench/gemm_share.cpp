@@ -162,7 +162,7 @@ class FullStep {
 
   void run() {
     optimizer_.zero_grad();
-    autograd::backward(autograd::mse_loss(model_->forward(autograd::Variable(x_)), target_));
+    autograd::mse_loss(model_->forward(autograd::Variable(x_)), target_).backward();
     optimizer_.step();
   }
 

@@ -44,7 +44,7 @@ class Training {
     clock_.forward_done();
     {
       const TraceScope scope("backward");
-      autograd::backward(loss);
+      loss.backward();
     }
     clock_.backward_done();
     {

@@ -106,7 +106,7 @@ class Training {
 
   void step() {
     optimizer_->zero_grad();
-    autograd::backward(forward());
+    forward().backward();
     optimizer_->step();
   }
 

@@ -40,7 +40,7 @@ class Network {
 
   void step() {
     optimizer_->zero_grad();
-    autograd::backward(autograd::mse_loss(model_->forward(autograd::Variable(x_)), target_));
+    autograd::mse_loss(model_->forward(autograd::Variable(x_)), target_).backward();
     optimizer_->step();
   }
 

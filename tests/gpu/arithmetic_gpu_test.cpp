@@ -77,7 +77,7 @@ TYPED_TEST(ArithmeticOnGpu, AUsersOwnLossHasTheGradientOfTheCpu) {
     const Variable row(t[1], true);
     const Variable loss = mean(sqrt(1 + square(x - row)) - 1) - sum(log_softmax(x * row)) / 100 +
                           sum(softmax(x, 0) * max(x, 1, true));
-    backward(loss);
+    loss.backward();
     t[0] = x.grad();
     t[1] = row.grad();
   };

@@ -100,7 +100,7 @@ std::vector<double> train_alone(Device device, int ranks) {
   const std::int64_t total = kBatch * kMicroBatches * ranks;
   for (int step = 0; step < kSteps; ++step) {
     optimizer.zero_grad();
-    autograd::backward(loss_of(model, device, step, total, 0, total));
+    loss_of(model, device, step, total, 0, total).backward();
     optimizer.step();
   }
   return weights_of(model);
@@ -135,7 +135,7 @@ std::vector<double> train_together(dist::Communicator& comm, Device device, cons
     for (int round = 0; round < rounds; ++round) {
       const std::int64_t begin = (round * comm.size() + comm.rank()) * count;
       const auto backward = [&] {
-        autograd::backward(loss_of(model, device, step, total, begin, count), 1.0 / rounds);
+        loss_of(model, device, step, total, begin, count).backward(1.0 / rounds);
       };
       if (round + 1 < rounds) {
         const auto scope = parallel.no_sync();

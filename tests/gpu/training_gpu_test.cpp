@@ -70,8 +70,8 @@ struct Twins {
   nn::Sequential gpu = make_mlp(kGpu);
 
   void backward(nn::Loss& loss) {
-    autograd::backward(loss(cpu.forward(Variable(make_batch())), make_labels()));
-    autograd::backward(loss(gpu.forward(Variable(make_batch().to(kGpu))), make_labels().to(kGpu)));
+    loss(cpu.forward(Variable(make_batch())), make_labels()).backward();
+    loss(gpu.forward(Variable(make_batch().to(kGpu))), make_labels().to(kGpu)).backward();
   }
 };
 
@@ -130,7 +130,7 @@ TEST_F(TrainingOnGpu, ASteadyStepAllocatesNothing) {
   const auto train = [&](int steps) {
     for (int step = 0; step < steps; ++step) {
       optimizer.zero_grad();
-      autograd::backward(loss(model.forward(Variable(x)), labels));
+      loss(model.forward(Variable(x)), labels).backward();
       optimizer.step();
     }
   };

@@ -42,7 +42,7 @@ class BucketOptimizerOnGpu : public GpuTest {
     const Tensor target = test::data_rows(0, kRows, kWidth, 3, kGpu);
     for (int step = 0; step < 4; ++step) {
       optimizer.zero_grad();
-      autograd::backward(nn::mse_loss(model->forward(autograd::Variable(x)), target));
+      nn::mse_loss(model->forward(autograd::Variable(x)), target).backward();
       if (!deadline) {
         optimizer.step();
       }
@@ -71,8 +71,9 @@ TEST_F(BucketOptimizerOnGpu, HasTheBitsOfStepsAfterBackwardWithAdam) {
 class FailsHalfway final : public CommHook {
  public:
   std::string name() const override { return "fails halfway"; }
-  Work all_reduce(std::size_t /*index*/, const Chunk& piece, Communicator& comm) override {
-    return comm.enqueue(piece.grads, piece.label, [this, grads = piece.grads](Collectives& ranks) {
+  Work all_reduce(std::size_t /*bucket*/, const Tensor& grads, std::string_view label,
+                  Communicator& comm) override {
+    return comm.enqueue(grads, label, [this, grads](Collectives& ranks) {
       ranks.sum(grads);
       BRIGADE_CHECK(!fails, "the hook fails");
     });
@@ -93,7 +94,7 @@ TEST_F(BucketOptimizerOnGpu, ABackwardThatFailsInsideACollectiveRefusesTheNextOn
                                    {.hook = std::make_shared<FailsHalfway>()});
   const auto backward = [&] {
     const autograd::Variable x(test::data_rows(0, 2, 4, 2, kGpu));
-    autograd::backward(nn::mse_loss(model->forward(x), test::data_rows(0, 2, 4, 3, kGpu)));
+    nn::mse_loss(model->forward(x), test::data_rows(0, 2, 4, 3, kGpu)).backward();
   };
   EXPECT_ERROR(backward(), "the hook fails");
   EXPECT_ERROR(backward(), kRefused);

@@ -30,15 +30,15 @@ int run(dist::MpiSession& session, const std::string& how, const std::string& ki
     struct Failing final : autograd::GradListener {
       void on_grad_ready(std::size_t /*index*/) override { throw Error("broken on purpose"); }
     } listener;
-    const autograd::HookHandle handle =
-        fails ? parallel.parameters()[2].attach_listener(listener, 2) : autograd::HookHandle();
+    const autograd::ListenerHandle handle =
+        fails ? parallel.parameters()[2].attach_listener(listener, 2) : autograd::ListenerHandle();
     test::backward_once(*model, 4, 4);
   }
   // The others are now in an all-reduce that rank 1 never joins.
   if (how == "throw_while_others_reduce") {
     const dist::Work work = comm.all_reduce(Tensor::zeros({1 << 20}));
     BRIGADE_CHECK(!fails, "broken on purpose");
-    comm.wait(work, kCpu);
+    comm.wait(work);
   }
   // The failing rank's own communication thread waits for the others, who do not come.
   if (how == "throw_while_reducing_alone") {

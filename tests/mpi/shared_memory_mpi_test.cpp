@@ -97,7 +97,7 @@ TEST_F(SharedMemoryMpi, ManyMayBeInFlightInAnyMixOfPlaces) {
     }
     comm.barrier();  // the host's own calls do not meet them
     for (std::size_t i = 0; i < tensors.size(); ++i) {
-      comm.wait(works[i], kCpu);
+      comm.wait(works[i]);
     }
     EXPECT_EQ(std::memcmp(tensors[0].bytes(), tensors[39].bytes(), kNumel * sizeof(float)), 0);
   }
@@ -133,7 +133,7 @@ TEST_F(SharedMemoryMpi, TheHalvesOfASumCountAsManyBytesAsTheSum) {
   const Tensor bucket = comm.make_buffer({960}, DType::f32, kCpu);
   const auto sent_by = [&](const std::function<void(Collectives&)>& collective) {
     const std::uint64_t before = comm.bytes_sent();
-    comm.wait(comm.enqueue(bucket, "test", collective), kCpu);
+    comm.wait(comm.enqueue(bucket, "test", collective));
     return comm.bytes_sent() - before;
   };
   const std::uint64_t whole = sent_by([&](Collectives& ranks) { ranks.sum(bucket); });

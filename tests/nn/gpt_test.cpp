@@ -116,7 +116,7 @@ TEST(GptModel, TheTiedWeightIsTheLastToBeReady) {
     void on_grad_ready(std::size_t index) override { order.push_back(index); }
   } listener;
   GPT model = small_gpt();
-  std::vector<autograd::HookHandle> handles;
+  std::vector<autograd::ListenerHandle> handles;
   const auto parameters = model.parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     handles.push_back(parameters[i].attach_listener(listener, i));

@@ -178,7 +178,7 @@ void expect_the_bits_of_the_layers(Variable activation(const Variable&)) {
       for (const Variable& parameter : model.parameters()) {
         parameter.zero_grad();
       }
-      autograd::backward(nn::mse_loss(y, Tensor::zeros({2, 2})));
+      nn::mse_loss(y, Tensor::zeros({2, 2})).backward();
       for (const Variable& parameter : model.parameters()) {
         result.push_back(parameter.grad().to_vector<float>());
       }
@@ -202,7 +202,7 @@ TEST(SequentialModule, GivesTheBitsOfItsLayersOneByOne) {
 TEST(SequentialModule, HandsOutParametersThatShareTheirGradient) {
   Sequential model = small_mlp(true);
   const Variable x(Tensor::zeros({1, 4}));
-  autograd::backward(nn::mse_loss(model.forward(x), Tensor::zeros({1, 2})));
+  nn::mse_loss(model.forward(x), Tensor::zeros({1, 2})).backward();
   for (const Variable& parameter : model.parameters()) {
     EXPECT_TRUE(parameter.grad().defined()) << parameter.name();
   }

@@ -26,7 +26,7 @@ TEST(MseLoss, TakesLabelsForTheirOneHotRows) {
   const Variable x = prediction();
   const Variable loss = nn::mse_loss(x, labels({1, 2}));
   EXPECT_FLOAT_EQ(static_cast<float>(loss.data().item()), 7.25F / 6);
-  autograd::backward(loss);
+  loss.backward();
   EXPECT_THAT(x.grad().to_vector<float>(),
               ElementsAre(FloatNear(0.5F / 3, 1e-6F), FloatNear(1.0F / 3, 1e-6F),
                           FloatNear(-1.0F / 3, 1e-6F), FloatNear(1.0F / 3, 1e-6F), 0,
@@ -53,7 +53,7 @@ TEST(CrossEntropyLoss, AveragesOverTheSamples) {
   const Variable x = prediction();
   const Variable loss = nn::cross_entropy(x, labels({1, 0}));
   EXPECT_NEAR(loss.data().item(), 1.205578658, 1e-6);
-  autograd::backward(loss);
+  loss.backward();
   EXPECT_THAT(x.grad().to_vector<float>(),
               testing::Pointwise(testing::FloatNear(1e-6F),
                                  std::vector<float>{0.08764520F, -0.10720148F, 0.01955629F,

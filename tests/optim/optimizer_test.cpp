@@ -159,7 +159,7 @@ TEST(Optimizer, NamesTheParameterThatHasNoGradient) {
   const Variable used = parameter({1}, "0.weight");
   const Variable unused = parameter({1}, "2.weight");
   SGD optimizer({used, unused}, {.lr = 0.1});
-  autograd::backward(autograd::mul(used, 2));
+  autograd::mul(used, 2).backward();
   EXPECT_ERROR(
       optimizer.step(),
       "optimizer: parameter '2.weight' has no gradient: call backward first, on a loss that "
@@ -170,7 +170,7 @@ TEST(Optimizer, NamesTheParameterThatHasNoGradient) {
 TEST(Optimizer, RefusesAGradientThatWasNeverSynchronised) {
   const Variable w = parameter({1}, "0.weight");
   SGD optimizer({w}, {.lr = 0.1});
-  autograd::backward(autograd::mul(w, 2));
+  autograd::mul(w, 2).backward();
   w.grad_state()->set_synchronized(false);
   EXPECT_ERROR(optimizer.step(),
                "optimizer: the gradient of '0.weight' was never synchronised over the ranks: every "
@@ -180,11 +180,11 @@ TEST(Optimizer, RefusesAGradientThatWasNeverSynchronised) {
 TEST(Optimizer, NeedsAFreshGradientAfterZeroGrad) {
   const Variable w = parameter({1});
   SGD optimizer({w}, {.lr = 0.5});
-  autograd::backward(autograd::mul(w, 2));
+  autograd::mul(w, 2).backward();
   optimizer.step();
   optimizer.zero_grad();
   EXPECT_THROW(optimizer.step(), Error);
-  autograd::backward(autograd::mul(w, 1));
+  autograd::mul(w, 1).backward();
   optimizer.step();
   EXPECT_EQ(w.data().to_vector<float>()[0], -0.5F);
 }

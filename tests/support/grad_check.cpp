@@ -31,7 +31,7 @@ double value_at(const ScalarFunction& function, const std::vector<Tensor>& input
 
 double largest_gradient_error(const ScalarFunction& function, const std::vector<Tensor>& inputs) {
   const std::vector<Variable> variables = leaves(inputs);
-  autograd::backward(function(variables));
+  function(variables).backward();
   double largest = 0.0;
   for (std::size_t input = 0; input < inputs.size(); ++input) {
     BRIGADE_CHECK(variables[input].grad().defined(), "grad_check: no gradient for input ", input);

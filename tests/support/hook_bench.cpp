@@ -28,7 +28,7 @@ std::vector<float> HookBench::reduce(const std::vector<float>& gradients) {
     std::memcpy(place.bytes(), gradients.data() + used, place.nbytes());
     used += static_cast<std::size_t>(place.numel());
   }
-  comm_.wait(hook_->all_reduce(0, {buckets_.front().grads, "bucket"}, comm_), kCpu);
+  comm_.wait(hook_->all_reduce(0, buckets_.front().grads, "bucket", comm_));
   std::vector<float> result;
   for (const autograd::Variable& parameter : parameters_) {
     const std::vector<float> values = parameter.grad_state()->grad().to_vector<float>();

@@ -22,7 +22,7 @@ void backward_of(const std::vector<Use>& uses) {
     const autograd::Variable term = autograd::mul(use.parameter, use.slope);
     loss = loss.defined() ? autograd::add(loss, term) : term;
   }
-  autograd::backward(loss);
+  loss.backward();
 }
 
 double gradient_of(const autograd::Variable& parameter) {

@@ -33,7 +33,7 @@ Tensor data_rows(std::int64_t first_row, std::int64_t rows, std::int64_t cols, s
 
 void backward_once(nn::Module& model, std::int64_t in, std::int64_t out) {
   const autograd::Variable prediction = model.forward(autograd::Variable(data_rows(0, 4, in, 3)));
-  autograd::backward(autograd::mse_loss(prediction, data_rows(0, 4, out, 4)));
+  autograd::mse_loss(prediction, data_rows(0, 4, out, 4)).backward();
 }
 
 }  // namespace brigade::test

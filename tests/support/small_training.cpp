@@ -37,8 +37,7 @@ std::vector<float> train(dist::Communicator& comm, const TrainingRun& run) {
       if (!run.no_sync || micro + 1 == run.accum) {
         scope.reset();
       }
-      autograd::backward(autograd::mse_loss(model->forward(autograd::Variable(x)), target),
-                         1.0 / run.accum);
+      autograd::mse_loss(model->forward(autograd::Variable(x)), target).backward(1.0 / run.accum);
     }
     optimizer.step();
   }

@@ -33,7 +33,7 @@ class PerParameterSync final : public autograd::GradListener {
     narrate_("  backward has ended");
     // A wait inside on_grad_ready would block backward, as in lab 2.
     for (const dist::Work& work : works_) {
-      comm_.wait(work, kCpu);
+      comm_.wait(work);
     }
     works_.clear();
     narrate_.silent = true;
@@ -45,7 +45,7 @@ class PerParameterSync final : public autograd::GradListener {
  private:
   std::vector<Variable> parameters_;
   dist::Communicator& comm_;
-  std::vector<autograd::HookHandle> handles_;
+  std::vector<autograd::ListenerHandle> handles_;
   std::vector<dist::Work> works_;  // in flight, in order of launch
   int finished_early_ = 0;
   Narrator narrate_;

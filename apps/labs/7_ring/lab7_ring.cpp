@@ -68,7 +68,7 @@ class Ring {
     const dist::Work work = comm_.enqueue(sent, round, [=](dist::Collectives& ranks) {
       ranks.exchange(std::array{to_right}, std::array{from_left});
     });
-    comm_.wait(work, kCpu);
+    comm_.wait(work);
   }
 
   /// One line per rank: the first number of each of its chunks.

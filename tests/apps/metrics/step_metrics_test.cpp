@@ -106,7 +106,7 @@ TEST(StepClock, ACollectiveInFlightAtAStepsEndIsSharedOutBetweenTheSteps) {
   clock.start(StepClock::Border::none);
   clock.forward_done();
   may_end.set_value();
-  comm.wait(next, kCpu);
+  comm.wait(next);
   const Event::Time after = Clock::now();
   clock.backward_done();
   const StepSpans second = clock.finish();
@@ -145,7 +145,7 @@ TEST(StepClock, APauseBetweenStepsThatAdjoinIsNoPartOfAny) {
   const dist::Work behind = comm.all_reduce(payload, "behind it");
   step();
   may_end.set_value();
-  comm.wait(behind, kCpu);
+  comm.wait(behind);
   std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(kPause));
   clock.pause();
   const StepSpans after = step();

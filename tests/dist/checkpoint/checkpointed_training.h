@@ -117,7 +117,7 @@ inline std::vector<float> train(
         if (micro == 0) {
           optimizer->zero_grad();
         }
-        autograd::backward(autograd::mse_loss(ddp(Variable(x)), y));
+        autograd::mse_loss(ddp(Variable(x)), y).backward();
         if (micro = (micro + 1) % training.accum; micro != 0) {
           continue;
         }

@@ -25,7 +25,7 @@ TEST(Collectives, ExchangeDeliversInOrderAndToTheRightRank) {
           std::vector<Message>{{next, letter(comm.rank(), 1)}, {next, letter(comm.rank(), 2)}},
           incoming);
     });
-    comm.wait(work, kCpu);
+    comm.wait(work);
     EXPECT_EQ(incoming[0].tensor.item(), 10 * previous + 1);
     EXPECT_EQ(incoming[1].tensor.item(), 10 * previous + 2);
   });
@@ -41,7 +41,7 @@ TEST(Collectives, ARankWithNothingToSendNeedNotExchange) {
         ranks.exchange({}, std::vector<Message>{{0, box}});
       }
     });
-    comm.wait(work, kCpu);
+    comm.wait(work);
     EXPECT_EQ(box.item(), comm.rank() == 2 ? 20.0 : 0.0);
   });
 }
@@ -57,7 +57,7 @@ TEST(Collectives, CountsWhatARankSends) {
       ranks.exchange(std::vector<Message>{{other, eight_bytes}},
                      std::vector<Message>{{other, Tensor::zeros({2})}});
     });
-    comm.wait(work, kCpu);
+    comm.wait(work);
     EXPECT_EQ(comm.bytes_sent() - before, 8U);
   });
 }

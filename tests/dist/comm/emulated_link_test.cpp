@@ -45,7 +45,7 @@ TEST(EmulatedLink, DelaysTheCollectiveAndLeavesTheCallerFree) {
     const auto begin = Clock::now();
     const Work work = comm.all_reduce(values);
     EXPECT_FALSE(work.done_event().done()) << "all_reduce waited for the emulated link";
-    comm.wait(work, kCpu);
+    comm.wait(work);
     EXPECT_GE(ms_since(begin), 20.0);
     EXPECT_THAT(values.to_vector<float>(), Each(2.0F));
   });
@@ -59,7 +59,7 @@ TEST(EmulatedLink, BeginsToCostWhenTheLastRankHasCome) {
     const auto begin = Clock::now();
     comm.barrier();
     std::this_thread::sleep_for(std::chrono::milliseconds(comm.rank() == 1 ? 50 : 0));
-    comm.wait(comm.all_reduce(values), kCpu);
+    comm.wait(comm.all_reduce(values));
     EXPECT_GE(ms_since(begin), 70.0) << "rank " << comm.rank();
   });
 }

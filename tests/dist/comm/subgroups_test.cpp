@@ -72,7 +72,7 @@ TEST(Shares, ReduceScatterAndAllGatherAreTheTwoHalvesOfASum) {
         ranks.reduce_scatter(values);
         ranks.all_gather(gathered);
       });
-      comm.wait(work, kCpu);
+      comm.wait(work);
       const Share mine = share_of(numel, comm.rank(), 3);
       for (std::int64_t i = mine.begin; i < mine.begin + mine.count; ++i) {
         EXPECT_EQ(values.data<float>()[i], static_cast<float>(3 * i + 300));
@@ -131,7 +131,7 @@ TEST(Hierarchical, AFailingRankDoesNotWaitForAnotherNode) {
       const Work never = comm.all_reduce(Tensor::zeros({64}));
       std::this_thread::sleep_for(std::chrono::milliseconds(50));  // past the steps inside the node
       comm.abandon();
-      EXPECT_THROW(comm.wait(never, kCpu), Error);
+      EXPECT_THROW(comm.wait(never), Error);
       failed.count_down();
     }
   });

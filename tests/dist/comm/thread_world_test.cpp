@@ -24,7 +24,7 @@ TEST(ThreadCommunicator, SumsOverRanks) {
     thread_world(ranks, [&](Communicator& comm) {
       Tensor values = Tensor::empty({100});
       ops::fill(comm.rank() + 1.0, values);
-      comm.wait(comm.all_reduce(values), kCpu);
+      comm.wait(comm.all_reduce(values));
       EXPECT_THAT(values.to_vector<float>(), Each(static_cast<float>(ranks * (ranks + 1) / 2)));
     });
   }
@@ -37,7 +37,7 @@ TEST(ThreadCommunicator, LetsHostCallsPassWhileAnAllReduceIsInFlight) {
     const Work work = comm.all_reduce(values);
     EXPECT_EQ(all_gather_values(comm, comm.rank()), (std::vector<int>{0, 1, 2}));
     comm.barrier();
-    comm.wait(work, kCpu);
+    comm.wait(work);
     EXPECT_THAT(values.to_vector<float>(), Each(3.0F));
   });
 }
@@ -63,7 +63,7 @@ TEST(ThreadCommunicator, MakesNoStreamPerCollective) {
       works.push_back(comm.all_reduce(Tensor::zeros({8})));
     }
     for (const Work& work : works) {
-      comm.wait(work, kCpu);
+      comm.wait(work);
     }
   });
 }

@@ -235,8 +235,8 @@ std::vector<float> train(Communicator& comm, typename OptimizerT::Options settin
   const auto step = [&](int number) {
     optimizer.zero_grad();
     const Tensor x = test::data_rows(4 * number, 4, 6, 3);
-    autograd::backward(autograd::mse_loss(model->forward(autograd::Variable(x)),
-                                          test::data_rows(4 * number, 4, 3, 4)));
+    autograd::mse_loss(model->forward(autograd::Variable(x)), test::data_rows(4 * number, 4, 3, 4))
+        .backward();
     optimizer.step();
   };
   for (int i = 0; i < 3; ++i) {

@@ -49,7 +49,7 @@ std::vector<float> train(int ranks, const std::string& algorithm,
       const std::int64_t first = (step * ranks + comm.rank()) * kRows;
       const Tensor x = test::data_rows(first, kRows, 256, 3);
       const Tensor target = test::data_rows(first, kRows, 10, 4);
-      autograd::backward(autograd::mse_loss(model->forward(autograd::Variable(x)), target));
+      autograd::mse_loss(model->forward(autograd::Variable(x)), target).backward();
       optimizer.step();
     }
     parallel.verify_parameters_equal();

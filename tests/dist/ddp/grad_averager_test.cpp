@@ -240,6 +240,46 @@ TEST(GradAverager, NamesAParameterUnusedInBackwardInTheSameStep) {
   });
 }
 
+/// Six parameters ("0.weight" ... "4.bias"), whose gradients a test reports itself.
+class ReportedGradients : public testing::TestWithParam<SyncMode> {
+ protected:
+  ReportedGradients() {
+    for (const autograd::Variable& parameter : parallel.parameters()) {
+      parameter.grad_state()->fill_with_zeros();
+    }
+    parallel.on_backward_begin();
+  }
+
+  std::unique_ptr<nn::Sequential> model = test::make_mlp({2, 3, 4, 2});
+  SingleProcessCommunicator comm{kCpu};
+  GradAverager parallel{model->parameters(), comm, {.mode = GetParam()}};
+};
+
+TEST_P(ReportedGradients, ThatNeverCameAreNamedAtTheEndOfBackward) {
+  for (const std::size_t index : {5U, 4U, 3U, 1U, 0U}) {
+    parallel.on_grad_ready(index);
+  }
+  const std::uint64_t before = comm.collectives();
+  EXPECT_THAT([&] { parallel.on_backward_end(); },
+              ThrowsMessage<Error>(HasSubstr(
+                  "1 of 6 parameters got no gradient in this backward on rank 0: '2.weight'")));
+  EXPECT_EQ(comm.collectives(), before) << "nothing more is launched";
+}
+
+TEST_P(ReportedGradients, AreRefusedWhereOneComesTwice) {
+  parallel.on_grad_ready(5);
+  EXPECT_THAT([&] { parallel.on_grad_ready(5); },
+              ThrowsMessage<Error>(
+                  HasSubstr("the gradient of '4.bias' was reported twice in one backward")));
+  parallel.on_backward_abort();
+  parallel.on_backward_begin();
+  EXPECT_NO_THROW(parallel.on_grad_ready(5));
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, ReportedGradients,
+                         testing::Values(SyncMode::naive, SyncMode::flat, SyncMode::overlap),
+                         [](const auto& test) { return std::string(to_string(test.param)); });
+
 TEST(GradAverager, EveryRankNamesWhatOneRankMissesInTheFirstBackward) {
   for (const SyncMode mode : {SyncMode::naive, SyncMode::flat, SyncMode::overlap}) {
     thread_world(3, [mode](Communicator& comm) {
@@ -268,8 +308,7 @@ TEST(GradAverager, RefusesAnOptimizerStepAfterABackwardThatFailed) {
   const GradAverager parallel(parameters, comm, {});
   optim::SGD optimizer(model->parameters(), {.lr = 0.1});
   const autograd::Variable x(Tensor::zeros({4, 2}));
-  autograd::backward(
-      autograd::add(autograd::mse_loss(model->forward(x), Tensor::zeros({4, 2})), once));
+  autograd::add(autograd::mse_loss(model->forward(x), Tensor::zeros({4, 2})), once).backward();
   optimizer.step();
   EXPECT_THROW(test::backward_once(*model, 2, 2), Error);  // later than all ranks compare
   EXPECT_THAT([&] { optimizer.step(); },
@@ -288,8 +327,8 @@ TEST(GradAverager, AveragesAWeightThatIsUsedTwice) {
         const Tensor x = Tensor::from(std::vector<float>{1, 2, -3, 4}, {2, 2});
         const autograd::Variable hidden =
             autograd::linear(autograd::Variable(x), w, autograd::Variable());
-        autograd::backward(autograd::mse_loss(autograd::linear(hidden, w, autograd::Variable()),
-                                              Tensor::zeros({2, 2})));
+        autograd::mse_loss(autograd::linear(hidden, w, autograd::Variable()), Tensor::zeros({2, 2}))
+            .backward();
       };
       if (first_without_sync) {
         const auto scope = parallel.no_sync();

@@ -64,13 +64,13 @@ TEST(NoSync, IsDecidedWhenBackwardStartsNotInForward) {
     GradAverager::NoSyncScope scope = parallel.no_sync();
     const autograd::Variable inside = autograd::mul(p[0], comm.rank() == 0 ? 1 : 5);
     scope.reset();
-    autograd::backward(inside);
+    inside.backward();
     EXPECT_EQ(gradient_of(p[0]), 3.0) << "forward inside, backward outside: synchronised";
 
     p[0].zero_grad();
     const autograd::Variable outside = autograd::mul(p[0], comm.rank() == 0 ? 1 : 5);
     scope = parallel.no_sync();
-    autograd::backward(outside);
+    outside.backward();
     EXPECT_EQ(gradient_of(p[0]), comm.rank() == 0 ? 0.5 : 2.5) << "the other way round: not";
   });
 }
@@ -185,11 +185,12 @@ TEST(FailedBackward, ThatHasNotBegunHereLeavesTheNextOneAsIfItHadNotBeen) {
 class FailsBehindOne final : public CommHook {
  public:
   std::string name() const override { return "fails"; }
-  Work all_reduce(std::size_t index, const Chunk& piece, Communicator& comm) override {
-    if (index == 1) {
+  Work all_reduce(std::size_t bucket, const Tensor& grads, std::string_view /*label*/,
+                  Communicator& comm) override {
+    if (bucket == 1) {
       throw Error("the hook fails");
     }
-    return comm.all_reduce(piece.grads);
+    return comm.all_reduce(grads);
   }
 };
 

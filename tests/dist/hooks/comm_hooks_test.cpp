@@ -91,7 +91,7 @@ TEST_P(CommHooks, MoveAlongWhenTheBucketsAreRebuilt) {
       optimizer.zero_grad();
       const Tensor x = test::data_rows(4 * (comm.size() * step + comm.rank()), 4, 6, 3);
       const Tensor y = test::data_rows(4 * (comm.size() * step + comm.rank()), 4, 3, 4);
-      autograd::backward(autograd::mse_loss(model->forward(autograd::Variable(x)), y));
+      autograd::mse_loss(model->forward(autograd::Variable(x)), y).backward();
       optimizer.step();
     }
     EXPECT_TRUE(parallel.rebuilt());
@@ -137,7 +137,7 @@ double loss_after(Communicator& comm, int steps, std::shared_ptr<CommHook> hook)
   };
   for (int step = 0; step < steps; ++step) {
     optimizer.zero_grad();
-    autograd::backward(forward());
+    forward().backward();
     optimizer.step();
   }
   parallel.verify_parameters_equal();
@@ -175,7 +175,7 @@ TEST(CommHook, NothingIsAllocatedOnTheCommunicationThread) {
       const Work work = comm.enqueue(Tensor::zeros({1}), "look", [](Collectives& /*ranks*/) {
         EXPECT_EQ(Context::current().allocator(kCpu)->stats().system_allocations, 0U);
       });
-      comm.wait(work, kCpu);
+      comm.wait(work);
     });
   }
 }
@@ -239,7 +239,7 @@ TEST(CommHook, AnEmulatedLinkCostsWhatIsSent) {
     TopK hook(16.0 / kNumbers);
     hook.prepare(parameters, buckets, comm);
     comm.times().on = true;
-    comm.wait(hook.all_reduce(0, {buckets[0].grads, buckets[0].label}, comm), kCpu);
+    comm.wait(hook.all_reduce(0, buckets[0].grads, buckets[0].label, comm));
     const std::vector<CollectiveRecord> records = comm.times().collectives;
     EXPECT_EQ(comm.bytes_sent(), 16U * 8U) << "the ranks' meeting before it is not counted";
     EXPECT_LT(elapsed_ms(records.at(0).begin, records.at(0).end), 2000.0)

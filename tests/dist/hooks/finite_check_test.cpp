@@ -23,8 +23,8 @@ class FiniteCheckTest : public testing::TestWithParam<SyncMode> {
   void backward(float x) {
     Tensor inputs = Tensor::zeros({2, 4});
     inputs.data<float>()[0] = x;
-    autograd::backward(
-        autograd::mse_loss(model_->forward(autograd::Variable(inputs)), Tensor::zeros({2, 3})));
+    autograd::mse_loss(model_->forward(autograd::Variable(inputs)), Tensor::zeros({2, 3}))
+        .backward();
   }
 
   std::unique_ptr<nn::Sequential> model_ = test::make_mlp({4, 5, 3});

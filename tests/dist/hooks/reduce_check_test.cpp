@@ -73,7 +73,7 @@ void expect_complaint(int ranks, const Flip& flip, const Matcher& matcher,
     check.begin_step(7);
     check.set_contents({{"bucket_3", "4.weight, 4.bias"}});
     const Work work = comm.all_reduce(numbers_of(comm.rank(), 0.01), "bucket_3");
-    EXPECT_THAT([&] { comm.wait(work, kCpu); }, ThrowsMessage<VerificationError>(matcher));
+    EXPECT_THAT([&] { comm.wait(work); }, ThrowsMessage<VerificationError>(matcher));
   });
 }
 
@@ -161,7 +161,7 @@ TEST(ReduceCheck, AllowsTheMostThatRoundingCanDo) {
       const auto sum_under_check = [&](DType wire) {
         const ReduceCheck check(comm, wire);
         const std::vector<float> values(kNumel, each.of_rank[comm.rank()]);
-        comm.wait(rounded_sum(comm, Tensor::from(values, {kNumel}), each.wire), kCpu);
+        comm.wait(rounded_sum(comm, Tensor::from(values, {kNumel}), each.wire));
       };
       EXPECT_NO_THROW(sum_under_check(each.wire));
       EXPECT_THROW(sum_under_check(DType::f32), VerificationError);

@@ -79,7 +79,7 @@ std::vector<float> trained(const Training& how) {
         const auto scope = micro + 1 < how.accum ? data_parallel.no_sync() : nullptr;
         const autograd::Variable value =
             nn::mse_loss(model->forward(autograd::Variable(x)), target);
-        autograd::backward(value);
+        value.backward();
         losses.push_back(static_cast<float>(value.data().item()));
       }
       if (how.stepping == Stepping::after_backward) {
@@ -116,7 +116,7 @@ class HeldBack : public testing::Test {
  protected:
   HeldBack() {
     network->run([this] { arrival.acquire(); });
-    updates.launched(bucket, Work(network->record()));
+    updates.launched(bucket, Work(network->record(), kCpu));
   }
   ~HeldBack() override { arrival.release(); }
 
@@ -193,7 +193,7 @@ TEST(BucketOptimizer, GoesOnWhenBucketsAreRebuiltWhileTheirOrderIsWatched) {
                                                            Tensor::zeros({1, widths[i]}));
         sum = sum.defined() ? autograd::add(sum, loss) : loss;
       }
-      autograd::backward(sum);
+      sum.backward();
     }
     EXPECT_TRUE(data_parallel.rebuilt());
     EXPECT_NE(data_parallel.buckets().size(), buckets);

@@ -76,7 +76,7 @@ void backward(const Net& net, const Job& job, int step, std::int64_t first) {
   if (!job.unused || step % 2 == 1) {
     y = net.head->forward(y);
   }
-  autograd::backward(autograd::mse_loss(y, target));
+  autograd::mse_loss(y, target).backward();
 }
 
 /// Rank 0's weights after four steps.

@@ -71,7 +71,7 @@ TEST(SharedWindow, MemoryThatCannotBeHadIsAnErrorOnAllRanksAlike) {
 
 /// sum() on the communication thread, as a communicator calls it.
 void reduce(Communicator& comm, SharedMemory& memory, const Tensor& tensor) {
-  comm.wait(comm.enqueue(tensor, "sum", [&](Collectives&) { memory.sum(tensor); }), kCpu);
+  comm.wait(comm.enqueue(tensor, "sum", [&](Collectives&) { memory.sum(tensor); }));
 }
 
 TEST(SharedMemory, ABufferMayOutliveTheRanksThatMadeIt) {

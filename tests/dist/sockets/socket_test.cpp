@@ -67,7 +67,7 @@ TEST(SocketCommunicator, ReportsArrivalsInTheOrderOfTheMessages) {
         EXPECT_THAT(incoming[i].tensor.to_vector<float>(), testing::Each(1.0F)) << "it is complete";
       });
     });
-    comm.wait(work, kCpu);
+    comm.wait(work);
     EXPECT_THAT(order, ElementsAre(0, 1, 2, 3, 4, 5));
   });
 }
@@ -85,8 +85,7 @@ TEST(SocketCommunicator, NamesAPeerThatIsGone) {
             ranks.exchange({}, message);
           }
         });
-        EXPECT_THAT([&] { comm.wait(work, kCpu); },
-                    ThrowsMessage<Error>(HasSubstr("rank 1 is gone")));
+        EXPECT_THAT([&] { comm.wait(work); }, ThrowsMessage<Error>(HasSubstr("rank 1 is gone")));
       }
     });
   }

@@ -144,7 +144,7 @@ TEST(Watch, EveryRankLearnsWhoIsMissingFromAnAllReduce) {
     if (comm.rank() == 1) {
       work = comm.all_reduce(values, "bucket_0");
     }
-    comm.wait(work, kCpu);
+    comm.wait(work);
   });
   EXPECT_THAT(findings.wait_for(3),
               testing::AllOf(testing::SizeIs(3),
@@ -166,7 +166,7 @@ TEST(Watch, IsNotPausedByGdbWhereNobodyIsToBlame) {
     watch.set_report(directory / "stall.json");
     const Work work =
         comm.enqueue(Tensor::zeros({4}), "bucket_0", [&](Collectives&) { findings.wait_for(3); });
-    comm.wait(work, kCpu);
+    comm.wait(work);
   });
   EXPECT_THAT(findings.wait_for(3), testing::Each(HasSubstr("all ranks wait for each other")));
   EXPECT_EQ(gdb.log(), "looked\nlooked\n") << "at ranks 1 and 2";
@@ -206,7 +206,7 @@ TEST(Watch, IsNothingForOneRank) {
   test::thread_world(1, [](Communicator& comm) {
     Watch watch(comm, {});
     watch.begin_step(1);
-    comm.wait(comm.all_reduce(Tensor::zeros({1})), kCpu);
+    comm.wait(comm.all_reduce(Tensor::zeros({1})));
   });
 }
 

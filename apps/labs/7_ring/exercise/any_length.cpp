@@ -41,8 +41,7 @@ void check_length(std::int64_t numel, dist::Communicator& comm) {
   const Tensor values = Tensor::zeros({numel}, DType::f64);
   std::fill_n(values.data<double>(), numel, comm.rank() + 1.0);
   comm.wait(comm.enqueue(values, "ring",
-                         [=](dist::Collectives& ranks) { ring_all_reduce(ranks, values); }),
-            kCpu);
+                         [=](dist::Collectives& ranks) { ring_all_reduce(ranks, values); }));
   const double expected = comm.size() * (comm.size() + 1) / 2.0;
   for (std::int64_t i = 0; i < numel; ++i) {
     for (const double got : dist::all_gather_values(comm, values.data<double>()[i])) {
