@@ -57,14 +57,15 @@ class Variable {
   /// The gradient, after the same wait as data(). Undefined until one was written since
   /// zero_grad().
   Tensor grad() const;
-  /// Adds d(grad_scale · this)/d(leaf) to the gradient of every leaf this depends on. This must have
-  /// one element. grad_scale is 1 / K if the objective is the mean of K accumulated losses.
+  /// Adds d(grad_scale · this)/d(leaf) to the gradient of every leaf this depends on. This must
+  /// have one element. grad_scale is 1 / K if the objective is the mean of K accumulated losses.
   ///
-  /// Runs on the calling thread and only enqueues on the compute stream. Backwards that share a leaf
-  /// must come one after the other. Errors: this is not a scalar or requires no gradient; the graph
-  /// was freed by an earlier backward; a function did not write a gradient it owes. After an error
-  /// the gradients are unspecified. A later backward may run, unless its graph contains a node that
-  /// was freed, or a listener refuses it, as GradAverager does if all-reduces were in flight.
+  /// Runs on the calling thread and only enqueues on the compute stream. Backwards that share a
+  /// leaf must come one after the other. Errors: this is not a scalar or requires no gradient; the
+  /// graph was freed by an earlier backward; a function did not write a gradient it owes. After an
+  /// error the gradients are unspecified. A later backward may run, unless its graph contains a
+  /// node that was freed, or a listener refuses it, as GradAverager does if all-reduces were in
+  /// flight.
   void backward(double grad_scale = 1.0) const;
   /// Forgets the gradient's value but keeps its memory: the next contribution overwrites. No fill.
   void zero_grad() const;
