@@ -4,6 +4,7 @@
 #include "apps/bench/bench_table.h"
 #include "apps/report/console.h"
 #include "apps/training/program.h"
+#include "apps/training/runtime.h"
 #include "core/error.h"
 #include "dist/launch/agreement.h"
 #include "dist/launch/launch.h"
@@ -44,11 +45,7 @@ int bench(const BenchOptions& options, const dist::RankInfo& ranks) {
                         "never");
   const auto control = dist::make_communicator("mpi", kCpu);
   dist::check_same_lines("flags", options.config, *control);
-  std::string note;
-  const Device device = dist::choose_device(options.device, ranks, *control, note);
-  if (!note.empty()) {
-    console.warn(note);
-  }
+  const Device device = find_device(options.device, ranks, *control, console);
   std::vector<AllReduceCase> cases;
   for (const std::string& comm : options.comms) {
     cases.emplace_back(comm, dist::make_communicator(comm, device), options, device);

@@ -6,6 +6,7 @@
 #include "apps/metrics/figure.h"
 #include "apps/report/console.h"
 #include "apps/training/program.h"
+#include "apps/training/runtime.h"
 #include "core/cpu/threads.h"
 
 namespace brigade::apps {
@@ -31,11 +32,7 @@ int examine(bool json, bool strict, const dist::RankInfo& ranks) {
   const Console console(ranks.rank == 0, Console::Target::out, "never");
   set_cpu_threads(std::min(ranks.threads, max_cpu_threads()));
   const auto control = dist::make_communicator("mpi", kCpu);
-  std::string note;
-  const Device device = dist::choose_device("auto", ranks, *control, note);
-  if (!note.empty()) {
-    console.warn(note);
-  }
+  const Device device = find_device("auto", ranks, *control, console);
   const auto comm = dist::make_communicator("auto", device);
   RankFacts mine = collect_facts(ranks, device, *control, *comm);
   measure_links(gather_facts(mine, *control), device, *comm, mine);

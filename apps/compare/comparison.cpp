@@ -12,7 +12,6 @@
 #include "core/error.h"
 #include "dist/comm/gather.h"
 #include "dist/comm/single_process.h"
-#include "dist/ddp/replica_check.h"
 
 namespace brigade::apps {
 
@@ -60,7 +59,9 @@ class ModeRun {
   }
 
   std::vector<float> weights() const { return autograd::values_of(model_->parameters()); }
-  std::uint64_t hash() const { return dist::hash_parameters(model_->parameters()); }
+  WeightsHash hash(dist::Communicator& world) const {
+    return hash_weights(model_->parameters(), world);
+  }
 
   /// What is known so far.
   ModeResult& result() { return result_; }
@@ -173,11 +174,8 @@ class Race {
     const std::vector<float> first = runs_.front()->weights();
     const std::vector<float> one_rank = train_as_one_rank();
     for (const std::unique_ptr<ModeRun>& run : runs_) {
-      const std::vector<std::uint64_t> hashes = dist::all_gather_values(world(), run->hash());
       ModeResult& result = run->result();
-      result.hash = hashes.front();
-      result.ranks_equal =
-          std::count(hashes.begin(), hashes.end(), hashes.front()) == world().size();
+      result.weights = run->hash(world());
       result.against_first = relative_difference(run->weights(), first);
       result.against_one_rank = relative_difference(run->weights(), one_rank);
       const int good = passes(result, rounding_tolerance(options_)) ? 1 : 0;
@@ -256,7 +254,7 @@ double rounding_tolerance(const Options& options) {
 }
 
 bool passes(const ModeResult& checked, double tolerance) {
-  return checked.ranks_equal && checked.against_first <= tolerance &&
+  return checked.weights.equal && checked.against_first <= tolerance &&
          checked.against_one_rank <= tolerance;
 }
 

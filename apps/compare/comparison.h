@@ -15,8 +15,7 @@ struct ModeResult {
   std::string mode;  ///< as --mode, or "no communication"
   TimingSummary timing;
   TrafficPerStep traffic;
-  std::uint64_t hash = 0;         ///< of the weights after the checked steps
-  bool ranks_equal = true;        ///< bit by bit
+  WeightsHash weights;            ///< after the checked steps
   double against_first = 0.0;     ///< |w - w_first| / |w_first|, 0 when bit-equal to the first mode
   double against_one_rank = 0.0;  ///< likewise, to one rank on the joined batches
   RunTrace trace;                 ///< of the last steps of the last turn; on rank 0

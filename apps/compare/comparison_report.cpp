@@ -48,14 +48,15 @@ Figures mode_figures(const RunInfo& info, const Comparison& result, const ModeRe
           {"speed_up", known(t.step > 0.0, result.modes.front().timing.step / t.step), "speed-up",
            "{:.2f}"},
           {"times_one_rank", known(alone > 0.0, t.samples_per_second / alone)},
-          {"params_hash", checked(fmt::format("{:016x}", mode.hash))},
-          {"ranks_equal", checked(mode.ranks_equal)},
+          {"params_hash", checked(fmt::format("{:016x}", mode.weights.hash))},
+          {"ranks_equal", checked(mode.weights.equal)},
           {"difference_to_first_mode", checked(mode.against_first)},
           {"difference_to_one_rank", checked(mode.against_one_rank)}};
 }
 
 std::string check_text(const RunInfo& info, const Comparison& result) {
-  const bool ranks_equal = std::ranges::all_of(result.modes, &ModeResult::ranks_equal);
+  const bool ranks_equal =
+      std::ranges::all_of(result.modes, [](const ModeResult& mode) { return mode.weights.equal; });
   const auto difference = [&result](double ModeResult::*part) {
     double largest = 0.0;
     for (const ModeResult& mode : result.modes) {

@@ -62,15 +62,18 @@ const std::string& contents_of(const RunTrace& trace, const std::string& label) 
   return found == trace.contents.end() ? label : found->second;
 }
 
-std::string short_contents_of(const RunTrace& trace, const std::string& label) {
+std::string shortened(const std::string& names) {
   constexpr std::int64_t kAll = 4;
-  const std::string& names = contents_of(trace, label);
   const std::int64_t count = std::ranges::count(names, ',') + 1;
   if (count <= kAll) {
     return names;
   }
   return message_of(names.substr(0, names.find(',')), " ... ", names.substr(names.rfind(' ') + 1),
                     " (", count, " parameters)");
+}
+
+std::string short_contents_of(const RunTrace& trace, const std::string& label) {
+  return shortened(contents_of(trace, label));
 }
 
 CollectiveSplit split_collective(const RunTrace& trace, std::size_t rank, std::size_t step,

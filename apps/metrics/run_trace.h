@@ -67,7 +67,10 @@ CollectiveSplit split_collective(const RunTrace& trace, std::size_t rank, std::s
 /// The parameters in the collective called `label`; the label itself where that is not known.
 const std::string& contents_of(const RunTrace& trace, const std::string& label);
 
-/// The same, of more than four the first and the last alone.
+/// Of more than four names, joined by ", ", the first and the last alone.
+std::string shortened(const std::string& names);
+
+/// contents_of(), shortened.
 std::string short_contents_of(const RunTrace& trace, const std::string& label);
 
 /// What step starts are counted from (StepClock::epoch()), on this host's clock, and by how much

@@ -49,22 +49,13 @@ const std::map<std::string, const char*> kModeTexts{
     {"no_sync", "only the last micro-batch of a step communicates, as overlap does"},
 };
 
-std::string parameter_range(const std::vector<std::string>& names) {
-  constexpr std::size_t kShown = 4;
-  if (names.size() > kShown) {
-    return fmt::format("{}, {} ... {} ({} parameters)", names[0], names[1], names.back(),
-                       names.size());
-  }
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
 void print_buckets(const Console& console, const std::vector<BucketInfo>& buckets,
                    const std::string& order) {
   TextGrid grid{{"buckets", "MiB"}};
   std::vector<std::string> contents{order};
   for (std::size_t i = 0; i < std::min(buckets.size(), kShownBuckets); ++i) {
     grid.push_back({fmt::format("{:>7}", i), fmt::format("{:.3f}", mib(buckets[i].bytes))});
-    contents.push_back(parameter_range(buckets[i].parameters));
+    contents.push_back(shortened(fmt::format("{}", fmt::join(buckets[i].parameters, ", "))));
   }
   const std::vector<std::string> lines = text_table(grid);
   for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -236,9 +227,9 @@ void print_result(const Console& console, const RunInfo& info, const RunResult& 
   }
   print_operations(console, info, result);
   warn_of_straggler(console, result.timing);
-  if (result.params_equal) {
+  if (result.weights.equal) {
     console.line(
-        console.good(fmt::format("parameters equal on all ranks: {:016x}", result.params_hash)));
+        console.good(fmt::format("parameters equal on all ranks: {:016x}", result.weights.hash)));
   } else if (result.difference) {
     console.line(
         fmt::format("parameters differ between the ranks because of --no-all-reduce: largest "

@@ -100,8 +100,8 @@ Figures outcome_figures(const RunInfo& info, const RunResult& result) {
           {"accuracy", known(test.accuracy), place, "accuracy {:.2f} %", kPercent},
           {"accuracy_best", best, place, "best {:.2f} %", kPercent},
           {"bits_per_byte", known(test.bits_per_byte), place, "{:.3f} bits per byte"},
-          {"params_hash", fmt::format("{:016x}", result.params_hash)},
-          {"params_equal", result.params_equal},
+          {"params_hash", fmt::format("{:016x}", result.weights.hash)},
+          {"params_equal", result.weights.equal},
           {"largest_rank_difference", difference}};
 }
 

@@ -7,12 +7,33 @@
 #include "core/error.h"
 #include "core/random.h"
 #include "core/runtime/trace.h"
+#include "dist/comm/gather.h"
+#include "dist/ddp/replica_check.h"
 #include "nn/gpt2_files.h"
 #include "nn/linear.h"
 #include "nn/relu.h"
+#include "nn/sequential.h"
 #include "nn/weights.h"
 
 namespace brigade::apps {
+namespace {
+
+std::unique_ptr<nn::Module> make_mlp(const ModelShape& shape) {
+  BRIGADE_CHECK(shape.widths.size() >= 2,
+                "make_network: expected at least an input and an output width, got ",
+                shape.widths.size());
+  auto model = std::make_unique<nn::Sequential>();
+  for (std::size_t layer = 0; layer + 1 < shape.widths.size(); ++layer) {
+    if (layer > 0) {
+      model->append(nn::ReLU());
+    }
+    model->append(nn::Linear(shape.widths[layer], shape.widths[layer + 1],
+                             {.bias = shape.bias, .precision = shape.precision}));
+  }
+  return model;
+}
+
+}  // namespace
 
 std::string ModelShape::description() const {
   return gpt ? fmt::format("GPT-2, {} layers of width {}, {} heads, context {}, vocabulary {}",
@@ -32,29 +53,9 @@ double ModelShape::flops_per_token(std::int64_t parameters) const {
 
 std::unique_ptr<nn::Module> make_network(const ModelShape& shape, std::uint64_t seed,
                                          Device device) {
-  if (!shape.gpt) {
-    return make_mlp(shape, seed, device);
-  }
   manual_seed(seed);
-  auto model = std::make_unique<nn::GPT>(*shape.gpt);
-  model->to(device);
-  return model;
-}
-
-std::unique_ptr<nn::Sequential> make_mlp(const ModelShape& shape, std::uint64_t seed,
-                                         Device device) {
-  BRIGADE_CHECK(shape.widths.size() >= 2,
-                "make_mlp: expected at least an input and an output width, got ",
-                shape.widths.size());
-  manual_seed(seed);
-  auto model = std::make_unique<nn::Sequential>();
-  for (std::size_t layer = 0; layer + 1 < shape.widths.size(); ++layer) {
-    if (layer > 0) {
-      model->append(nn::ReLU());
-    }
-    model->append(nn::Linear(shape.widths[layer], shape.widths[layer + 1],
-                             {.bias = shape.bias, .precision = shape.precision}));
-  }
+  std::unique_ptr<nn::Module> model =
+      shape.gpt ? std::make_unique<nn::GPT>(*shape.gpt) : make_mlp(shape);
   model->to(device);
   return model;
 }
@@ -103,6 +104,12 @@ nn::Loss* make_loss(const std::string& name) {
   }
   BRIGADE_CHECK(name == "cross_entropy", "loss: expected mse or cross_entropy, got ", name);
   return nn::cross_entropy;
+}
+
+WeightsHash hash_weights(const std::vector<autograd::Variable>& parameters,
+                         dist::Communicator& comm) {
+  const auto hashes = dist::all_gather_values(comm, dist::hash_parameters(parameters));
+  return {hashes.front(), std::ranges::count(hashes, hashes.front()) == std::ssize(hashes)};
 }
 
 std::int64_t count_elements(const std::vector<autograd::Variable>& parameters) {

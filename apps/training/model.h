@@ -10,10 +10,11 @@
 #include "autograd/functions/fused_linear.h"
 #include "autograd/variable.h"
 #include "core/device.h"
+#include "dist/comm/communicator.h"
 #include "nn/data/dataset.h"
 #include "nn/gpt.h"
 #include "nn/loss.h"
-#include "nn/sequential.h"
+#include "nn/module.h"
 
 namespace brigade::apps {
 
@@ -38,9 +39,6 @@ struct ModelShape {
 };
 
 /// Its weights depend on `seed` alone (manual_seed is called with it).
-std::unique_ptr<nn::Sequential> make_mlp(const ModelShape& shape, std::uint64_t seed,
-                                         Device device);
-/// The same of either kind.
 std::unique_ptr<nn::Module> make_network(const ModelShape& shape, std::uint64_t seed,
                                          Device device);
 
@@ -55,6 +53,15 @@ void drop_other_elements(std::uint64_t seed, int rank);
 
 /// `mse` or `cross_entropy`.
 nn::Loss* make_loss(const std::string& name);
+
+/// Rank 0's weights as a hash, and whether all ranks have the same bits.
+struct WeightsHash {
+  std::uint64_t hash = 0;
+  bool equal = true;
+};
+/// Collective.
+WeightsHash hash_weights(const std::vector<autograd::Variable>& parameters,
+                         dist::Communicator& comm);
 
 std::int64_t count_elements(const std::vector<autograd::Variable>& parameters);
 

@@ -75,7 +75,7 @@ void RunFiles::write_results(const Console& console, const RunInfo& info, const 
   const Options& options = info.options;
   const std::string summary = summary_json(info, result);
   OutputFiles files;
-  if (!options.save.empty() && result.params_equal) {  // else: whose weights would they be?
+  if (!options.save.empty() && result.weights.equal) {  // else: whose weights would they be?
     files.write(options.save, [&] {
       if (const std::optional<nn::GPTOptions>& gpt = info.shape.gpt) {
         nn::save_gpt2(parameters, *gpt, options.save);

@@ -100,12 +100,11 @@ struct RunResult {
   TrafficPerStep traffic;
   std::vector<OperationTime> operations;  ///< of rank 0, in the recorded steps
   std::size_t recorded_steps = 0;
-  std::optional<Profile> profile;  ///< if rank 0 had samples in steps that count
-  RunTrace trace;                  ///< with --trace, on rank 0
-  std::string graph;               ///< with --graph
-  std::uint64_t params_hash = 0;
+  std::optional<Profile> profile;           ///< if rank 0 had samples in steps that count
+  RunTrace trace;                           ///< with --trace, on rank 0
+  std::string graph;                        ///< with --graph
+  WeightsHash weights;                      ///< after the last step
   double samples_per_second_overall = 0.0;  ///< loading, barriers and reports included, tests not
-  bool params_equal = false;
   std::optional<dist::RankDifference> difference;  ///< with --no-all-reduce
   MemoryStats tensors;                             ///< of this rank, when its last step was done
   MemoryUse memory;                                ///< of the rank that needed most

@@ -89,7 +89,7 @@ RunResult RunProgress::finish() {
     result_.profile = profile();
   }
   ready_times_.stop();
-  compare_weights();
+  result_.weights = hash_weights(parts_.data_parallel.parameters(), comm);
   return result_;
 }
 
@@ -131,14 +131,6 @@ Profile RunProgress::profile() const {
                                   .shape = {extents.begin(), extents.end()}});
   }
   return profile;
-}
-
-void RunProgress::compare_weights() {
-  const std::vector<std::uint64_t> hashes =
-      dist::all_gather_values(parts_.data_parallel.communicator(),
-                              dist::hash_parameters(parts_.data_parallel.parameters()));
-  result_.params_hash = hashes.front();
-  result_.params_equal = std::ranges::count(hashes, hashes.front()) == std::ssize(hashes);
 }
 
 void RunProgress::record() {

@@ -41,7 +41,6 @@ class RunProgress {
   void record();
   void watch_gradients(std::int64_t done);
   Profile profile() const;
-  void compare_weights();
   void follow_rebuild();
   void describe_new_buckets();
   void tell_contents();

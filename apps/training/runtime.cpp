@@ -35,12 +35,8 @@ Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const 
   const auto control = dist::make_communicator("mpi", kCpu);
   dist::check_same_lines("program", {message_of("version ", kVersion)}, *control);
   dist::check_same_lines("flags", options.agreement(), *control);
-  std::string note;
   Runtime place;
-  place.device = dist::choose_device(options.device, ranks, *control, note);
-  if (!note.empty()) {
-    console.warn(note);
-  }
+  place.device = find_device(options.device, ranks, *control, console);
   for (const std::string& idle : idle_flags(options)) {
     console.warn("no effect: " + idle);
   }
@@ -64,6 +60,16 @@ Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const 
     console.warn(trap);
   }
   return place;
+}
+
+Device find_device(const std::string& request, const dist::RankInfo& ranks,
+                   dist::Communicator& control, const Console& console) {
+  std::string note;
+  const Device device = dist::choose_device(request, ranks, control, note);
+  if (!note.empty()) {
+    console.warn(note);
+  }
+  return device;
 }
 
 void choose_sum(const Options& options, dist::Communicator& comm) {
@@ -100,7 +106,7 @@ double product_rate(Device device, DType factors) {
 
 ResidentPeak count_memory(Device device) {
   {
-    const auto model = make_mlp({.widths = {8, 8, 8}}, /*seed=*/0, device);
+    const auto model = make_network({.widths = {8, 8, 8}}, /*seed=*/0, device);
     const Tensor x = Tensor::zeros({4, 8}, DType::f32, device);
     const auto loss = make_loss("mse");
     (*loss)(model->forward(autograd::Variable(x)), x).backward();

@@ -32,9 +32,12 @@ struct Runtime {
   Loss loss = {};                        ///< the last one
 };
 
-/// Compares the ranks' flags, chooses the device and connects the ranks; says once if a GPU was
-/// hoped for in vain. Collective.
+/// Compares the ranks' flags, chooses the device and connects the ranks. Collective.
 Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const Console& console);
+
+/// `request`: as --device. Rank 0 warns if `auto` hoped for a GPU in vain. Collective.
+Device find_device(const std::string& request, const dist::RankInfo& ranks,
+                   dist::Communicator& control, const Console& console);
 
 /// With --reduce deterministic: makes `comm` add in the order of the ranks.
 void choose_sum(const Options& options, dist::Communicator& comm);

@@ -168,7 +168,7 @@ void train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
   add_network(result, options, ranks, data_parallel);
   files.write_results(console, info, result, data_parallel.parameters());
   place.comm->barrier();  // nobody ends the job while rank 0 still writes
-  if (!result.params_equal && !options.no_all_reduce) {
+  if (!result.weights.equal && !options.no_all_reduce) {
     data_parallel.verify_parameters_equal();  // throws, and names the parameter
   }
 }

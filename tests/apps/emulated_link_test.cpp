@@ -11,6 +11,7 @@
 #include "dist/comm/emulated_link_communicator.h"
 #include "nn/data/synthetic.h"
 #include "nn/linear.h"
+#include "nn/sequential.h"
 #include "optim/sgd.h"
 #include "tests/support/on_backward.h"
 #include "tests/support/thread_world.h"

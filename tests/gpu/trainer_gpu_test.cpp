@@ -14,7 +14,7 @@ class TrainerOnGpu : public GpuTest {
   /// Of many more steps than one gather has losses of. Every fourth has fewer samples.
   static std::vector<double> losses(Device device) {
     const data::DataSplits data = data::make_synthetic({.in = 5, .out = 3}, 40);
-    const auto model = make_mlp({{5, 8, 3}, true}, 0, device);
+    const auto model = make_network({{5, 8, 3}, true}, 0, device);
     const auto loss = make_loss("mse");
     dist::SingleProcessCommunicator comm(device);
     dist::GradAverager data_parallel(model->parameters(), comm, {});

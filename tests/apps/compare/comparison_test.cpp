@@ -71,7 +71,7 @@ TEST(Check, PassesOnlyWeightsThatAreThoseOfAllTheOthers) {
   good.against_first = good.against_one_rank = kTolerance;
   EXPECT_TRUE(passes(good, kTolerance));
   ModeResult bad = good;
-  bad.ranks_equal = false;
+  bad.weights.equal = false;
   EXPECT_FALSE(passes(bad, kTolerance));
   for (double ModeResult::*difference :
        {&ModeResult::against_first, &ModeResult::against_one_rank}) {

@@ -28,7 +28,7 @@ TEST(BucketFlags, ReachDataParallel) {
 
 TEST(BucketContents, NameTheParametersOfEveryBucket) {
   dist::SingleProcessCommunicator comm(kCpu);
-  const auto model = make_mlp({{16, 16}, true}, 0, kCpu);
+  const auto model = make_network({{16, 16}, true}, 0, kCpu);
   const dist::GradAverager parallel(model->parameters(), comm, {});
   const std::vector<BucketInfo> described = describe_buckets(parallel);
   EXPECT_THAT(bucket_contents(described), ElementsAre(Pair("bucket_0", "0.weight, 0.bias")));

@@ -29,8 +29,8 @@ const std::filesystem::path kData = BRIGADE_TEST_DATA;
 const std::filesystem::path kTiny = kData / "tiny";
 
 /// PyTorch's initial weights.
-std::unique_ptr<nn::Sequential> fixture_model() {
-  auto model = make_mlp({{16, 24, 10}, true}, 0, kCpu);
+std::unique_ptr<nn::Module> fixture_model() {
+  auto model = make_network({{16, 24, 10}, true}, 0, kCpu);
   nn::load(*model, kData / "init.safetensors");
   return model;
 }

@@ -59,7 +59,7 @@ TEST(Inject, OnlyTheChosenRankHasTheFault) {
     EXPECT_EQ(FaultInjector(parsed("other_seed"), comm).weight_seed(5), chosen ? 6U : 5U);
     EXPECT_EQ(FaultInjector(std::nullopt, comm).weight_seed(5), 5U);
 
-    const auto model = make_mlp({{2, 3, 2}, true}, 0, kCpu);
+    const auto model = make_network({{2, 3, 2}, true}, 0, kCpu);
     const auto listed = FaultInjector(parsed("skip_param"), comm).parameters(model->parameters());
     EXPECT_EQ(listed[0].grad_state() == model->parameters()[0].grad_state(), !chosen);
     EXPECT_EQ(listed[0].name(), "0.weight");
@@ -75,7 +75,7 @@ TEST(Inject, OnlyTheChosenRankHasTheFault) {
 
 TEST(Inject, ABitOfTheFirstWeightFlipsOnceInItsStepAndOnlyInTraining) {
   test::thread_world(2, [](dist::Communicator& comm) {
-    const auto model = make_mlp({{2, 2}, true}, 0, kCpu);
+    const auto model = make_network({{2, 2}, true}, 0, kCpu);
     const autograd::Variable weight = model->parameters()[0];
     const auto others = [&] {
       const auto values = weight.data().to_vector<float>();
@@ -107,7 +107,7 @@ TEST(Inject, ABitOfTheFirstWeightFlipsOnceInItsStepAndOnlyInTraining) {
 
 TEST(Inject, TheNanComesInItsStepAndOnlyInTraining) {
   test::thread_world(2, [](dist::Communicator& comm) {
-    const auto model = make_mlp({{2, 2}, true}, 0, kCpu);
+    const auto model = make_network({{2, 2}, true}, 0, kCpu);
     FaultInjector faults(parsed("nan:step=2"), comm);
     nn::Module& trained = faults.around(*model, /*accum=*/2, /*steps=*/4);
     const autograd::Variable x(Tensor::zeros({1, 2}));

@@ -74,7 +74,7 @@ Told run(const RunInfo& info, double lr, std::function<std::int64_t()> label,
   const OneClass train(std::move(train_label));
   const OneClass test(std::move(label));
   dist::SingleProcessCommunicator comm(kCpu);
-  const auto model = make_mlp(info.shape, /*seed=*/0, kCpu);
+  const auto model = make_network(info.shape, /*seed=*/0, kCpu);
   const auto loss = make_loss("cross_entropy");
   dist::GradAverager data_parallel(model->parameters(), comm, {});
   optim::SGD optimizer(data_parallel.parameters(), {.lr = lr});

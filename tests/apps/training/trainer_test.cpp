@@ -46,7 +46,7 @@ Outcome train(const Setup& setup) {
     options.in = 5;
     options.out = 3;
     const data::DataSplits data = data::make_synthetic(options, 40);
-    const auto model = make_mlp({{5, 8, 3}, true}, 0, kCpu);
+    const auto model = make_network({{5, 8, 3}, true}, 0, kCpu);
     const auto loss = make_loss("mse");
     dist::GradAverager data_parallel(model->parameters(), comm, {.mode = setup.mode});
     optim::SGD optimizer(data_parallel.parameters(), {.lr = setup.lr, .momentum = 0.9});
@@ -148,7 +148,7 @@ class Chosen final : public data::Dataset {
 std::vector<float> weights_after_an_epoch(const data::Dataset& data, std::int64_t batch,
                                           std::int64_t accum, bool never_sync,
                                           dist::Communicator& comm) {
-  const auto model = make_mlp({{5, 8, 3}, true}, 0, kCpu);
+  const auto model = make_network({{5, 8, 3}, true}, 0, kCpu);
   const auto loss = make_loss("mse");
   dist::GradAverager data_parallel(model->parameters(), comm, {});
   optim::SGD optimizer(data_parallel.parameters(), {.lr = 0.1, .momentum = 0.9});
@@ -218,7 +218,7 @@ TEST(Trainer, ASteadyStepAllocatesNothingInAnyMode) {
                                     dist::SyncMode::per_param, dist::SyncMode::overlap}) {
     test::thread_world(2, [&](dist::Communicator& comm) {
       const data::DataSplits data = data::make_synthetic({.in = 5, .out = 3}, 64);
-      const auto model = make_mlp({{5, 8, 8, 3}, true}, 0, kCpu);
+      const auto model = make_network({{5, 8, 8, 3}, true}, 0, kCpu);
       const auto loss = make_loss("mse");
       dist::GradAverager data_parallel(model->parameters(), comm, {.mode = mode});
       optim::Adam optimizer(data_parallel.parameters(), {});
