@@ -7,6 +7,7 @@
 #include <memory>
 #include <thread>
 
+#include "apps/metrics/figure.h"
 #include "apps/training/setup.h"
 #include "apps/training/trainer.h"
 #include "core/error.h"
@@ -202,13 +203,13 @@ class Race {
   }
 
   Comparison collect() {
-    RunTrace trace{.title = {},
-                   .device = info_.device_name,
-                   .comm = info_.comm,
-                   .caption = message_of(info_.shape.description(), ", batch ", options_.batch,
-                                         " per rank, ", options_.accum,
-                                         options_.accum == 1 ? " micro-batch" : " micro-batches"),
-                   .ranks = {}};
+    RunTrace trace{
+        .title = {},
+        .device = info_.device_name,
+        .comm = info_.comm,
+        .caption = message_of(info_.shape.description(), ", batch ", options_.batch, " per rank, ",
+                              plural(options_.accum, "micro-batch", "es")),
+        .ranks = {}};
     for (std::size_t i = 0; i < runs_.size(); ++i) {
       const std::string& mode = options_.modes[i];
       trace.title = message_of(mode, ", ", world().size(), " ranks");

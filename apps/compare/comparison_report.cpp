@@ -76,9 +76,9 @@ std::string check_text(const RunInfo& info, const Comparison& result) {
 
 std::vector<std::string> comparison_start(const RunInfo& info) {
   std::vector<std::string> lines = setting_lines(info);
-  lines.push_back(fmt::format("turns     {} of {} steps for each of {}; the order rotates",
-                              info.options.rounds, info.options.steps,
-                              fmt::join(info.options.modes, ", ")));
+  lines.push_back(setting_row(
+      "turns", fmt::format("{} of {} steps for each of {}; the order rotates", info.options.rounds,
+                           info.options.steps, fmt::join(info.options.modes, ", "))));
   return lines;
 }
 
@@ -102,7 +102,7 @@ TextGrid bucket_grid(const Comparison& result) {
   const std::vector<CollectiveTimes>& times = overlap->timing.collectives;
   for (std::size_t i = 0; i < std::min(labels.size(), times.size()); ++i) {
     grid.push_back({short_contents_of(overlap->trace, labels[i]),
-                    fmt::format("{:.3f}", static_cast<double>(times[i].bytes) / 0x1p20),
+                    fmt::format("{:.3f}", kMiB * static_cast<double>(times[i].bytes)),
                     fmt::format("{:.2f}", times[i].ready), fmt::format("{:.2f}", times[i].begin),
                     fmt::format("{:.2f}", times[i].end)});
   }

@@ -40,7 +40,7 @@ std::string about_exposure(const RunInfo& info, const Comparison& result,
   text += fmt::format(
       " The last to arrive is {} ({}; {:.2f} MiB): ready at {:.2f} ms, sent at {:.2f}, there at "
       "{:.2f}, while backward alone would end at {:.2f}.",
-      label, contents, static_cast<double>(tail.bytes) / 0x1p20, tail.ready, tail.begin, tail.end,
+      label, contents, kMiB * static_cast<double>(tail.bytes), tail.ready, tail.begin, tail.end,
       backward_end(result));
   const double hideable = result.ideal.timing.median.backward;
   if (t.median.comm > 0.9 * hideable) {
@@ -124,7 +124,7 @@ std::vector<std::string> reading(const RunInfo& info, const Comparison& result) 
   if (overlap != nullptr && no_sync != nullptr) {
     lines.push_back(fmt::format(
         "no_sync sends {:.2f} MiB per step instead of {:.2f} and is {:.2f} times as fast.",
-        no_sync->traffic.bytes_reduced / 0x1p20, overlap->traffic.bytes_reduced / 0x1p20,
+        kMiB * no_sync->traffic.bytes_reduced, kMiB * overlap->traffic.bytes_reduced,
         overlap->timing.step / no_sync->timing.step));
   }
   if (info.ranks.hosts == 1 && !info.device.is_cuda() && !info.options.emulated_link) {

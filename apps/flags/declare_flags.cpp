@@ -81,8 +81,8 @@ class Declaration : FlagGroups {
     value("--bucket-mb", "X", o_.bucket_mb, capacity,
           train_ ? "bucket capacity in MiB (25; --cross-step: 1); auto: by measured times"
                  : "bucket capacity in MiB (25)");
-    const auto hook = [](const std::string& flag, const std::string& text) {
-      make_comm_hook(flag, text);
+    const auto hook = [](const std::string& /*flag*/, const std::string& text) {
+      make_comm_hook(text);
       return text;
     };
     value("--comm-hook", "HOOK", o_.comm_hook, hook,

@@ -17,7 +17,7 @@ constexpr std::string_view kTopK = "topk:ratio=";
 
 }  // namespace
 
-std::shared_ptr<dist::CommHook> make_comm_hook(const std::string& flag, const std::string& text) {
+std::shared_ptr<dist::CommHook> make_comm_hook(const std::string& text) {
   constexpr std::int64_t kLargestRank = 1'000;
   if (text == "none") {
     return std::make_shared<dist::PlainAllReduce>();
@@ -27,11 +27,11 @@ std::shared_ptr<dist::CommHook> make_comm_hook(const std::string& flag, const st
   }
   if (text.starts_with(kPowerSgd)) {
     return std::make_shared<dist::PowerSgd>(parse_number<std::int64_t>(
-        flag + " powersgd:rank", text.substr(kPowerSgd.size()), 1, kLargestRank));
+        "--comm-hook powersgd:rank", text.substr(kPowerSgd.size()), 1, kLargestRank));
   }
   if (text.starts_with(kTopK)) {
     return std::make_shared<dist::TopK>(
-        parse_number(flag + " topk:ratio", text.substr(kTopK.size()), kAboveZero, 1.0));
+        parse_number("--comm-hook topk:ratio", text.substr(kTopK.size()), kAboveZero, 1.0));
   }
   const std::string word = text.substr(0, text.find(':'));
   const std::string match = closest_match(word, {"none", "fp16", "bf16", "powersgd", "topk"});
@@ -39,8 +39,8 @@ std::shared_ptr<dist::CommHook> make_comm_hook(const std::string& flag, const st
                             : match == "topk"   ? message_of(kTopK, 0.01)
                                                 : match;
   throw UsageError(
-      message_of(flag, ": expected none, fp16, bf16, powersgd:rank=R or topk:ratio=X, got \"", text,
-                 "\"", meant.empty() ? "" : message_of("; did you mean ", meant, "?")));
+      message_of("--comm-hook: expected none, fp16, bf16, powersgd:rank=R or topk:ratio=X, got \"",
+                 text, "\"", meant.empty() ? "" : message_of("; did you mean ", meant, "?")));
 }
 
 std::optional<DType> wire_type(const std::string& text) {

@@ -11,7 +11,7 @@ namespace brigade::apps {
 
 /// A new hook (they keep state, so each DataParallel needs its own) for "none", "fp16", "bf16",
 /// "powersgd:rank=R" or "topk:ratio=X"; UsageError for anything else.
-std::shared_ptr<dist::CommHook> make_comm_hook(const std::string& flag, const std::string& text);
+std::shared_ptr<dist::CommHook> make_comm_hook(const std::string& text);
 
 /// The type as which the hook's numbers travel; none where its result is not the ranks' sum.
 std::optional<DType> wire_type(const std::string& text);

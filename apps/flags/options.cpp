@@ -182,7 +182,7 @@ dist::DataParallelOptions Options::data_parallel() const {
   dist::DataParallelOptions result;
   result.mode = deferred_sync() ? dist::SyncMode::overlap : dist::parse_sync_mode(mode);
   result.bucket_bytes = bytes_of(bucket_mb);
-  result.hook = make_comm_hook("--comm-hook", comm_hook);
+  result.hook = make_comm_hook(comm_hook);
   result.init_sync = init_sync == "verify" ? dist::InitSync::verify : dist::InitSync::broadcast;
   result.find_unused_parameters = find_unused;
   return result;

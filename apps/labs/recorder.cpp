@@ -17,36 +17,35 @@ namespace brigade::labs {
 Recorder::Recorder(const apps::Options& options, dist::Communicator& comm, std::int64_t total_steps)
     : options_(options), comm_(comm) {
   if (options.trace) {
-    clock_.emplace(kCpu, comm);
-    recorder_.emplace(apps::trace_schedule(options, 0, total_steps), *clock_, comm);
+    recording_.emplace(apps::trace_schedule(options, 0, total_steps), comm);
   }
 }
 
 void Recorder::start() {
-  if (recorder_) {
-    recorder_->before_step(step_);
+  if (recording_) {
+    recording_->recorder.before_step(step_);
     comm_.barrier();
-    clock_->start();
+    recording_->clock.start();
   }
 }
 
 void Recorder::forward_done() {
-  if (clock_) {
-    clock_->forward_done();
+  if (recording_) {
+    recording_->clock.forward_done();
   }
 }
 
 void Recorder::backward_done() {
-  if (clock_) {
-    clock_->backward_done();
+  if (recording_) {
+    recording_->clock.backward_done();
   }
 }
 
 void Recorder::finish() {
-  if (!recorder_) {
+  if (!recording_) {
     return;
   }
-  apps::StepSpans spans = clock_->finish();
+  apps::StepSpans spans = recording_->clock.finish();
   // The marks of the clock name the phases. (In train_mlp the trainer opens a TraceScope per phase;
   // a lab has none, to show the library's calls alone.)
   const auto name = [&](const char* phase, Lane lane, const std::vector<apps::Interval>& times) {
@@ -57,11 +56,11 @@ void Recorder::finish() {
   name("forward", Lane::compute, spans.forwards);
   name("backward", Lane::compute, spans.backwards);
   name("optimizer", Lane::optimizer, {spans.optimizer});
-  recorder_->after_step(step_++, std::move(spans));
+  recording_->recorder.after_step(step_++, std::move(spans));
 }
 
 void Recorder::write(const std::string& lab, const std::string& host) const {
-  if (!recorder_) {
+  if (!recording_) {
     return;
   }
   const apps::RunTrace trace{.title = fmt::format("{}, {} ranks", lab, comm_.size()),
@@ -69,7 +68,7 @@ void Recorder::write(const std::string& lab, const std::string& host) const {
                              .comm = comm_.description(),
                              .caption = "",
                              .contents = {},
-                             .ranks = recorder_->gather(host)};
+                             .ranks = recording_->recorder.gather(host)};
   const std::filesystem::path directory = apps::agree_on_directory(options_, comm_);
   if (comm_.rank() == 0) {
     apps::write_chrome_trace(directory / "trace.json.gz", trace);

@@ -30,10 +30,17 @@ class Recorder {
   void write(const std::string& lab, const std::string& host) const;
 
  private:
+  struct Recording {
+    Recording(const apps::TraceSchedule& schedule, dist::Communicator& comm)
+        : clock(kCpu, comm), recorder(schedule, clock, comm) {}
+
+    apps::StepClock clock;
+    apps::StepRecorder recorder;
+  };
+
   const apps::Options& options_;
   dist::Communicator& comm_;
-  std::optional<apps::StepClock> clock_;  // like recorder_, empty without --trace
-  std::optional<apps::StepRecorder> recorder_;
+  std::optional<Recording> recording_;  // with --trace
   std::int64_t step_ = 0;
 };
 

@@ -6,6 +6,10 @@
 
 namespace brigade::apps {
 
+std::string plural(std::int64_t count, const char* word, const char* ending) {
+  return fmt::format("{} {}{}", count, word, count == 1 ? "" : ending);
+}
+
 Json known(bool condition, double value) {
   return condition ? Json(value) : Json(nullptr);
 }

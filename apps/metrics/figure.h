@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -20,7 +21,10 @@ struct Figure {
 using Figures = std::vector<Figure>;
 
 inline constexpr double kPercent = 100.0;
-inline constexpr double kMiB = 0x1p-20;
+inline constexpr double kMiB = 0x1p-20;  ///< MiB per byte
+
+/// "1 step", "2 steps".
+std::string plural(std::int64_t count, const char* word, const char* ending = "s");
 
 /// `value` if `condition`, else null.
 Json known(bool condition, double value);

@@ -160,7 +160,7 @@ class Planner {
 };
 
 void check(const PlanQuestion& question) {
-  make_comm_hook("--comm-hook", question.comm_hook);
+  make_comm_hook(question.comm_hook);
   if (question.comm_hook != "none" && question.algorithm != "ring") {
     throw UsageError(
         message_of("--comm-hook: expected --algorithm ring, got ", question.algorithm,

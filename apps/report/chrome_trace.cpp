@@ -3,8 +3,8 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "apps/metrics/figure.h"
 #include "apps/report/timeline_layout.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
@@ -12,8 +12,6 @@
 namespace brigade::apps {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kFirstCommLane = 10;  // lanes 0 to 3 are those of core/runtime/trace.h
 
@@ -101,7 +99,7 @@ class RankEvents {
     span(tid, name, "communication", time,
          {{"collective", index},
           {"parameters", contents_of(trace_, label)},
-          {"MiB", bytes / 0x1p20},
+          {"MiB", kMiB * bytes},
           {"algbw_GB_per_s", ms > 0.0 ? bytes / (1e6 * ms) : 0.0},
           {"waiting_for_other_ranks_ms", split.waiting},
           {"transfer_ms", split.transfer}});

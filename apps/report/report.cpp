@@ -18,14 +18,6 @@ namespace {
 
 constexpr std::size_t kShownBuckets = 12;
 
-double mib(std::size_t bytes) {
-  return static_cast<double>(bytes) / 0x1p20;
-}
-
-std::string plural(std::int64_t count, const char* word, const char* ending = "s") {
-  return fmt::format("{} {}{}", count, word, count == 1 ? "" : ending);
-}
-
 std::string optimizer_text(const Options& o) {
   std::string text = fmt::format("{} lr {:g}", o.optimizer, o.lr);
   if (o.optimizer == "sgd" && o.momentum > 0.0) {
@@ -54,7 +46,8 @@ void print_buckets(const Console& console, const std::vector<BucketInfo>& bucket
   TextGrid grid{{"buckets", "MiB"}};
   std::vector<std::string> contents{order};
   for (std::size_t i = 0; i < std::min(buckets.size(), kShownBuckets); ++i) {
-    grid.push_back({fmt::format("{:>7}", i), fmt::format("{:.3f}", mib(buckets[i].bytes))});
+    grid.push_back({fmt::format("{:>7}", i),
+                    fmt::format("{:.3f}", kMiB * static_cast<double>(buckets[i].bytes))});
     contents.push_back(shortened(fmt::format("{}", fmt::join(buckets[i].parameters, ", "))));
   }
   const std::vector<std::string> lines = text_table(grid);
@@ -115,30 +108,37 @@ void warn_of_straggler(const Console& console, const TimingSummary& timing) {
 
 }  // namespace
 
+std::string setting_row(const char* name, const std::string& text) {
+  return fmt::format("{:<9} {}", name, text);
+}
+
 std::vector<std::string> setting_lines(const RunInfo& info) {
   const data::BatchGeometry& g = info.geometry;
   return {
-      fmt::format("ranks     {} on {} (rank 0: {}), {} each", info.ranks.size,
-                  plural(info.ranks.hosts, "host"), info.ranks.host,
-                  plural(info.threads, "CPU thread")),
-      fmt::format("device    {}, {}", info.device_name, info.libraries),
-      "comm      " + info.comm,
-      fmt::format("model     {}{}, {} parameters, {:.2f} MiB{}", info.shape.description(),
-                  info.shape.bias ? "" : " without bias", info.parameters,
-                  mib(static_cast<std::size_t>(info.parameters) * sizeof(float)),
-                  info.options.dtype == "bf16" ? ", layers multiply bf16" : ""),
-      fmt::format("batch     {} x {} x {} = {} global{}", g.batch,
-                  plural(g.accum, "micro-batch", "es"), plural(g.ranks, "rank"), g.global_batch(),
-                  info.shape.gpt
-                      ? fmt::format(" sequences, {} tokens", g.global_batch() * info.shape.tokens())
-                      : ""),
+      setting_row("ranks", fmt::format("{} on {} (rank 0: {}), {} each", info.ranks.size,
+                                       plural(info.ranks.hosts, "host"), info.ranks.host,
+                                       plural(info.threads, "CPU thread"))),
+      setting_row("device", fmt::format("{}, {}", info.device_name, info.libraries)),
+      setting_row("comm", info.comm),
+      setting_row("model",
+                  fmt::format("{}{}, {} parameters, {:.2f} MiB{}", info.shape.description(),
+                              info.shape.bias ? "" : " without bias", info.parameters,
+                              kMiB * sizeof(float) * static_cast<double>(info.parameters),
+                              info.options.dtype == "bf16" ? ", layers multiply bf16" : "")),
+      setting_row(
+          "batch",
+          fmt::format("{} x {} x {} = {} global{}", g.batch, plural(g.accum, "micro-batch", "es"),
+                      plural(g.ranks, "rank"), g.global_batch(),
+                      info.shape.gpt ? fmt::format(" sequences, {} tokens",
+                                                   g.global_batch() * info.shape.tokens())
+                                     : "")),
   };
 }
 
 void print_first_screen(const Console& console, const RunInfo& info) {
   const Options& o = info.options;
   const auto row = [&console](const char* name, const std::string& text) {
-    console.line(fmt::format("  {:<9} {}", name, text));
+    console.line("  " + setting_row(name, text));
   };
   console.line(console.strong(fmt::format("Brigade {} {}", kVersion, program_name(o))));
   for (const std::string& line : setting_lines(info)) {
@@ -176,9 +176,17 @@ void print_first_screen(const Console& console, const RunInfo& info) {
   console.line();
 }
 
-void print_rebuilt_buckets(const Console& console, const std::vector<BucketInfo>& buckets) {
-  console.line("buckets rebuilt after step 1, from the order in which its gradients became ready");
-  print_buckets(console, buckets, "parameters, in the order their gradients were ready on rank 0");
+void print_rebuilt_buckets(const Console& console, const std::vector<BucketInfo>& before,
+                           const std::vector<BucketInfo>& buckets) {
+  const bool alike =
+      std::ranges::equal(before, buckets, {}, &BucketInfo::bytes, &BucketInfo::bytes);
+  console.line(fmt::format(
+      "buckets rebuilt after step 1, from the order in which its gradients became ready{}",
+      alike ? "; their number and sizes stay" : ""));
+  if (!alike) {
+    print_buckets(console, buckets,
+                  "parameters, in the order their gradients were ready on rank 0");
+  }
 }
 
 void print_chosen_buckets(const Console& console, const std::vector<BucketInfo>& buckets,

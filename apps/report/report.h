@@ -11,6 +11,9 @@
 /// What a person sees.
 namespace brigade::apps {
 
+/// "data      fashion-mnist": the name padded to the width of all names.
+std::string setting_row(const char* name, const std::string& text);
+
 /// The rows that all programs begin with: ranks, device, comm, model, batch.
 std::vector<std::string> setting_lines(const RunInfo& info);
 
@@ -22,7 +25,9 @@ void print_chosen_buckets(const Console& console, const std::vector<BucketInfo>&
                           const dist::BucketChoice& choice, std::int64_t step);
 
 /// The buckets from the second step on, where they are others than on the first screen.
-void print_rebuilt_buckets(const Console& console, const std::vector<BucketInfo>& buckets);
+/// Their parameters are listed if their number or a size is another than `before`.
+void print_rebuilt_buckets(const Console& console, const std::vector<BucketInfo>& before,
+                           const std::vector<BucketInfo>& buckets);
 
 void print_progress(const Console& console, const RunInfo& info, const Progress& progress);
 

@@ -48,7 +48,7 @@ Json buckets_json(const Options& options, const std::vector<BucketInfo>& buckets
   Json list = Json::array();
   for (const BucketInfo& bucket : buckets) {
     Json entry{{"index", list.size()},
-               {"mib", static_cast<double>(bucket.bytes) / 0x1p20},
+               {"mib", kMiB * static_cast<double>(bucket.bytes)},
                {"parameters", bucket.parameters}};
     if (timed) {
       const CollectiveTimes& collective = times[list.size()];
@@ -84,8 +84,7 @@ Json straggler_json(const std::optional<Straggler>& slow) {
 
 Figures outcome_figures(const RunInfo& info, const RunResult& result) {
   const std::int64_t steps = info.steps - info.first_step;  // of this run, if it continues another
-  const std::string place =
-      fmt::format("{} step{} in {:.1f} s", steps, steps == 1 ? "" : "s", result.seconds);
+  const std::string place = fmt::format("{} in {:.1f} s", plural(steps, "step"), result.seconds);
   const Evaluation& test = result.test;
   const Json best = known(test.accuracy.has_value(), result.best_accuracy);
   const Json difference = result.difference ? Json(result.difference->value) : Json(nullptr);

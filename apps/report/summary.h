@@ -31,7 +31,7 @@ std::string summary_json(const RunInfo& info, const RunResult& result);
 class MetricsFile {
  public:
   /// Begins with the lines in `before`.
-  explicit MetricsFile(const std::filesystem::path& path, const std::string& before = {});
+  MetricsFile(const std::filesystem::path& path, const std::string& before);
 
   /// False for the first line that cannot be written.
   bool write(const RunInfo& info, const Progress& progress,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "apps/metrics/figure.h"
 #include "apps/metrics/timing_summary.h"
 #include "apps/report/html_page.h"
 #include "apps/report/loss_curve.h"
@@ -119,7 +120,7 @@ std::string panel_html(const Panel& panel, double all_steps, double one_step) {
   const RankFigures& figures = panel.ranks[panel.slowest];
   const std::size_t steps = rank.steps.size();
   values.insert({
-      {"steps", fmt::format("{} recorded step{}", steps, steps == 1 ? "" : "s")},
+      {"steps", plural(static_cast<std::int64_t>(steps), "recorded step")},
       {"rank", fmt::format("{}{}", rank.rank, panel.ranks.size() > 1 ? " (the slowest)" : "")},
       {"step", ms_text(figures.median.step)},
       {"communication", communication_html(figures)},

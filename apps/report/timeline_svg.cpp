@@ -6,6 +6,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "apps/metrics/figure.h"
+
 namespace brigade::apps {
 
 namespace {
@@ -153,7 +155,7 @@ class StepDrawing {
         "{}{}\n{}\n{}\n{:.3f} MiB · {:.3g} GB/s\nready at {} ms, queued for {} ms\n"
         "waiting for the last rank {} ms · transfer {} ms\nexposed {} ms",
         name, contents == name ? "" : ": " + contents, who_, times_text({times.begin, times.end}),
-        bytes / 0x1p20, ms > 0.0 ? bytes / (1e6 * ms) : 0.0, ms_text(times.ready),
+        kMiB * bytes, ms > 0.0 ? bytes / (1e6 * ms) : 0.0, ms_text(times.ready),
         ms_text(times.begin - times.ready), ms_text(split.waiting), ms_text(split.transfer),
         ms_text(total_length(exposed))));
     const Interval whole = on_common_clock({times.begin, times.end});

@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "apps/metrics/figure.h"
 #include "apps/training/model.h"
 #include "autograd/engine.h"
 #include "core/runtime/context.h"
@@ -75,7 +76,7 @@ dist::LinkModel choose_link(const Options& options, const data::Dataset& dataset
   console.line(fmt::format(
       "emulating a link of {:.3g} us and {:.3g} GB/s, on which the gradients, {:.2f} MiB in {} "
       "all-reduces, take as long as backward does here: {:.2f} ms",
-      link.alpha_us, link.gigabytes_per_s, static_cast<double>(bytes) / 0x1p20, collectives, ms));
+      link.alpha_us, link.gigabytes_per_s, kMiB * static_cast<double>(bytes), collectives, ms));
   return link;
 }
 

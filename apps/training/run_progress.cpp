@@ -139,14 +139,14 @@ void RunProgress::record() {
   result_.tensors = Context::current().memory_stats(info_.device);
   result_.operations = operation_times(recorder.steps());
   if (info_.options.trace) {
-    result_.trace = {.title = message_of(info_.options.mode, ", ", info_.ranks.size,
-                                         info_.ranks.size == 1 ? " rank" : " ranks"),
-                     .device = info_.device_name,
-                     .comm = info_.comm,
-                     .caption = message_of(info_.shape.description(), ", batch ",
-                                           info_.options.batch, " per rank"),
-                     .contents = bucket_contents(result_.buckets),
-                     .ranks = recorder.gather(info_.ranks.host)};
+    result_.trace = {
+        .title = message_of(info_.options.mode, ", ", plural(info_.ranks.size, "rank")),
+        .device = info_.device_name,
+        .comm = info_.comm,
+        .caption =
+            message_of(info_.shape.description(), ", batch ", info_.options.batch, " per rank"),
+        .contents = bucket_contents(result_.buckets),
+        .ranks = recorder.gather(info_.ranks.host)};
   }
 }
 
@@ -158,7 +158,7 @@ void RunProgress::follow_rebuild() {
   }
   result_.buckets_rebuilt = true;
   describe_new_buckets();
-  print_rebuilt_buckets(outputs_.console, result_.buckets);
+  print_rebuilt_buckets(outputs_.console, info_.buckets, result_.buckets);
 }
 
 void RunProgress::buckets_chosen(const dist::BucketChoice& choice, std::int64_t done) {

@@ -29,7 +29,7 @@ void parse(int flag, const std::string& text) {
   } else if (flag == 4) {
     require(parse_link("--emulate-link", text).gigabytes_per_s > 0.0, "a link that moves");
   } else if (flag == 5) {
-    require(make_comm_hook("--comm-hook", text) != nullptr, "a hook");
+    require(make_comm_hook(text) != nullptr, "a hook");
   } else if (flag == 6) {
     require(parse_fault("--inject", text).rank >= 0, "a rank");
   } else {

@@ -156,7 +156,7 @@ TEST(Metrics, EndWithAWholeLineAlsoOnAFullDisk) {
   RunInfo info;
   info.steps_per_epoch = 1;
   const TemporaryDirectory directory;
-  MetricsFile metrics(directory / "metrics.jsonl");
+  MetricsFile metrics(directory / "metrics.jsonl", /*before=*/"");
   int written = 0;
   {
     const LimitedFileSize limit(1000);
@@ -192,7 +192,7 @@ TEST(Metrics, EveryNumberOfAStepStandsUnderItsName) {
       .eta_seconds = 110,
       .difference = dist::RankDifference{.value = 3.5, .parameter = "0.weight"}};
   const TemporaryDirectory directory;
-  MetricsFile metrics(directory / "metrics.jsonl");
+  MetricsFile metrics(directory / "metrics.jsonl", /*before=*/"");
   ASSERT_TRUE(metrics.write(info, progress, Evaluation{.loss = 4.5, .accuracy = 0.25}));
   const auto json = nlohmann::json::parse(test::read(directory / "metrics.jsonl"));
   const nlohmann::json expected{{"step", 6},

@@ -80,7 +80,7 @@ Told run(const RunInfo& info, double lr, std::function<std::int64_t()> label,
   optim::SGD optimizer(data_parallel.parameters(), {.lr = lr});
   data::DistributedSampler sampler(kSamples, info.geometry, /*seed=*/0, /*shuffle=*/false);
   const TemporaryDirectory directory;
-  MetricsFile metrics(directory / "metrics.jsonl");
+  MetricsFile metrics(directory / "metrics.jsonl", /*before=*/"");
   const Console console(true, Console::Target::out, "never");
   Told told;
   testing::internal::CaptureStdout();
