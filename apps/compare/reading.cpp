@@ -43,21 +43,24 @@ std::string about_exposure(const RunInfo& info, const Comparison& result,
       label, contents, kMiB * static_cast<double>(tail.bytes), tail.ready, tail.begin, tail.end,
       backward_end(result));
   const double hideable = result.ideal.timing.median.backward;
-  if (t.median.comm > 0.9 * hideable) {
-    return text + fmt::format(
-                      " Communication takes as long as backward ({:.2f} ms) or longer: the "
-                      "link is the limit, and only fewer bytes would help (--accum K with "
-                      "no_sync, --comm-hook).",
-                      hideable);
-  }
   // With micro-batches that each synchronise, the first bucket leaves in the first of them.
   const auto parts = static_cast<double>(info.options.accum);
   const double begun = t.collectives.front().begin - t.median.forward / parts;
-  return text + fmt::format(
-                    " The first bucket left when {:.0f} % of backward was over; --bucket-mb {:.2g} "
-                    "starts earlier and leaves less to send at the end.",
-                    100.0 * std::clamp(begun / (hideable / parts), 0.0, 1.0),
-                    0.5 * info.options.bucket_mb);
+  const double share = std::clamp(begun / (hideable / parts), 0.0, 1.0);
+  text += fmt::format(" The first bucket left when {:.0f} % of backward was over", 100.0 * share);
+  if (share > 0.2) {
+    const auto largest = std::ranges::max_element(t.collectives, {}, &CollectiveTimes::bytes);
+    text += fmt::format("; --bucket-mb {:.2g} starts earlier and leaves less to send at the end",
+                        0.5 * kMiB * static_cast<double>(largest->bytes));
+  }
+  text += ".";
+  if (t.median.comm > 0.9 * hideable) {
+    text += fmt::format(
+        " Communication takes as long as backward ({:.2f} ms) or longer: the link is a limit, and "
+        "fewer bytes help (--accum K with no_sync, --comm-hook).",
+        hideable);
+  }
+  return text;
 }
 
 /// Sentences that compare times of different modes, so they need steady times.

@@ -32,6 +32,8 @@ int run_on_rank(const apps::Options& options, const dist::RankInfo& ranks) {
   } catch (const VerificationError& error) {
     throw VerificationError(message_of(name, ": ", error.what(),
                                        exercise ? "; still to do: see TODO in its source" : ""));
+  } catch (const Error& error) {
+    throw Error(message_of(name, ": ", error.what()));
   }
   recorder.write(name, ranks.host);
   return 0;

@@ -70,14 +70,17 @@ class PlannedSync final : public AllReduceListener {
     --missing_[bucket_of_[index]];
     while (works_.size() < buckets_.size() && missing_[works_.size()] == 0) {
       early_ += ready_order_.size() < parameters_.size() ? 1 : 0;
-      works_.push_back(comm_.all_reduce(buckets_[works_.size()].grads));
+      const dist::Bucket& bucket = buckets_[works_.size()];
+      works_.push_back(comm_.all_reduce(bucket.grads, bucket.label));
     }
+    half_way_ = 2 * ready_order_.size() <= parameters_.size() ? works_.size() : half_way_;
   }
 
   /// Of the last backward: the parameters in the order in which their gradients were complete, and
-  /// how many buckets left while a gradient was still missing.
+  /// how many buckets had left while a gradient was missing, and while half of them were.
   const std::vector<std::size_t>& ready_order() const { return ready_order_; }
   std::size_t early() const { return early_; }
+  std::size_t half_way() const { return half_way_; }
   std::size_t buckets() const { return buckets_.size(); }
 
  private:
@@ -86,6 +89,7 @@ class PlannedSync final : public AllReduceListener {
   std::vector<std::size_t> missing_;  // bucket -> gradients still missing in this backward
   std::vector<std::size_t> ready_order_;
   std::size_t early_ = 0;
+  std::size_t half_way_ = 0;
 };
 
 }  // namespace brigade::labs

@@ -86,8 +86,8 @@ TEST(Warnings, NameTheFirstOfSeveralThatNeedTheSame) {
 
 TEST(Warnings, OfMoreThreadsThanCores) {
   EXPECT_THAT(after(kOneHost, [](RankFacts& facts) { facts.cores = {"0"}; }),
-              ElementsAre("h0: 2 ranks compute with 2 threads, usable cores 1: mpirun --map-by "
-                          "ppr:1:node, or add cores"));
+              ElementsAre("h0: 2 ranks compute with 2 threads, usable cores 1: start 1 here "
+                          "(on each host: --map-by ppr:1:node), or add cores"));
   EXPECT_THAT(after(kOneHost, [](RankFacts& facts) { facts.threads = 2; }),
               ElementsAre("h0: 2 ranks compute with 3 threads, usable cores 2: train with "
                           "--threads 1"));
@@ -99,8 +99,8 @@ TEST(Warnings, OfACpuQuota) {
   Ranks ranks = kOneHost;
   ranks[0].cpu_quota = ranks[1].cpu_quota = 1.5;
   EXPECT_THAT(warnings_of(ranks, true),
-              ElementsAre("h0: 2 ranks compute with 2 threads, usable cores 1: mpirun --map-by "
-                          "ppr:1:node, or add cores"));
+              ElementsAre("h0: 2 ranks compute with 2 threads, usable cores 1: start 1 here "
+                          "(on each host: --map-by ppr:1:node), or add cores"));
   ranks[0].cpu_quota = ranks[1].cpu_quota = 2.0;
   EXPECT_THAT(warnings_of(ranks, true), IsEmpty());
   ranks.pop_back();

@@ -21,7 +21,8 @@ std::string first_difference([[maybe_unused]] const std::vector<Variable>& param
                              [[maybe_unused]] const Variable& loss, dist::Communicator& comm) {
   // TODO: the losses were computed before the update, so they are equal one step too long. Compare
   // the weights, parameter by parameter: `parameter.data().to_vector<float>()` copies the values,
-  // comm.all_gather returns the bytes of all ranks in rank order.
+  // comm.all_gather_bytes returns the bytes of all ranks in rank order. All ranks must call it
+  // equally often, or one waits for ever.
   const std::vector<double> losses = dist::all_gather_values(comm, loss.data().item());
   return losses.front() == losses.back() ? "" : "the loss";
 }
@@ -39,7 +40,8 @@ void run(dist::Communicator& comm, Recorder& /*trace*/) {
     const Variable loss = loss_of(*model, make_batch(step, 0));
     loss.backward();
     if (step == kMistakeStep && comm.rank() + 1 == comm.size()) {
-      parameters[3].grad().zero();  // 2.bias misses one update
+      parameters[3].grad().zero();  // 2.bias and 4.weight miss one update
+      parameters[4].grad().zero();
     }
     optimizer.step();
     const std::string name = first_difference(parameters, loss, comm);

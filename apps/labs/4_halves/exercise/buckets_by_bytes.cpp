@@ -38,7 +38,7 @@ void run(dist::Communicator& comm, Recorder& /*trace*/) {
     bytes.push_back(parameter.data().nbytes());
   }
   say(comm, "bytes of the parameters: {}", fmt::join(bytes, " "));
-  for (const std::size_t cap : {0, 600, 4096, 8192, 65536, 1 << 20}) {
+  for (const std::size_t cap : {0, 600, 2064, 4096, 8192, 65536, 1 << 20}) {
     const std::string expected = to_string(dist::assign_buckets(bytes, cap));
     const std::string got = to_string(assign(bytes, cap));
     expect(got == expected,

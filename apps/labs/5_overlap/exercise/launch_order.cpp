@@ -3,6 +3,7 @@
 // The network has two towers. Odd ranks compute the right one first, as may happen when layers run
 // on several threads. So gradients become ready in different orders on odd and even ranks.
 #include "apps/labs/common.h"
+#include "dist/comm/gather.h"
 #include "dist/ddp/bucket.h"
 
 namespace brigade::labs {
@@ -52,11 +53,18 @@ class TowerSync final : public AllReduceListener {
     }
   }
 
+  void on_node_end() override {
+    early_ = early_ || (missing_[0] == 0 && missing_[1] > 0 && works_.size() == 1);
+  }
+  /// Whether bucket 0 ever left while gradients of bucket 1 were missing.
+  bool early() const { return early_; }
+
  private:
   std::size_t bucket_of(std::size_t index) const { return index < parameters_.size() / 2 ? 1 : 0; }
 
   std::vector<dist::Bucket> buckets_;
   std::vector<std::size_t> missing_;  // bucket -> gradients still missing in this backward
+  bool early_ = false;
 };
 
 }  // namespace
@@ -68,6 +76,10 @@ void run(dist::Communicator& comm, Recorder& trace) {
   Towers fresh(/*right_first=*/false);
   check_weights(model.parameters(), comm,
                 std::vector<std::int64_t>(static_cast<std::size_t>(comm.size()), kRows), fresh);
+  const std::vector<int> early = dist::all_gather_values(comm, sync.early() ? 1 : 0);
+  expect(early.front() == 1,
+         "expected bucket 0 to leave while gradients of bucket 1 were missing on rank 0, but it "
+         "waited for them");
 }
 
 }  // namespace brigade::labs

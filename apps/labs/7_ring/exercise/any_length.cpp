@@ -23,6 +23,16 @@ Tensor chunk_of(const Tensor& tensor, int chunk, int count) {
   return tensor.flat_view(begin, {begin_of(chunk + 1, count, tensor.numel()) - begin});
 }
 
+/// Lengths differ by at most one element: else a step would carry most of the tensor.
+void check_chunks(std::int64_t numel, int count) {
+  for (int chunk = 0; chunk < count; ++chunk) {
+    const std::int64_t length = begin_of(chunk + 1, count, numel) - begin_of(chunk, count, numel);
+    expect(length == numel / count || length == (numel + count - 1) / count,
+           fmt::format("length {}: expected chunks of {} to {} elements, got {} in chunk {}", numel,
+                       numel / count, (numel + count - 1) / count, length, chunk));
+  }
+}
+
 /// tensor := sum over the ranks, in lab 7's two rounds.
 void ring_all_reduce(dist::Collectives& ranks, const Tensor& tensor) {
   const int n = ranks.size();
@@ -58,6 +68,7 @@ void run(dist::Communicator& comm, Recorder& /*trace*/) {
   const std::int64_t ranks = comm.size();
   for (const std::int64_t numel : {ranks, 2 * ranks + 1, 10 * ranks - 1, std::int64_t{1}}) {
     check_length(numel, comm);
+    check_chunks(numel, comm.size());
   }
 }
 

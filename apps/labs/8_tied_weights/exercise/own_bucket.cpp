@@ -33,6 +33,8 @@ void run(dist::Communicator& comm, Recorder& /*trace*/) {
   expect(sync.early() + 1 == sync.buckets(),
          message_of("expected all buckets but one to leave during backward, got ", sync.early(),
                     " of ", sync.buckets()));
+  expect(sync.half_way() > 0,
+         "expected the first bucket to leave in the first half of backward, but none did");
 }
 
 }  // namespace brigade::labs
