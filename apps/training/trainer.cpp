@@ -208,6 +208,7 @@ void Trainer::collect_losses() {
   const auto ranks = dist::all_gather_sequences(comm_, std::exchange(loss_sums_, {}));
   for (std::size_t i = 0; i < steps; ++i) {
     std::vector<double> sums;
+    sums.reserve(ranks.size());
     for (const std::vector<double>& one : ranks) {
       sums.push_back(one[i]);
     }

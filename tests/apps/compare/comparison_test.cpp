@@ -187,7 +187,7 @@ TEST(Reading, AdvisesSmallerBucketsWhereTheLinkHasRoom) {
   comparison.modes[2].timing.median.comm = 12;
   comparison.modes[2].timing.collectives[0].begin = 25;
   const std::vector<std::string> lines = reading(two_ranks(), comparison);
-  EXPECT_THAT(lines, Contains(HasSubstr("when 75 % of backward was over; --bucket-mb 12 starts "
+  EXPECT_THAT(lines, Contains(HasSubstr("when 75 % of backward was over; --bucket-mb 2 starts "
                                         "earlier and leaves less")));
   EXPECT_THAT(lines, Not(Contains(HasSubstr("the link is a limit"))));
 }
