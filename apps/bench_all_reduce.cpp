@@ -6,7 +6,7 @@
 #include "apps/training/program.h"
 #include "apps/training/runtime.h"
 #include "core/error.h"
-#include "dist/launch/agreement.h"
+#include "dist/comm/agreement.h"
 #include "dist/launch/launch.h"
 
 namespace brigade::apps {

@@ -5,11 +5,11 @@
 #include "apps/flags/flag_values.h"
 #include "apps/flags/options.h"
 #include "apps/flags/rules.h"
+#include "apps/plan/all_reduce_cost.h"
 #include "apps/plan/plan.h"
 #include "apps/plan/plan_report.h"
 #include "apps/training/program.h"
 #include "core/io/atomic_file.h"
-#include "dist/planning/all_reduce_cost.h"
 
 namespace brigade::apps {
 
@@ -49,7 +49,7 @@ void declare(CLI::App& app, Texts& texts, PlanQuestion& question) {
                "each rank updates 1/N of the weights");
   app.add_option("--comm-hook", question.comm_hook, "compression, as of train_mlp");
   app.add_option("--algorithm", question.algorithm, "of the all-reduce")
-      ->check(CLI::IsMember(dist::costed_algorithms()));
+      ->check(CLI::IsMember(costed_algorithms()));
   app.add_option(
       "--link", texts.link,
       "US,GB/S of the network, or the profile (.json) of a run on it; else as this run measured");

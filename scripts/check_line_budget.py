@@ -19,7 +19,7 @@ CAPS = {
     "autograd": 1453,
     "nn": 1948,
     "optim": 582,
-    "dist": 8246,
+    "dist": 7894,
     "apps": 10213,
     "gradient route": 2763,
 }

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "apps/bench/alpha_beta.h"
+#include "apps/metrics/alpha_beta.h"
 #include "apps/metrics/figure.h"
 #include "core/config.h"
 

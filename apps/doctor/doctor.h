@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/bench/alpha_beta.h"
+#include "apps/metrics/alpha_beta.h"
 #include "apps/metrics/timing_summary.h"
 #include "dist/launch/launch.h"
 

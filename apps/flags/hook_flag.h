@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "dist/hooks/comm_hook.h"
+#include "dist/ddp/comm_hook.h"
 
 /// --comm-hook: how gradients are compressed on their way.
 namespace brigade::apps {

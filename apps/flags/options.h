@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/training/inject.h"
+#include "apps/flags/fault_flag.h"
 #include "dist/comm/emulated_link_communicator.h"
 #include "dist/ddp/grad_averager.h"
 #include "dist/overlap/bucket_optimizer.h"

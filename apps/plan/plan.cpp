@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "apps/flags/hook_flag.h"
+#include "apps/plan/all_reduce_cost.h"
 #include "core/error.h"
 #include "dist/ddp/bucket_plan.h"
-#include "dist/planning/all_reduce_cost.h"
 
 namespace brigade::apps {
 
@@ -47,17 +47,16 @@ class Planner {
       parameters_.push_back({.name = parameter.name, .bytes = parameter.bytes});
     }
     if (question.link) {
-      cluster_.between_hosts = dist::message_cost(*question.link);
+      cluster_.between_hosts = message_cost(*question.link);
     } else if (!network().all_reduce.empty()) {
-      cluster_.between_hosts =
-          dist::message_cost(dist::LinkTimes(network().all_reduce), network().ranks);
+      cluster_.between_hosts = message_cost(dist::LinkTimes(network().all_reduce), network().ranks);
     } else {
       throw UsageError(
           "--link: expected US,GB/S or the profile of a run on several ranks: one rank measures no "
           "network");
     }
     cluster_.inside_host =
-        question.local_link ? dist::message_cost(*question.local_link) : cluster_.between_hosts;
+        question.local_link ? message_cost(*question.local_link) : cluster_.between_hosts;
     cluster_.ranks_per_host = question.ranks_per_host;
   }
 
@@ -71,11 +70,11 @@ class Planner {
         std::ceil(samples / (accum * ranks)) / static_cast<double>(profile_.batch);
     const double spread = question_.spread.value_or(profile_.spread);
     const double slower = std::exp(spread * expected_largest(ranks));
-    const dist::ComputeTimes usual = scaled(larger, ranks);
-    const dist::ComputeTimes slowest = scaled(larger * slower, ranks);
-    const std::vector<dist::PlannedBucket> buckets = planned_buckets(slowest, ranks);
-    const dist::PlannedStep step = dist::planned_step(slowest, buckets, schedule());
-    const auto computes = [accum](const dist::ComputeTimes& times) {
+    const ComputeTimes usual = scaled(larger, ranks);
+    const ComputeTimes slowest = scaled(larger * slower, ranks);
+    const std::vector<PlannedBucket> buckets = planned_buckets(slowest, ranks);
+    const PlannedStep step = planned_step(slowest, buckets, schedule());
+    const auto computes = [accum](const ComputeTimes& times) {
       return accum * (times.forward + times.backward) + times.optimizer;
     };
     return {.ranks = ranks,
@@ -90,8 +89,8 @@ class Planner {
  private:
   const Profile& network() const { return question_.network ? *question_.network : profile_; }
 
-  dist::ComputeTimes scaled(double factor, int ranks) const {
-    dist::ComputeTimes times = profile_.compute;
+  ComputeTimes scaled(double factor, int ranks) const {
+    ComputeTimes times = profile_.compute;
     times.optimizer /= question_.shard_optimizer ? ranks : 1;
     times.forward *= factor;
     times.backward *= factor;
@@ -101,7 +100,7 @@ class Planner {
     return times;
   }
 
-  dist::Schedule schedule() const {
+  Schedule schedule() const {
     return {.overlap = question_.mode != "naive" && question_.mode != "flat",
             .one_by_one = question_.mode == "naive",
             .sharded = question_.shard_optimizer,
@@ -112,14 +111,14 @@ class Planner {
             .head_start = question_.link ? 0.0 : network().head_start};
   }
 
-  dist::CollectiveCost cost(double bytes, int ranks) const {
-    dist::CollectiveCost cost = dist::all_reduce_cost(cluster_, question_.algorithm, ranks, bytes);
-    cost.latency_ms = dist::all_reduce_cost(cluster_, question_.algorithm, ranks, 0.0).ms;
+  CollectiveCost cost(double bytes, int ranks) const {
+    CollectiveCost cost = all_reduce_cost(cluster_, question_.algorithm, ranks, bytes);
+    cost.latency_ms = all_reduce_cost(cluster_, question_.algorithm, ranks, 0.0).ms;
     const double part = question_.shard_optimizer ? 0.5 : 1.0;  // reduce-scatter, later all-gather
     return {part * cost.ms, part * cost.cpu_ms, part * cost.latency_ms};
   }
 
-  dist::BucketPlan bucket_plan(const dist::ComputeTimes& times, int ranks) const {
+  dist::BucketPlan bucket_plan(const ComputeTimes& times, int ranks) const {
     if (question_.choose_buckets) {
       return dist::best_buckets(
           parameters_, times.order,
@@ -135,9 +134,8 @@ class Planner {
     return dist::assign_buckets(parameters_, order, static_cast<std::size_t>(cap));
   }
 
-  std::vector<dist::PlannedBucket> planned_buckets(const dist::ComputeTimes& times,
-                                                   int ranks) const {
-    std::vector<dist::PlannedBucket> buckets;
+  std::vector<PlannedBucket> planned_buckets(const ComputeTimes& times, int ranks) const {
+    std::vector<PlannedBucket> buckets;
     for (const std::vector<std::size_t>& members : bucket_plan(times, ranks)) {
       double bytes = 0.0;
       for (const std::size_t member : members) {
@@ -156,7 +154,7 @@ class Planner {
   const Profile& profile_;
   const PlanQuestion& question_;
   std::vector<dist::PlanParameter> parameters_;
-  dist::Cluster cluster_;
+  Cluster cluster_;
 };
 
 void check(const PlanQuestion& question) {

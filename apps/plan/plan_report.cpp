@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "apps/bench/alpha_beta.h"
+#include "apps/metrics/alpha_beta.h"
 #include "apps/metrics/figure.h"
 #include "apps/report/html_page.h"
 #include "apps/report/timeline_canvas.h"

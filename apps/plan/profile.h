@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "apps/plan/planned_step.h"
 #include "dist/planning/link_times.h"
-#include "dist/planning/planned_step.h"
 
 namespace brigade::apps {
 
@@ -25,7 +25,7 @@ struct Profile {
   int ranks = 1;
   std::int64_t batch = 0;    ///< samples per rank and micro-batch
   bool shares_core = false;  ///< collectives take their cpu_ms from the core that computes (CPU)
-  dist::ComputeTimes compute;
+  ComputeTimes compute;
   /// Standard deviation of the logarithm of a rank's time of computation, from step to step.
   double spread = 0.0;
   std::vector<ProfiledParameter> parameters = {};

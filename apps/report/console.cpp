@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "dist/checkpoint/stop_signals.h"
+#include "dist/launch/stop_signals.h"
 
 namespace brigade::apps {
 

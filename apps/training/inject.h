@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
+#include "apps/flags/fault_flag.h"
 #include "dist/ddp/grad_averager.h"
 #include "nn/module.h"
 
@@ -13,33 +13,6 @@
 /// (FAILURES.md). A fault goes in through what any user of the library can do, so what is seen is
 /// the library's own behaviour.
 namespace brigade::apps {
-
-enum class FaultKind {
-  slow,
-  skip_param,
-  swap_buckets,
-  other_seed,
-  nan,
-  kill,
-  stop,
-  spin,
-  bit_flip,
-  wire_flip
-};
-
-/// The value of `--inject`.
-struct Fault {
-  FaultKind kind = FaultKind::slow;
-  std::string text;       ///< as typed
-  std::int64_t rank = 1;  ///< the only one that has it
-  double ms = 20.0;       ///< slow: longer in every forward
-  std::int64_t step = 3;  ///< nan, kill, stop, spin, bit_flip, wire_flip: counted from 1
-  std::string name;       ///< skip_param: the parameter; empty: the first
-  bool in = false;        ///< wire_flip: in what the rank sends; else in what it gets
-};
-
-/// "slow:rank=1,ms=20": a kind and its keys, each with a default.
-Fault parse_fault(const std::string& flag, const std::string& text);
 
 /// Puts the fault into the parts of a run as they are made. Without a fault, and on the ranks that
 /// do not have it, every function returns what it is given. All ranks call them, so that a mistake

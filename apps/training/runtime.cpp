@@ -15,7 +15,7 @@
 #include "core/ops.h"
 #include "core/runtime/context.h"
 #include "dist/algorithms/ordered_all_reduce.h"
-#include "dist/launch/agreement.h"
+#include "dist/comm/agreement.h"
 #include "optim/sgd.h"
 
 namespace brigade::apps {

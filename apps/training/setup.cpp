@@ -6,7 +6,7 @@
 #include "apps/training/text.h"
 #include "core/error.h"
 #include "core/runtime/trace.h"
-#include "dist/launch/agreement.h"
+#include "dist/comm/agreement.h"
 #include "nn/data/fashion_mnist.h"
 #include "nn/data/synthetic.h"
 #include "optim/adam.h"

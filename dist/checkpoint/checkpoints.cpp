@@ -7,9 +7,9 @@
 #include "core/ops.h"
 #include "core/random.h"
 #include "core/runtime/trace.h"
+#include "dist/comm/agreement.h"
 #include "dist/comm/gather.h"
 #include "dist/ddp/replica_check.h"
-#include "dist/launch/agreement.h"
 
 namespace brigade::dist {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "core/io/checkpoint_store.h"
 #include "dist/checkpoint/snapshot_writer.h"
-#include "dist/checkpoint/stop_signals.h"
 #include "dist/ddp/data_parallel.h"
+#include "dist/launch/stop_signals.h"
 
 namespace brigade::dist {
 

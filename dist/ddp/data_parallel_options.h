@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "dist/ddp/bucket_plan.h"
+#include "dist/ddp/comm_hook.h"
 #include "dist/ddp/grad_sync.h"
-#include "dist/hooks/comm_hook.h"
 
 namespace brigade::dist {
 

@@ -11,10 +11,10 @@
 #include "dist/ddp/bucket.h"
 #include "dist/ddp/bucket_completion.h"
 #include "dist/ddp/bucket_rebuilder.h"
+#include "dist/ddp/comm_hook.h"
 #include "dist/ddp/data_parallel_options.h"
 #include "dist/ddp/grad_sync.h"
 #include "dist/ddp/unused_parameters.h"
-#include "dist/hooks/comm_hook.h"
 
 namespace brigade::dist {
 

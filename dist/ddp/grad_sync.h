@@ -9,7 +9,7 @@
 #include "dist/comm/communicator.h"
 #include "dist/ddp/bucket.h"
 #include "dist/ddp/bucket_completion.h"
-#include "dist/hooks/comm_hook.h"
+#include "dist/ddp/comm_hook.h"
 
 namespace brigade::dist {
 

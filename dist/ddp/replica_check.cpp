@@ -8,8 +8,8 @@
 #include <iterator>
 
 #include "core/error.h"
+#include "dist/comm/agreement.h"
 #include "dist/comm/gather.h"
-#include "dist/launch/agreement.h"
 
 namespace brigade::dist {
 namespace {

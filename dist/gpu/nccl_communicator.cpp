@@ -14,9 +14,9 @@
 
 #include "core/cuda/launch.h"
 #include "core/error.h"
+#include "dist/comm/fallback.h"
 #include "dist/comm/gather.h"
 #include "dist/gpu/nccl_check.h"
-#include "dist/launch/fallback.h"
 
 namespace brigade::dist {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "autograd/hooks.h"
-#include "dist/hooks/comm_hook.h"
+#include "dist/ddp/comm_hook.h"
 
 namespace brigade::dist {
 

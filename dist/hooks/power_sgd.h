@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "dist/hooks/comm_hook.h"
+#include "dist/ddp/comm_hook.h"
 
 namespace brigade::dist {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "dist/hooks/comm_hook.h"
+#include "dist/ddp/comm_hook.h"
 
 namespace brigade::dist {
 

@@ -14,9 +14,9 @@
 #include <thread>
 
 #include "core/error.h"
-#include "dist/checkpoint/stop_signals.h"
 #include "dist/comm/mpi_check.h"
 #include "dist/comm/mpi_communicator.h"
+#include "dist/launch/stop_signals.h"
 
 namespace brigade::dist {
 namespace {

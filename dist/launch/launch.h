@@ -8,7 +8,7 @@
 
 #include "core/device.h"
 #include "dist/comm/communicator.h"
-#include "dist/launch/placement.h"
+#include "dist/comm/placement.h"
 
 namespace brigade::dist {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "dist/launch/agreement.h"
+#include "dist/comm/agreement.h"
 #include "dist/overlap/priority_reducer.h"
 
 namespace brigade::dist {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/share.h"
-#include "dist/hooks/comm_hook.h"
+#include "dist/ddp/comm_hook.h"
 
 namespace brigade::dist {
 

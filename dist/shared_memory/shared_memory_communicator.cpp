@@ -1,7 +1,7 @@
 #include "dist/shared_memory/shared_memory_communicator.h"
 
 #include "core/error.h"
-#include "dist/launch/placement.h"
+#include "dist/comm/placement.h"
 
 namespace brigade::dist {
 

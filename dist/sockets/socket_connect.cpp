@@ -16,8 +16,8 @@
 #include <optional>
 
 #include "core/error.h"
+#include "dist/comm/fallback.h"
 #include "dist/comm/gather.h"
-#include "dist/launch/fallback.h"
 #include "dist/sockets/handshake.h"
 #include "dist/sockets/socket_address.h"
 #include "dist/sockets/socket_mesh.h"

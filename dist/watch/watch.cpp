@@ -14,7 +14,7 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/runtime/context.h"
-#include "dist/launch/fallback.h"
+#include "dist/comm/fallback.h"
 #include "dist/sockets/socket_address.h"
 #include "dist/watch/ledger_exchange.h"
 #include "dist/watch/stall_report.h"

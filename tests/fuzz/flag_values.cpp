@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "apps/flags/fault_flag.h"
 #include "apps/flags/hook_flag.h"
-#include "apps/training/inject.h"
 #include "core/error.h"
 #include "tests/fuzz/target.h"
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "dist/hooks/comm_hook.h"
+#include "dist/ddp/comm_hook.h"
 
 namespace brigade::test {
 

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "apps/bench/alpha_beta.h"
+#include "apps/metrics/alpha_beta.h"
 
 namespace brigade::apps {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "dist/algorithms/hierarchical_all_reduce.h"
 #include "dist/comm/gather.h"
-#include "dist/launch/placement.h"
+#include "dist/comm/placement.h"
 #include "dist/sockets/socket_communicator.h"
 #include "tests/support/thread_world.h"
 

@@ -121,5 +121,11 @@ TEST(LinkTimes, AreInterpolated) {
   EXPECT_DOUBLE_EQ(LinkTimes({{100, 1.0}}).ms(5000), 1.0);
 }
 
+TEST(LinkTimes, NeverFall) {
+  const LinkTimes noisy({{100.0, 2.0, 0.0}, {200.0, 1.0, 0.0}});
+  EXPECT_DOUBLE_EQ(noisy.ms(150.0), 2.0);
+  EXPECT_DOUBLE_EQ(noisy.ms(1e6), 2.0);
+}
+
 }  // namespace
 }  // namespace brigade::dist

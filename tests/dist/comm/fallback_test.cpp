@@ -1,4 +1,4 @@
-#include "dist/launch/fallback.h"
+#include "dist/comm/fallback.h"
 
 #include <gmock/gmock.h>
 

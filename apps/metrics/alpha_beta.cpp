@@ -1,4 +1,4 @@
-#include "apps/bench/alpha_beta.h"
+#include "apps/metrics/alpha_beta.h"
 
 #include <algorithm>
 #include <cmath>

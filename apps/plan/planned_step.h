@@ -6,7 +6,7 @@
 
 #include "dist/planning/best_buckets.h"
 
-namespace brigade::dist {
+namespace brigade::apps {
 
 /// What a rank computes in a step, in ms, when nothing communicates.
 struct ComputeTimes {
@@ -14,7 +14,7 @@ struct ComputeTimes {
   double backward = 0.0;
   double optimizer = 0.0;
   /// Of one backward. Parameters are numbered in the order in which forward reads them.
-  std::vector<GradientReady> order;
+  std::vector<dist::GradientReady> order;
 };
 
 /// How long a collective takes, and for how long it keeps a core of this rank busy.
@@ -58,4 +58,4 @@ struct PlannedStep {
 PlannedStep planned_step(const ComputeTimes& compute, std::span<const PlannedBucket> buckets,
                          const Schedule& schedule);
 
-}  // namespace brigade::dist
+}  // namespace brigade::apps

@@ -4,21 +4,21 @@
 #include <string>
 #include <vector>
 
+#include "apps/plan/planned_step.h"
 #include "dist/comm/emulated_link_communicator.h"
 #include "dist/planning/link_times.h"
-#include "dist/planning/planned_step.h"
 
-namespace brigade::dist {
+namespace brigade::apps {
 
 /// How long it takes to pass a message of so many bytes on to a neighbour.
 using MessageCost = std::function<CollectiveCost(double bytes)>;
 
 /// α + bytes β; uses no processor time.
-MessageCost message_cost(const LinkModel& link);
+MessageCost message_cost(const dist::LinkModel& link);
 
 /// From all-reduces measured on `ranks` of them: T(S) of a ring is 2 (N-1) messages of S/N bytes.
 /// If they were no ring: the messages of the ring that takes the same time.
-MessageCost message_cost(LinkTimes all_reduces, int ranks);
+MessageCost message_cost(dist::LinkTimes all_reduces, int ranks);
 
 /// A cluster of equal hosts.
 struct Cluster {
@@ -36,4 +36,4 @@ const std::vector<std::string>& costed_algorithms();
 CollectiveCost all_reduce_cost(const Cluster& cluster, const std::string& algorithm, int ranks,
                                double bytes);
 
-}  // namespace brigade::dist
+}  // namespace brigade::apps

@@ -1,4 +1,4 @@
-#include "dist/planning/all_reduce_cost.h"
+#include "apps/plan/all_reduce_cost.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "dist/algorithms/segments.h"
 
-namespace brigade::dist {
+namespace brigade::apps {
 namespace {
 
 CollectiveCost operator*(double times, const CollectiveCost& cost) {
@@ -27,7 +27,7 @@ CollectiveCost ring(const MessageCost& message, int ranks, double bytes) {
 /// A parent receives from two children over one link. The segments of segments.h. The depth is that
 /// of a heap.
 CollectiveCost tree(const MessageCost& message, int ranks, double bytes) {
-  constexpr auto kSegment = static_cast<double>(kSegmentBytes);
+  constexpr auto kSegment = static_cast<double>(dist::kSegmentBytes);
   const double segments = std::max(1.0, std::ceil(bytes / kSegment));
   const double children = std::min(ranks - 1, 2);
   return 2.0 * (std::floor(std::log2(ranks)) + segments - 1.0) *
@@ -46,13 +46,13 @@ CollectiveCost halving(const MessageCost& message, int ranks, double bytes) {
 
 }  // namespace
 
-MessageCost message_cost(const LinkModel& link) {
+MessageCost message_cost(const dist::LinkModel& link) {
   return [link](double bytes) {
     return CollectiveCost{.ms = 1e-3 * link.alpha_us + 1e-6 * bytes / link.gigabytes_per_s};
   };
 }
 
-MessageCost message_cost(LinkTimes all_reduces, int ranks) {
+MessageCost message_cost(dist::LinkTimes all_reduces, int ranks) {
   return [all_reduces = std::move(all_reduces), ranks](double bytes) {
     return 0.5 / (ranks - 1) *
            CollectiveCost{all_reduces.ms(ranks * bytes), all_reduces.cpu_ms(ranks * bytes)};
@@ -93,4 +93,4 @@ CollectiveCost all_reduce_cost(const Cluster& cluster, const std::string& algori
   return hosts > 1 ? local + ring(cluster.between_hosts, hosts, bytes) : local;
 }
 
-}  // namespace brigade::dist
+}  // namespace brigade::apps

@@ -1,4 +1,4 @@
-#include "dist/checkpoint/stop_signals.h"
+#include "dist/launch/stop_signals.h"
 
 #include <sys/auxv.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "dist/launch/agreement.h"
+#include "dist/comm/agreement.h"
 
 #include "core/error.h"
 #include "dist/comm/gather.h"

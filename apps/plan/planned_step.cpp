@@ -1,11 +1,11 @@
-#include "dist/planning/planned_step.h"
+#include "apps/plan/planned_step.h"
 
 #include <algorithm>
 
 #include "core/error.h"
 #include "dist/overlap/order_of_need.h"
 
-namespace brigade::dist {
+namespace brigade::apps {
 namespace {
 
 /// The network's and the rank's time so far.
@@ -89,7 +89,7 @@ class Player {
     bucket_of_.resize(times.order.size());
     arrival_.resize(buckets.size());
     std::vector<double> ready(times.order.size());
-    for (const GradientReady& gradient : times.order) {
+    for (const dist::GradientReady& gradient : times.order) {
       ready[gradient.parameter] = gradient.ms;
     }
     std::size_t members = 0;
@@ -98,9 +98,9 @@ class Player {
     }
     BRIGADE_CHECK(members == times.order.size(), "planned step: ", times.order.size(),
                   " parameters, but ", members, " in buckets");
-    std::vector<BucketTimes> needs;
+    std::vector<dist::BucketTimes> needs;
     for (std::size_t b = 0; b < buckets.size(); ++b) {
-      BucketTimes& bucket = needs.emplace_back();
+      dist::BucketTimes& bucket = needs.emplace_back();
       bucket.first_parameter = std::ranges::min(buckets[b].members);
       for (const std::size_t member : buckets[b].members) {
         bucket_of_[member] = b;
@@ -112,7 +112,7 @@ class Player {
       }
     }
     if (schedule.cross_step && schedule.overlap) {
-      launches_ = in_order_of_need(needs);
+      launches_ = dist::in_order_of_need(needs);
     }
     // Forward reads a layer's weights about where backward, going the other way, is done with them.
     for (const double ms : ready) {
@@ -177,7 +177,7 @@ class Player {
     }
     double done = 0.0;
     auto next = launches_.begin();
-    for (const GradientReady& gradient : times_.order) {
+    for (const dist::GradientReady& gradient : times_.order) {
       line_.compute(gradient.ms - done);
       done = std::max(done, gradient.ms);
       --missing[bucket_of_[gradient.parameter]];
@@ -197,7 +197,7 @@ class Player {
     }
   }
 
-  void launch(const LaunchItem& item) {
+  void launch(const dist::LaunchItem& item) {
     arrival_[item.bucket] = line_.send(buckets_[item.bucket].chunks[item.chunk]);
   }
 
@@ -205,7 +205,7 @@ class Player {
   std::span<const PlannedBucket> buckets_;
   Schedule schedule_;
   TimeLine line_;
-  std::vector<LaunchItem> launches_;
+  std::vector<dist::LaunchItem> launches_;
   std::vector<std::size_t> bucket_of_;  // by parameter
   std::vector<double> needed_;          // by parameter, ms after the beginning of forward
   std::vector<double> arrival_;         // by bucket, of its last chunk
@@ -228,4 +228,4 @@ PlannedStep planned_step(const ComputeTimes& compute, std::span<const PlannedBuc
           .comm = after.on_the_wire() - before.on_the_wire()};
 }
 
-}  // namespace brigade::dist
+}  // namespace brigade::apps

@@ -1,4 +1,4 @@
-#include "dist/launch/placement.h"
+#include "dist/comm/placement.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,8 +1,8 @@
-#include "dist/planning/planned_step.h"
+#include "apps/plan/planned_step.h"
 
 #include <gtest/gtest.h>
 
-namespace brigade::dist {
+namespace brigade::apps {
 namespace {
 
 /// Two parameters: forward 4 ms, backward 10 ms, in which 1 is ready after 3 ms and 0 after 9 ms;
@@ -116,4 +116,4 @@ TEST(PlannedStep, IsBoundByTheNetworkInTheEnd) {
 }
 
 }  // namespace
-}  // namespace brigade::dist
+}  // namespace brigade::apps
