@@ -1,7 +1,10 @@
 // ddp_plan: predicts the step of a training on other numbers of ranks, from a run's profile.
-#include <algorithm>
+#include <optional>
+#include <set>
 
 #include "apps/flags/command_line.h"
+#include "apps/flags/declare_flags.h"
+#include "apps/flags/flag_groups.h"
 #include "apps/flags/flag_values.h"
 #include "apps/flags/options.h"
 #include "apps/flags/rules.h"
@@ -21,85 +24,87 @@ constexpr const char* kExamples = R"(Examples:
   ddp_plan runs/p/profile.json --link 5,12.5 --algorithm hierarchical \
            --ranks-per-host 8 --local-link 2,200)";
 
-/// The texts of flags whose values are more than a number.
-struct Texts {
+/// What the command line asks for beside the question.
+struct Request {
   std::string profile;
-  std::string ranks = "8,16,32,64,128,256,512,1024,2048,4096,8192,16384,32768,65536";
-  std::string bucket_mb = "25";
-  std::string link;
-  std::string local_link;
   std::string html;
-  std::string spread;
   bool json = false;
 };
 
-void declare(CLI::App& app, Texts& texts, PlanQuestion& question) {
-  constexpr std::int64_t kMost = 1'000'000'000;
-  constexpr std::int64_t kMostAccum = 1'000;
-  const CLI::Range positive(std::int64_t{1}, kMost);
-  app.add_option("profile", texts.profile, "profile.json of a run")->required();
-  app.add_option("--ranks", texts.ranks, "how many; comma-separated");
-  app.add_option("--mode", question.mode, "how gradients are averaged")
-      ->check(CLI::IsMember({"naive", "flat", "per_param", "overlap", "no_sync"}));
-  app.add_option("--bucket-mb", texts.bucket_mb, "capacity of a bucket in MiB, or auto");
-  app.add_option("--accum", question.accum, "micro-batches of a step")
-      ->check(CLI::Range(std::int64_t{1}, kMostAccum));
-  app.add_flag("--cross-step", question.cross_step, "buckets travel on under the next forward");
-  app.add_flag("--shard-optimizer", question.shard_optimizer,
-               "each rank updates 1/N of the weights");
-  app.add_option("--comm-hook", question.comm_hook, "compression, as of train_mlp");
-  app.add_option("--algorithm", question.algorithm, "of the all-reduce")
-      ->check(CLI::IsMember(costed_algorithms()));
-  app.add_option(
-      "--link", texts.link,
-      "US,GB/S of the network, or the profile (.json) of a run on it; else as this run measured");
-  app.add_option("--ranks-per-host", question.ranks_per_host, "they share their host's link")
-      ->check(positive);
-  app.add_option("--local-link", texts.local_link, "US,GB/S: inside a host; without it as --link");
-  app.add_option("--global-batch", question.global_batch,
-                 "samples of a step, however many ranks (strong scaling)")
-      ->default_str("")
-      ->check(positive);
-  app.add_option(
-         "--spread", texts.spread,
-         "how much computation varies: standard deviation of ln(time); without it as measured")
-      ->default_str("");
-  app.add_option("--html", texts.html, "FILE: the table and a curve as a page");
-  app.add_flag("--json", texts.json, "print JSON only");
-}
-
-void complete(const CLI::App& app, const Texts& texts, PlanQuestion& question) {
-  constexpr int kMostRanks = 1 << 24;
-  constexpr double kMostMb = 1e6;
-  for (const std::string& ranks : split_at_commas(texts.ranks)) {
-    question.ranks.push_back(
-        static_cast<int>(parse_number<std::int64_t>("--ranks", ranks, 1, kMostRanks)));
+class PlanFlags : FlagGroups {
+ public:
+  PlanFlags(CLI::App& app, PlanQuestion& question, Request& request)
+      : FlagGroups(app), q_(question) {
+    app.add_option("profile", request.profile, "profile.json of a run")->type_name("");
+    group("Training");
+    training();
+    group("Cluster");
+    cluster();
+    group("Output");
+    text("--html", "FILE", request.html, "the table and a curve as a page");
+    toggle("--json", request.json, "print JSON only");
   }
-  for (const char* name : {"--link", "--local-link", "--spread", "--html"}) {
-    if (const CLI::Option* option = app.get_option(name); option->count() > 0) {
-      check_not_empty(name, option->as<std::string>());
+
+ private:
+  void training() {
+    choice("--mode", q_.mode, {kModes.begin(), kModes.end()});
+    const auto capacity = [&q = q_](const std::string& flag, const std::string& text) {
+      constexpr double kMostMb = 1e6;
+      q.choose_buckets = text == "auto";
+      return q.choose_buckets ? 0.0 : parse_number(flag, text, 0.0, kMostMb);
+    };
+    value("--bucket-mb", "X", q_.bucket_mb, capacity,
+          "bucket capacity in MiB (25; --cross-step: 1), or auto");
+    number("--accum", q_.accum, std::int64_t{1}, std::int64_t{1'000}, "micro-batches per step (1)");
+    toggle("--cross-step", q_.cross_step, "communicate under the next forward, too");
+    toggle("--shard-optimizer", q_.shard_optimizer, "each rank updates 1/N of the weights");
+    text("--comm-hook", "HOOK", q_.comm_hook, "compression, as of train_mlp (none)");
+    count("--global-batch", q_.global_batch, 1,
+          "samples per step of all ranks together (each rank's stay)");
+    const auto spread = [](const std::string& flag, const std::string& text) {
+      return parse_number(flag, text, 0.0, 10.0);
+    };
+    value("--spread", "X", q_.spread, spread,
+          "standard deviation of ln(computation) (as measured)");
+  }
+
+  void cluster() {
+    const auto ranks = [](const std::string& flag, const std::string& text) {
+      constexpr std::int64_t kMost = 1 << 24;
+      std::set<int> numbers;
+      for (const std::string& one : split_at_commas(text)) {
+        numbers.insert(static_cast<int>(parse_number<std::int64_t>(flag, one, 1, kMost)));
+      }
+      return std::vector<int>(numbers.begin(), numbers.end());
+    };
+    value("--ranks", "A,B,..", q_.ranks, ranks, "how many (8, 16, 32, ... 65536)");
+    choice("--algorithm", q_.algorithm, costed_algorithms(), "all-reduce: ");
+    const auto network = [&q = q_](const std::string& flag, const std::string& text) {
+      const bool measured = check_not_empty(flag, text).ends_with(".json");
+      q.network = measured ? std::optional(read_profile(text)) : std::nullopt;
+      return measured ? std::nullopt : std::optional(parse_link(flag, text));
+    };
+    value("--link", "US,GB/S", q_.link, network,
+          "the network, or the profile of a run on it (as this run measured)");
+    count("--ranks-per-host", q_.ranks_per_host, 1, "they share their host's link (1)");
+    value("--local-link", "US,GB/S", q_.local_link, parse_link, "inside a host (as --link)");
+  }
+
+  PlanQuestion& q_;
+};
+
+void complete(const CLI::App& app, PlanQuestion& question) {
+  if (app.count("profile") == 0) {
+    throw UsageError("expected the profile.json of a run, as in ddp_plan runs/3/profile.json");
+  }
+  if (question.ranks.empty()) {
+    for (int ranks = 8; ranks <= 65'536; ranks *= 2) {
+      question.ranks.push_back(ranks);
     }
   }
-  question.choose_buckets = texts.bucket_mb == "auto";
   if (question.cross_step && app.count("--bucket-mb") == 0) {
     question.bucket_mb = 1.0;  // as in training
-  } else if (!question.choose_buckets) {
-    question.bucket_mb = parse_number("--bucket-mb", texts.bucket_mb, 0.0, kMostMb);
   }
-  if (texts.link.ends_with(".json")) {
-    question.network = read_profile(texts.link);
-  } else if (!texts.link.empty()) {
-    question.link = parse_link("--link", texts.link);
-  }
-  if (!texts.local_link.empty()) {
-    question.local_link = parse_link("--local-link", texts.local_link);
-  }
-  if (!texts.spread.empty()) {
-    question.spread = parse_number("--spread", texts.spread, 0.0, 10.0);
-  }
-  std::ranges::sort(question.ranks);
-  question.ranks.erase(std::unique(question.ranks.begin(), question.ranks.end()),
-                       question.ranks.end());
   Options training;  // what no training can do has no prediction
   training.mode = question.mode;
   training.accum = question.accum;
@@ -114,20 +119,19 @@ int run(int argc, const char* const* argv) {
   CLI::App app("Predicts a data-parallel training on other numbers of ranks from a run's profile.",
                "ddp_plan");
   prepare_command_line(app);
-  app.option_defaults()->always_capture_default();
   app.footer(kExamples);
-  Texts texts;
   PlanQuestion question;
-  declare(app, texts, question);
+  Request request;
+  PlanFlags(app, question, request);
   std::string answer;
   if (const auto exit = parse_command_line(app, argc, argv, [&] {
-        complete(app, texts, question);
-        const Profile profile = read_profile(texts.profile);
+        complete(app, question);
+        const Profile profile = read_profile(request.profile);
         const std::vector<PlanRow> rows = plan(profile, question);
         answer =
-            texts.json ? plan_json(profile, question, rows) : plan_text(profile, question, rows);
-        if (!texts.html.empty()) {
-          write_file_atomically(texts.html, plan_html(profile, question, rows));
+            request.json ? plan_json(profile, question, rows) : plan_text(profile, question, rows);
+        if (!request.html.empty()) {
+          write_file_atomically(request.html, plan_html(profile, question, rows));
         }
       })) {
     return leave_early(exit->text, exit->exit_code);

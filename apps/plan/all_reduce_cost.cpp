@@ -69,7 +69,7 @@ CollectiveCost all_reduce_cost(const Cluster& cluster, const std::string& algori
   if (ranks == 1) {
     return {};
   }
-  const int inside = std::min(cluster.ranks_per_host, ranks);
+  const auto inside = static_cast<int>(std::min<std::int64_t>(cluster.ranks_per_host, ranks));
   const int hosts = (ranks + inside - 1) / inside;
   const MessageCost anywhere = [&](double size) {
     if (hosts == 1) {

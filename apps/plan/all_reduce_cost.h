@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -24,7 +25,7 @@ MessageCost message_cost(dist::LinkTimes all_reduces, int ranks);
 struct Cluster {
   MessageCost between_hosts;
   MessageCost inside_host;
-  int ranks_per_host = 1;
+  std::int64_t ranks_per_host = 1;
 };
 
 /// The algorithms whose cost all_reduce_cost knows.

@@ -24,7 +24,7 @@ struct PlanQuestion {
   std::optional<dist::LinkModel> link = {};        // none: as measured
   std::optional<Profile> network = {};             // measured by this run instead
   std::optional<dist::LinkModel> local_link = {};  // none: like `link`
-  int ranks_per_host = 1;
+  std::int64_t ranks_per_host = 1;
   std::int64_t global_batch = 0;      // strong scaling; 0: weak, each rank's batch stays
   std::optional<double> spread = {};  // none: as measured
 };
