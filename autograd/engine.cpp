@@ -43,7 +43,7 @@ void Engine::run(GradState& root, double grad_scale) {
     written(root);
 
     while (!ready_.empty()) {
-      GradState* next = ready_.top();
+      GradState* next = ready_.top();  // recorded last (RunsLater)
       ready_.pop();
       run_node(*next);
       tell_listeners(&GradListener::on_node_end);

@@ -38,17 +38,16 @@ class GradListener {
 class [[nodiscard]] ListenerHandle {
  public:
   ListenerHandle() = default;
-  ListenerHandle(std::weak_ptr<GradState> state, GradListener& listener)
-      : state_(std::move(state)), listener_(&listener) {}
-  ListenerHandle(ListenerHandle&& other) noexcept { *this = std::move(other); }
+  ListenerHandle(std::weak_ptr<GradState> state, GradListener& listener, std::size_t index)
+      : state_(std::move(state)), listener_(&listener), index_(index) {}
+  ListenerHandle(ListenerHandle&& other) noexcept = default;  // leaves other.state_ empty
   ListenerHandle& operator=(ListenerHandle&& other) noexcept;
-  ~ListenerHandle() { detach(); }
-
-  void detach() noexcept;
+  ~ListenerHandle();
 
  private:
   std::weak_ptr<GradState> state_;
   GradListener* listener_ = nullptr;
+  std::size_t index_ = 0;
 };
 
 }  // namespace brigade::autograd

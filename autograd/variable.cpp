@@ -114,25 +114,23 @@ ListenerHandle Variable::attach_listener(GradListener& listener, std::size_t ind
   BRIGADE_CHECK(requires_grad() && is_leaf(), "variable '", name(),
                 "': only a leaf that requires a gradient reports it");
   grad_state()->listeners_.push_back({&listener, index});
-  return {grad_state(), listener};
+  return {grad_state(), listener, index};
 }
 
 ListenerHandle& ListenerHandle::operator=(ListenerHandle&& other) noexcept {
-  if (this != &other) {
-    detach();
-    state_ = std::move(other.state_);
-    listener_ = other.listener_;
-  }
+  std::swap(state_, other.state_);  // what this kept attached is detached with `other`
+  std::swap(listener_, other.listener_);
+  std::swap(index_, other.index_);
   return *this;
 }
 
 // The handle does not keep the variable alive: if that is gone, there is nothing to detach from.
-void ListenerHandle::detach() noexcept {
+ListenerHandle::~ListenerHandle() {
   if (const std::shared_ptr<GradState> state = state_.lock()) {
-    std::erase_if(state->listeners_,
-                  [this](const auto& entry) { return entry.listener == listener_; });
+    std::erase_if(state->listeners_, [this](const auto& entry) {
+      return entry.listener == listener_ && entry.index == index_;
+    });
   }
-  state_.reset();
 }
 
 // Weights that two layers share are one leaf; the first name is kept.

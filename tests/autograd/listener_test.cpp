@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "autograd/engine.h"
 #include "autograd/functions/binary.h"
+#include "autograd/variable.h"
 #include "tests/autograd/probe.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/on_backward.h"
@@ -51,6 +51,16 @@ TEST(GradListener, HearsNothingAfterItsHandleIsGone) {
   { const ListenerHandle handle = w.attach_listener(listener, 0); }
   mul(w, 2).backward();
   EXPECT_THAT(log, IsEmpty());
+}
+
+TEST(GradListener, HearsUnderItsNewNumberAfterItsHandleIsReplaced) {
+  EventLog log;
+  LoggingListener listener(log);
+  const Variable w = scalar_leaf(1);
+  ListenerHandle handle = w.attach_listener(listener, 1);
+  handle = w.attach_listener(listener, 2);
+  mul(w, 2).backward();
+  EXPECT_THAT(log, ElementsAre("begin", "ready 2", "end"));
 }
 
 TEST(GradListener, SharesAVariableWithOthers) {
@@ -114,7 +124,7 @@ TEST(GradListener, HandleMayOutliveTheVariable) {
   EventLog log;
   LoggingListener listener(log);
   ListenerHandle handle = scalar_leaf(1).attach_listener(listener, 0);
-  handle.detach();
+  handle = {};
   EXPECT_THAT(log, testing::IsEmpty());
 }
 
