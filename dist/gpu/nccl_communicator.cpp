@@ -183,7 +183,8 @@ class NcclCommunicator final : public Communicator {
   /// the stream, so an event recorded earlier would not wait for it.
   void complete(ncclResult_t result, const char* call) {
     const Clock::time_point deadline = Clock::now() + kPatience;
-    while (result == ncclInProgress && !failed_ && Clock::now() < deadline) {
+    while (result == ncclInProgress && Clock::now() < deadline) {
+      BRIGADE_CHECK(!failed_, call, ": this rank has given up its collectives");
       std::this_thread::yield();
       const ncclResult_t asked = ncclCommGetAsyncError(comm_, &result);
       result = asked == ncclSuccess ? result : asked;

@@ -1,10 +1,10 @@
 #include <cmath>
 
-#include "autograd/engine.h"
 #include "autograd/functions/binary.h"
 #include "autograd/functions/reduce.h"
 #include "autograd/functions/softmax.h"
 #include "autograd/functions/unary.h"
+#include "autograd/variable.h"
 #include "core/arithmetic.h"
 #include "core/ops.h"
 #include "tests/gpu/gpu_test.h"

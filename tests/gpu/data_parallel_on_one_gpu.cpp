@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "autograd/engine.h"
+#include "autograd/variable.h"
 #include "core/config.h"
 #include "core/error.h"
 #include "core/ops.h"

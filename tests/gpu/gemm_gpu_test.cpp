@@ -63,7 +63,7 @@ TEST_F(MatmulPrecisionOnGpu, RoundsFactorsOnlyWhereItIsAllowed) {
   EXPECT_FLOAT_EQ(product(MatmulPrecision::highest, kFloat), 512.0F + 0x1p-3F);
   EXPECT_EQ(product(MatmulPrecision::high, kFloat), 512.0F);
   EXPECT_EQ(product(MatmulPrecision::high, kTf32), 513.0F);
-  // `medium` allows bf16. A library without such a kernel for f32 may take TF32.
+  // `medium` allows bf16; cuBLAS may use TF32, as for `high`, where it has no bf16 kernel for f32.
   EXPECT_EQ(product(MatmulPrecision::medium, kFloat), 512.0F);
   EXPECT_FLOAT_EQ(product(MatmulPrecision::highest, kFloat), 512.0F + 0x1p-3F) << "not for ever";
 }

@@ -48,7 +48,9 @@ TEST_F(StagedOnGpu, TheNextCallTellsWhatFailedOnTheHost) {
   wait->over = true;
   const auto comm = make_staged_communicator(std::make_unique<Broken>(wait), kGpu);
   const Tensor x = Tensor::zeros({100}, DType::f32, kGpu);
-  comm->wait(comm->all_reduce(x));
+  const Work sum = comm->all_reduce(x);
+  EXPECT_EQ(sum.device(), kGpu) << "so that the stream waits, and not the host";
+  comm->wait(sum);
   compute_stream(kGpu).synchronize();
   EXPECT_ERROR(comm->all_reduce(x), "the network is gone");
   EXPECT_ERROR(comm->barrier(), "the network is gone");

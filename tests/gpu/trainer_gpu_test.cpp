@@ -11,7 +11,7 @@ namespace {
 
 class TrainerOnGpu : public GpuTest {
  protected:
-  /// Of many more steps than one gather has losses of. Every fourth has fewer samples.
+  /// Of many more steps than the 64 of one gather. Every fourth has fewer samples.
   static std::vector<double> losses(Device device) {
     const data::DataSplits data = data::make_synthetic({.in = 5, .out = 3}, 40);
     const auto model = make_network({{5, 8, 3}, true}, 0, device);

@@ -2,8 +2,8 @@
 #include <functional>
 #include <memory>
 
-#include "autograd/engine.h"
 #include "autograd/functions/loss.h"
+#include "autograd/variable.h"
 #include "core/error.h"
 #include "core/random.h"
 #include "core/runtime/context.h"

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "autograd/engine.h"
 #include "autograd/functions/loss.h"
+#include "autograd/variable.h"
 #include "dist/comm/single_process.h"
 #include "dist/ddp/grad_averager.h"
 #include "dist/overlap/bucket_optimizer.h"
