@@ -23,6 +23,19 @@ bool unsteady(const Comparison& result) {
          });
 }
 
+/// How the first bucket could leave earlier.
+std::string smaller_buckets(const ModeResult& overlap) {
+  const std::vector<CollectiveTimes>& collectives = overlap.timing.collectives;
+  const auto largest = std::ranges::max_element(collectives, {}, &CollectiveTimes::bytes);
+  const std::string& label = overlap.trace.ranks[0].steps[0].spans.labels.at(
+      static_cast<std::size_t>(largest - collectives.begin()));
+  if (contents_of(overlap.trace, label).find(',') == std::string::npos) {
+    return "the largest bucket is one parameter, which no --bucket-mb divides";
+  }
+  return fmt::format("--bucket-mb {:.2g} starts earlier and leaves less to send at the end",
+                     0.5 * kMiB * static_cast<double>(largest->bytes));
+}
+
 std::string about_exposure(const RunInfo& info, const Comparison& result,
                            const ModeResult& overlap) {
   const TimingSummary& t = overlap.timing;
@@ -49,9 +62,7 @@ std::string about_exposure(const RunInfo& info, const Comparison& result,
   const double share = std::clamp(begun / (hideable / parts), 0.0, 1.0);
   text += fmt::format(" The first bucket left when {:.0f} % of backward was over", 100.0 * share);
   if (share > 0.2) {
-    const auto largest = std::ranges::max_element(t.collectives, {}, &CollectiveTimes::bytes);
-    text += fmt::format("; --bucket-mb {:.2g} starts earlier and leaves less to send at the end",
-                        0.5 * kMiB * static_cast<double>(largest->bytes));
+    text += "; " + smaller_buckets(overlap);
   }
   text += ".";
   if (t.median.comm > 0.9 * hideable) {

@@ -186,10 +186,18 @@ TEST(Reading, AdvisesSmallerBucketsWhereTheLinkHasRoom) {
   Comparison comparison = two_buckets();
   comparison.modes[2].timing.median.comm = 12;
   comparison.modes[2].timing.collectives[0].begin = 25;
+  comparison.modes[2].trace.contents["bucket_0"] = "2.bias, 2.weight";
   const std::vector<std::string> lines = reading(two_ranks(), comparison);
   EXPECT_THAT(lines, Contains(HasSubstr("when 75 % of backward was over; --bucket-mb 2 starts "
                                         "earlier and leaves less")));
   EXPECT_THAT(lines, Not(Contains(HasSubstr("the link is a limit"))));
+  comparison.modes[2].trace.contents["bucket_0"] = "2.weight";
+  EXPECT_THAT(reading(two_ranks(), comparison),
+              Contains(HasSubstr("over; the largest bucket is one parameter, which no "
+                                 "--bucket-mb divides.")));
+  comparison.modes[2].timing.collectives[0].begin = 14;
+  EXPECT_THAT(reading(two_ranks(), comparison),
+              Contains(HasSubstr("when 20 % of backward was over.")));
 }
 
 TEST(Reading, SaysWhatNoSyncSavesAndGains) {
