@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "apps/flags/hook_flag.h"
 #include "apps/report/summary.h"
@@ -178,11 +179,13 @@ void print_first_screen(const Console& console, const RunInfo& info) {
 
 void print_rebuilt_buckets(const Console& console, const std::vector<BucketInfo>& before,
                            const std::vector<BucketInfo>& buckets) {
-  const bool alike =
-      std::ranges::equal(before, buckets, {}, &BucketInfo::bytes, &BucketInfo::bytes);
+  const auto members = [](const BucketInfo& bucket) {
+    return std::set(bucket.parameters.begin(), bucket.parameters.end());
+  };
+  const bool alike = std::ranges::equal(before, buckets, {}, members, members);
   console.line(fmt::format(
       "buckets rebuilt after step 1, from the order in which its gradients became ready{}",
-      alike ? "; their number and sizes stay" : ""));
+      alike ? "; each holds the same parameters" : ""));
   if (!alike) {
     print_buckets(console, buckets,
                   "parameters, in the order their gradients were ready on rank 0");

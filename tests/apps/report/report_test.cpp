@@ -40,6 +40,19 @@ TEST(Report, ShowsAWaitAlsoWithoutCommunication) {
   EXPECT_THAT(last_lines({}), HasSubstr("waiting for gradients 0.14 ms, optimizer"));
 }
 
+TEST(Report, ListsRebuiltBucketsThatHoldOtherParameters) {
+  const auto shown = [](const std::vector<BucketInfo>& before, const std::vector<BucketInfo>& now) {
+    testing::internal::CaptureStdout();
+    print_rebuilt_buckets({true, Console::Target::out, "never"}, before, now);
+    return testing::internal::GetCapturedStdout();
+  };
+  const std::vector<BucketInfo> buckets{{"bucket_0", 8, {"b", "a"}}, {"bucket_1", 8, {"c"}}};
+  const std::vector<BucketInfo> reordered{{"bucket_0", 8, {"a", "b"}}, {"bucket_1", 8, {"c"}}};
+  EXPECT_THAT(shown(buckets, reordered), HasSubstr("ready; each holds the same parameters\n"));
+  const std::vector<BucketInfo> swapped{{"bucket_0", 8, {"c"}}, {"bucket_1", 8, {"b", "a"}}};
+  EXPECT_THAT(shown(buckets, swapped), HasSubstr("b, a"));
+}
+
 TEST(Report, WarnsOfAHostWithSlowLinks) {
   RunResult result;
   result.timing.median.exposed = 50.0;
