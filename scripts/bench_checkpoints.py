@@ -77,7 +77,7 @@ def main():
         if run.returncode != 0:
             raise SystemExit(run.returncode)
         if most(times, "brigade-saver") == 0.0 or most(times, "brigade-watch") == 0.0:
-            raise SystemExit("bench_checkpoints: found no thread brigade-saver or brigade-watch: is it --program that writes checkpoints?")
+            raise SystemExit("bench_checkpoints: found no thread brigade-saver or brigade-watch; raise --steps, or name a --program that writes checkpoints")
         ends = [json.loads(line)["seconds"] * 1e3 for line in open(out / "metrics.jsonl", encoding="utf-8") if "step_ms" in line]
     after = [[] for _ in range(args.every)]  # by the number of steps since the checkpoint
     for step in range(2 * args.every, len(ends)):

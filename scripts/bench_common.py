@@ -21,7 +21,7 @@ PRECISIONS = {"f32": ([], [], 4), "bf16": (["--dtype", "bf16"], ["--autocast"], 
 
 
 def parse_cells(names, grid=None):
-    """The type of a flag: networks, each a tuple of the numbers that `names` (DEPTHxWIDTHxBATCH) has. `grid`: what "grid" means."""
+    """The type of a flag: a list of networks such as 8x1024x128, one number per word of `names`. "grid" means `grid`."""
     def parse(text):
         if grid and text == "grid":
             return grid
@@ -33,7 +33,7 @@ def parse_cells(names, grid=None):
 
 
 def rotated(names, number):
-    """The order of round `number`: it turns by one from round to round, so that nobody always comes first."""
+    """The order of round `number`. Each round begins one name later, so that all come first equally often."""
     turn = number % len(names)
     return names[turn:] + names[:turn]
 
@@ -83,7 +83,7 @@ def why_no_import(python, module):
         _, out, errors = run([python, "-c", f"import {module}; print('yes')"], f"import {module}")
     except OSError as error:
         return f"{python!r} cannot be run: {error.strerror}"
-    if out.endswith("yes\n"):  # what is no Python ends with 0, too
+    if out.endswith("yes\n"):  # a program that is not Python may exit with 0, too
         return ""
     return f"{python} cannot import {module}: {(errors.strip().splitlines() or ['it says nothing'])[-1]}"
 

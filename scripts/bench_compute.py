@@ -259,9 +259,8 @@ def main():
     if options.alone and (options.flags or options.compile or options.check):
         refuse("--alone: expected no --flags, --compile or --check, which need something to compare with")
     for python, module in ((None if options.alone or options.flags else options.python, "torch"), (options.jax, "jax")):
-        if python and why_no_import(python, module):
-            refuse(f"expected a python that can import {module}, got {python}"
-                   + ("; --alone leaves PyTorch out" if module == "torch" else ""))
+        if failure := python and why_no_import(python, module):
+            refuse(failure + ("; --alone leaves PyTorch out" if module == "torch" else ""))
 
     bench = Bench(options)
     print(f"one thread, {options.precision}, {options.rounds} rounds; step in ms" + (" of CPU time" if options.cpu_time else ""))

@@ -165,8 +165,8 @@ def parse():
     options.ranks = 2 if options.unshaped or options.rate else 1
     if options.compile and options.ranks == 2:
         parser.error("--compile: expected one rank; leave it out, or --unshaped and --rate")
-    if why_no_import(options.python, "torch"):
-        parser.error(f"--python: expected a python that can import torch, got {options.python}")
+    if failure := why_no_import(options.python, "torch"):
+        parser.error(f"--python: {failure}")
     options.caps = options.caps.split(",")
     options.flags = (BUCKETS if options.ranks == 2 else []) + PRECISIONS[options.precision][0] + options.flags
     return options

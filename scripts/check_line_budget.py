@@ -14,14 +14,14 @@ from common import ROOT, percentile
 
 # Folder or folders -> most code lines.
 CAPS = {
-    "all": 28220,
+    "all": 28225,
     "core": 6122,
-    "autograd": 1453,
+    "autograd": 1451,
     "nn": 1948,
     "optim": 582,
-    "dist": 7894,
-    "apps": 10213,
-    "gradient route": 2763,
+    "dist": 7895,
+    "apps": 10227,
+    "gradient route": 2761,
 }
 GRADIENT_ROUTE = ["autograd", "dist/ddp", "dist/comm"]  # each without its subfolders
 

@@ -116,18 +116,26 @@ check_build() {
   [ "$last_rc" != 0 ] || built=yes # else there may be programs of an earlier state
 }
 
-# in_shards PROGRAM: all its tests in four processes. ctest takes one for each test, and each begins with a second of
-# starting CUDA.
+# in_shards PROGRAM: all its tests in four processes. ctest would start one per test, and each spends a second on
+# starting CUDA. What failed is printed last, where the report shows it.
 in_shards() {
-  local each shards=() rc=0
+  local each shards=() bad=()
+  trap 'tail -n 3 "$work"/tests-shard-*.out; exit 1' TERM # out of time
   for each in 0 1 2 3; do
-    GTEST_TOTAL_SHARDS=4 GTEST_SHARD_INDEX=$each "$1" &
+    GTEST_TOTAL_SHARDS=4 GTEST_SHARD_INDEX=$each "$1" >"$work/tests-shard-$each.out" 2>&1 &
     shards+=($!)
   done
-  for each in "${shards[@]}"; do
-    wait "$each" || rc=1
+  for each in 0 1 2 3; do
+    if wait "${shards[each]}"; then
+      cat "$work/tests-shard-$each.out"
+    else
+      bad+=("$work/tests-shard-$each.out")
+    fi
   done
-  return "$rc"
+  [ ${#bad[@]} -gt 0 ] || return 0
+  cat "${bad[@]}"
+  grep -h '^\[  FAILED  \]' "${bad[@]}" # nothing if a program ended in another way
+  return 1
 }
 export -f in_shards
 

@@ -73,7 +73,7 @@ def main():
     parser.add_argument("--gpu", required=True, help="name, driver, memory in MiB and compute capability, with commas between")
     parser.add_argument("--nvcc", required=True, help="its version")
     parser.add_argument("--commit", required=True)
-    parser.add_argument("--seconds", type=int, required=True, help="that everything took")
+    parser.add_argument("--seconds", type=int, required=True, help="how long the whole check took")
     parser.add_argument("--failed", choices=("yes", "no"), required=True, help="whether a part has failed")
     options = parser.parse_args()
     name, driver, memory, capability = (field.strip() for field in options.gpu.split(","))

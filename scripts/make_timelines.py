@@ -40,7 +40,10 @@ def main():
     parser.add_argument("html", type=pathlib.Path)
     parser.add_argument("svg", type=pathlib.Path)
     files = parser.parse_args()
-    page = files.html.read_text(encoding="utf-8")
+    try:
+        page = files.html.read_text(encoding="utf-8")
+    except OSError as error:
+        parser.error(f"{files.html} cannot be read: {error.strerror}")
     body, top = "", 8
     for mode, title in MODES.items():
         panel, height = time_line(page, mode)
