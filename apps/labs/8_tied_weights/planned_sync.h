@@ -76,8 +76,8 @@ class PlannedSync final : public AllReduceListener {
     half_way_ = 2 * ready_order_.size() <= parameters_.size() ? works_.size() : half_way_;
   }
 
-  /// Of the last backward: the parameters in the order in which their gradients were complete, and
-  /// how many buckets had left while a gradient was missing, and while half of them were.
+  /// Of the last backward: the parameters in the order in which their gradients were complete; how
+  /// many buckets had left before the last gradient was, and by the time half of them were.
   const std::vector<std::size_t>& ready_order() const { return ready_order_; }
   std::size_t early() const { return early_; }
   std::size_t half_way() const { return half_way_; }

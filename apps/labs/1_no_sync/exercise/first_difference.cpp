@@ -22,7 +22,7 @@ std::string first_difference([[maybe_unused]] const std::vector<Variable>& param
   // TODO: the losses were computed before the update, so they are equal one step too long. Compare
   // the weights, parameter by parameter: `parameter.data().to_vector<float>()` copies the values,
   // comm.all_gather_bytes returns the bytes of all ranks in rank order. All ranks must call it
-  // equally often, or one waits for ever.
+  // the same number of times, or one waits forever.
   const std::vector<double> losses = dist::all_gather_values(comm, loss.data().item());
   return losses.front() == losses.back() ? "" : "the loss";
 }

@@ -24,8 +24,8 @@ class CheckedSync final : public AllReduceListener {
   }
 };
 
-/// The error of a backward in which one of the listener's parameters gets no gradient, after one in
-/// which all got theirs.
+/// Runs a backward in which all parameters get gradients, then one in which forgotten.bias gets
+/// none. Returns the second one's error.
 std::string complaint(nn::Module& model, dist::Communicator& comm) {
   const Variable forgotten(Tensor::zeros({3}), /*requires_grad=*/true, "forgotten.bias");
   std::vector<Variable> parameters = model.parameters();

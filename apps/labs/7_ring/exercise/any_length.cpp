@@ -23,7 +23,7 @@ Tensor chunk_of(const Tensor& tensor, int chunk, int count) {
   return tensor.flat_view(begin, {begin_of(chunk + 1, count, tensor.numel()) - begin});
 }
 
-/// Lengths differ by at most one element: else a step would carry most of the tensor.
+/// Lengths may differ by at most one element: the longest chunk sets the time of every step.
 void check_chunks(std::int64_t numel, int count) {
   for (int chunk = 0; chunk < count; ++chunk) {
     const std::int64_t length = begin_of(chunk + 1, count, numel) - begin_of(chunk, count, numel);
