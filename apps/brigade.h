@@ -5,7 +5,6 @@
 /// in brigade::data, data parallelism in brigade::dist; what most lines use is in brigade:: itself.
 /// CMake places this file at brigade/brigade.h, in the build folder and in an installation.
 
-#include "autograd/engine.h"
 #include "autograd/functions/attention.h"
 #include "autograd/functions/binary.h"
 #include "autograd/functions/dropout.h"

@@ -51,16 +51,15 @@ void check_shares(const std::vector<RankFacts>& on_host, bool with_gpus, Lines& 
   const auto quota = static_cast<std::size_t>(std::max(1.0, first.cpu_quota));
   const std::size_t usable = first.cpu_quota > 0.0 ? std::min(cores.size(), quota) : cores.size();
   if (threads > usable) {
-    lines.add(
-        usable >= ranks
-            ? fmt::format("train with --threads {}", usable / ranks)
-            : fmt::format("start {0} here (on each host: --map-by ppr:{0}:node), or add cores",
-                          usable),
-        "{}: {} ranks compute with {} threads, usable cores {}", first.host, ranks, threads,
-        usable);
+    lines.add(usable >= ranks
+                  ? fmt::format("train with --threads {}", usable / ranks)
+                  : fmt::format("start only {0} (mpirun --map-by ppr:{0}:node), or use more cores",
+                                usable),
+              "{}: {} ranks compute with {} threads, usable cores {}", first.host, ranks, threads,
+              usable);
   }
   if (with_gpus && !first.gpu.empty() && gpus.size() < ranks) {
-    lines.add(fmt::format("start one per GPU (mpirun --map-by ppr:{}:node)", gpus.size()),
+    lines.add(fmt::format("start one rank per GPU (mpirun --map-by ppr:{}:node)", gpus.size()),
               "{}: {} ranks on {} GPU, timings mean nothing", first.host, ranks, gpus.size());
   }
 }

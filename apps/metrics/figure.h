@@ -34,8 +34,8 @@ Json known(std::optional<double> value);
 /// All figures, under their keys.
 Json json_of(const Figures& figures);
 
-/// The text of a JSON file, newline included. Replaces bytes that are not UTF-8, as a path among
-/// the flags may have.
+/// The text of a JSON file, with a newline at its end. Replaces what is not UTF-8: a path in a flag
+/// may hold any bytes.
 std::string json_text(const Json& json);
 
 /// What people see: "forward 1.23 ms", or "-" for null.

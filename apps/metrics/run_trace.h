@@ -37,7 +37,7 @@ struct RunTrace {
 
 /// The largest error of any rank's clock against rank 0's.
 double clock_error_ms(const RunTrace& trace);
-/// "clocks are aligned to 23 us": the same for people.
+/// The same as text: "clocks are aligned to 23 us".
 std::string clocks_text(const RunTrace& trace);
 
 /// Which steps are recorded: `skip` pass unseen, of which the last runs with recording on but is
@@ -67,7 +67,7 @@ CollectiveSplit split_collective(const RunTrace& trace, std::size_t rank, std::s
 /// The parameters in the collective called `label`; the label itself where that is not known.
 const std::string& contents_of(const RunTrace& trace, const std::string& label);
 
-/// Of more than four names, joined by ", ", the first and the last alone.
+/// `names`, joined by ", "; of more than four only the first, the last and how many there are.
 std::string shortened(const std::string& names);
 
 /// contents_of(), shortened.

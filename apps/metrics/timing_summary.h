@@ -70,7 +70,7 @@ struct TimingSummary {
       collectives;  ///< medians; empty if the steps' numbers of collectives differ
 };
 
-/// What a step hands to the communicator, on average.
+/// Mean traffic of one step.
 struct TrafficPerStep {
   double collectives = 0.0;
   double bytes_reduced = 0.0;  ///< handed to all-reduces, per rank

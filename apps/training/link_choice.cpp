@@ -9,7 +9,7 @@
 
 #include "apps/metrics/figure.h"
 #include "apps/training/model.h"
-#include "autograd/engine.h"
+#include "autograd/variable.h"
 #include "core/runtime/context.h"
 #include "dist/comm/emulated_link_communicator.h"
 #include "dist/comm/gather.h"

@@ -15,16 +15,17 @@ namespace brigade::apps {
 /// Makes the directory for a run's files on rank 0 and tells the others its name. Collective.
 std::filesystem::path agree_on_directory(const Options& options, dist::Communicator& comm);
 
-/// Writes config.toml, with which --config repeats the run. To be called when nothing can be wrong
-/// any more but the run itself: an earlier run's is lost.
+/// Writes config.toml, with which --config repeats the run. Call it after all checks: it overwrites
+/// that of an earlier run.
 void write_config(const Options& options, const std::filesystem::path& directory);
 inline constexpr const char* kConfig = "config.toml";
 
-/// Refuses places that would only turn out to be no files after hours of work, and two files in
-/// one place.
+/// UsageError if one of the files cannot be created, or two have the same path: now, and not after
+/// hours of training.
 void check_output_files(const std::vector<std::filesystem::path>& files);
 
-/// The files that a run ends with. One that cannot be written keeps none of the others from it.
+/// Writes the files at the end of a run. If one cannot be written, the others still are, and
+/// check() throws.
 class OutputFiles {
  public:
   void write(const std::filesystem::path& file, const std::function<void()>& how);

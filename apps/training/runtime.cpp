@@ -8,7 +8,7 @@
 #include "apps/doctor/doctor.h"
 #include "apps/flags/rules.h"
 #include "apps/training/model.h"
-#include "autograd/engine.h"
+#include "autograd/variable.h"
 #include "core/config.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"

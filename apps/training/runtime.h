@@ -35,7 +35,7 @@ struct Runtime {
 /// Compares the ranks' flags, chooses the device and connects the ranks. Collective.
 Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const Console& console);
 
-/// `request`: as --device. Rank 0 warns if `auto` hoped for a GPU in vain. Collective.
+/// `request`: as --device. Rank 0 warns if `auto` finds no GPU that it can use. Collective.
 Device find_device(const std::string& request, const dist::RankInfo& ranks,
                    dist::Communicator& control, const Console& console);
 

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "autograd/engine.h"
+#include "autograd/variable.h"
 #include "core/error.h"
 #include "core/runtime/context.h"
 #include "core/runtime/trace.h"
@@ -185,9 +185,11 @@ void Trainer::update() {
                                           : optim::LocalGradients::refuse);
 }
 
-/// Each loss times its samples. No rank waits here: the clock has waited for the device.
+/// Adds each loss times its samples. The losses are there: clock_.finish() has waited for the
+/// device. Collective once per kWindow steps.
 void Trainer::add_losses() {
-  constexpr std::size_t kWindow = 64;  // steps: a gather in each would cost more than it tells
+  constexpr std::size_t kWindow =
+      64;  // steps between gathers: one per step would slow training down
   double sum = 0.0;
   for (std::size_t micro = 0; micro < batches_->size(); ++micro) {
     if (const Tensor& loss = micro_losses_[micro]; loss.defined()) {

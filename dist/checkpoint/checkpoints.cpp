@@ -248,7 +248,7 @@ void Checkpoints::after_step() {
     const bool written =
         std::ranges::min(all_gather_values<char>(comm_, writer_.finish() ? 1 : 0)) != 0;
     throw Interrupted(message_of("a signal has ended the training after step ", step_,
-                                 written ? "; start it again to continue from " : "; not written: ",
+                                 written ? "; resume from its checkpoint: " : "; not written: ",
                                  store_.path_of(step_).string()));
   }
 }

@@ -22,7 +22,7 @@ namespace brigade::dist {
 class Work {
  public:
   Work() = default;
-  /// `device`: where what it works on is.
+  /// `device`: the device of the payload.
   Work(Event done, Device device) : done_(std::move(done)), device_(device) {}
   const Event& done_event() const { return done_; }
   Device device() const { return device_; }

@@ -39,8 +39,9 @@ class CommHook {
   virtual void backward_begins() {}
 
   /// Starts `grads` := the sum over ranks, or the hook's approximation of it; the same bits on
-  /// every rank. `grads` is all of bucket number `bucket`, or a chunk of it, called `label`. Called
-  /// on the thread of backward() in an order that is the same on all ranks; returns at once.
+  /// every rank. `grads` is bucket number `bucket`, or a chunk of it (dist/overlap/
+  /// priority_reducer.h); `label` names it in time lines. Called on the thread of backward() in an
+  /// order that is the same on all ranks; returns at once.
   virtual Work all_reduce(std::size_t bucket, const Tensor& grads, std::string_view label,
                           Communicator& comm) = 0;
 

@@ -14,8 +14,8 @@
 namespace brigade::dist {
 namespace {
 
-/// What to say of parameters without a gradient: names `rank` and parameters, says what to do.
-/// Empty if all have `arrived`.
+/// The error for parameters without a gradient; it names `rank` and up to five parameters. Empty if
+/// all have `arrived`.
 std::string missing_text(const std::vector<autograd::Variable>& parameters,
                          const std::vector<bool>& arrived, int rank) {
   constexpr std::size_t kShown = 5;
@@ -130,12 +130,12 @@ void GradAverager::on_backward_begin() {
     autograd::GradState& state = *parameter.grad_state();
     state.set_accumulate_scale(state.synchronized() ? 1.0 / comm_.size() : 1.0);
   }
+  arrived_.assign(parameters_.size(), false);
+  collectives_before_ = comm_.collectives();
   synchronizes_ = no_sync_depth_ == 0;
   if (!synchronizes_) {
     return;
   }
-  arrived_.assign(parameters_.size(), false);
-  collectives_before_ = comm_.collectives();
   completion_->backward_begins();
   if (unused_) {
     for (const std::size_t index : unused_->begin()) {

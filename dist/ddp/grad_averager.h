@@ -106,9 +106,11 @@ class GradAverager final : public autograd::GradListener {
   std::vector<Bucket> buckets_;
   bool all_reached_ = false;       // the ranks have compared which parameters backward reaches
   const char* refusal_ = nullptr;  // why there can be no further backward
-  bool synchronizes_ = false;      // the backward that is running
-  std::uint64_t collectives_before_ = 0;  // started before it
-  std::vector<bool> arrived_;             // in it: parameter -> its gradient is final
+  // State of one backward.
+  bool synchronizes_ = false;             // it is outside no_sync()
+  std::uint64_t collectives_before_ = 0;  // started before it began
+  std::vector<bool> arrived_;             // parameter -> its gradient is final
+
   std::unique_ptr<BucketCompletion> completion_;
   MakeGradSync make_sync_;  // empty: by options_.mode
   bool replaced_ = false;   // completion_ is not the default

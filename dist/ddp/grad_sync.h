@@ -27,7 +27,8 @@ class GradSync {
  public:
   virtual ~GradSync() = default;
 
-  /// The gradient of parameter `index` is final and lies in its bucket. Once per backward.
+  /// The gradient of parameter `index` is final and in its bucket. Called once per backward for
+  /// each parameter.
   virtual void on_grad_ready(std::size_t index) = 0;
 
   /// All gradients have come. Afterwards the caller's work is ordered behind all collectives, as

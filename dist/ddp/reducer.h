@@ -25,7 +25,7 @@ class Reducer : public GradSync {
   /// no_sync() it is not called.
   void on_grad_ready(std::size_t index) override;
 
-  /// Every bucket is launched. Orders the caller's later work behind the collectives; see
+  /// Every bucket has been launched. Orders the caller's later work behind the collectives; see
   /// BucketCompletion::backward_ended().
   void on_backward_end() override;
 
@@ -46,7 +46,7 @@ class Reducer : public GradSync {
 
   std::vector<std::size_t> bucket_of_;  // parameter -> bucket
 
-  // State of one backward, too.
+  // State of one backward.
   std::vector<std::size_t> missing_;  // bucket -> gradients still to come
   std::size_t launched_ = 0;          // buckets launched: the next one is this
 };

@@ -1,10 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "autograd/engine.h"
 #include "autograd/functions/binary.h"
 #include "autograd/functions/linear.h"
 #include "autograd/functions/loss.h"
+#include "autograd/variable.h"
 #include "core/ops.h"
 #include "core/runtime/context.h"
 #include "tests/autograd/probe.h"

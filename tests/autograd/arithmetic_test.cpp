@@ -5,11 +5,11 @@
 #include <cmath>
 #include <functional>
 
-#include "autograd/engine.h"
 #include "autograd/functions/binary.h"
 #include "autograd/functions/loss.h"
 #include "autograd/functions/reduce.h"
 #include "autograd/functions/unary.h"
+#include "autograd/variable.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/grad_check.h"
 #include "tests/support/tensors.h"

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "autograd/engine.h"
 #include "autograd/functions/loss.h"
+#include "autograd/variable.h"
 
 namespace brigade::autograd {
 

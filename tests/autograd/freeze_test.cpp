@@ -1,8 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "autograd/engine.h"
 #include "autograd/functions/binary.h"
+#include "autograd/node.h"
+#include "autograd/variable.h"
 #include "tests/autograd/probe.h"
 #include "tests/support/expect_error.h"
 

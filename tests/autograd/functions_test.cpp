@@ -1,7 +1,6 @@
 // Every backward against finite differences in double.
 #include <gtest/gtest.h>
 
-#include "autograd/engine.h"
 #include "autograd/functions/binary.h"
 #include "autograd/functions/fused_linear.h"
 #include "autograd/functions/layer_norm.h"
@@ -10,6 +9,7 @@
 #include "autograd/functions/reduce.h"
 #include "autograd/functions/unary.h"
 #include "autograd/node.h"
+#include "autograd/variable.h"
 #include "core/ops.h"
 #include "core/runtime/allocator.h"
 #include "core/runtime/context.h"

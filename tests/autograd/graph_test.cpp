@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "autograd/engine.h"
 #include "autograd/functions/binary.h"
 #include "autograd/functions/linear.h"
 #include "autograd/functions/loss.h"
@@ -10,6 +9,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/graph_dot.h"
 #include "autograd/node.h"
+#include "autograd/variable.h"
 #include "core/runtime/context.h"
 #include "tests/autograd/probe.h"
 #include "tests/support/expect_error.h"

@@ -5,9 +5,9 @@
 #include <limits>
 #include <utility>
 
-#include "autograd/engine.h"
 #include "autograd/functions/fused_linear.h"
 #include "autograd/functions/loss.h"
+#include "autograd/variable.h"
 #include "core/cpu/threads.h"
 #include "core/ops.h"
 #include "core/runtime/context.h"

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <array>
 
-#include "autograd/engine.h"
 #include "autograd/functions/fused_linear.h"
 #include "autograd/functions/linear.h"
 #include "autograd/functions/loss.h"
 #include "autograd/functions/unary.h"
 #include "autograd/node.h"
+#include "autograd/variable.h"
 #include "core/ops.h"
 #include "tests/autograd/probe.h"
 #include "tests/support/on_backward.h"

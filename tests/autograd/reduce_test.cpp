@@ -7,11 +7,11 @@
 #include <cmath>
 #include <numeric>
 
-#include "autograd/engine.h"
 #include "autograd/functions/binary.h"
 #include "autograd/functions/loss.h"
 #include "autograd/functions/softmax.h"
 #include "autograd/functions/unary.h"
+#include "autograd/variable.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/grad_check.h"
 #include "tests/support/tensors.h"

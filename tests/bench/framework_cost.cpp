@@ -4,9 +4,9 @@
 #include <ctime>
 #include <limits>
 
-#include "autograd/engine.h"
 #include "autograd/functions/loss.h"
 #include "autograd/node.h"
+#include "autograd/variable.h"
 #include "tests/support/small_model.h"
 
 namespace brigade::bench {

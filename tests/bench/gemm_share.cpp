@@ -28,8 +28,8 @@
 #include <utility>
 #include <vector>
 
-#include "autograd/engine.h"
 #include "autograd/functions/loss.h"
+#include "autograd/variable.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"
 #include "core/ops.h"

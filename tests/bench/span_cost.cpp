@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "apps/metrics/step_metrics.h"
-#include "autograd/engine.h"
 #include "autograd/functions/loss.h"
+#include "autograd/variable.h"
 #include "core/cpu/threads.h"
 #include "core/ops.h"
 #include "dist/comm/single_process.h"

@@ -8,8 +8,8 @@
 #include <memory>
 #include <new>
 
-#include "autograd/engine.h"
 #include "autograd/functions/loss.h"
+#include "autograd/variable.h"
 #include "core/cpu/threads.h"
 #include "core/error.h"
 #include "core/runtime/context.h"

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/engine.h"
 #include "autograd/grad_mode.h"
+#include "autograd/variable.h"
 #include "core/ops.h"
 #include "core/random.h"
 #include "nn/gelu.h"

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <thread>
 
-#include "autograd/engine.h"
 #include "autograd/functions/linear.h"
 #include "autograd/functions/unary.h"
+#include "autograd/variable.h"
 #include "core/random.h"
 #include "nn/gelu.h"
 #include "nn/linear.h"

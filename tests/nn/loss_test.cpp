@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "autograd/engine.h"
+#include "autograd/variable.h"
 #include "tests/support/expect_error.h"
 
 namespace brigade::nn {

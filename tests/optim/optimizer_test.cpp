@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "autograd/engine.h"
 #include "autograd/functions/binary.h"
+#include "autograd/variable.h"
 #include "core/error.h"
 #include "core/ops.h"
 #include "core/runtime/context.h"

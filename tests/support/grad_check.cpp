@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/engine.h"
 #include "autograd/grad_mode.h"
+#include "autograd/variable.h"
 #include "core/random.h"
 
 namespace brigade {

@@ -2,8 +2,8 @@
 
 #include <limits>
 
-#include "autograd/engine.h"
 #include "autograd/functions/binary.h"
+#include "autograd/variable.h"
 
 namespace brigade::test {
 

@@ -1,7 +1,7 @@
 #include "tests/support/small_model.h"
 
-#include "autograd/engine.h"
 #include "autograd/functions/loss.h"
+#include "autograd/variable.h"
 #include "core/ops.h"
 #include "core/random.h"
 #include "nn/linear.h"

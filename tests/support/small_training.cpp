@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "autograd/engine.h"
 #include "autograd/functions/loss.h"
+#include "autograd/variable.h"
 #include "core/error.h"
 #include "optim/sgd.h"
 #include "tests/support/small_model.h"

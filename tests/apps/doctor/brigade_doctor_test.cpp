@@ -40,7 +40,7 @@ TEST(Doctor, ShowsALinePerRankAndItsLink) {
 
 TEST(Doctor, TwoRanksOnOneCoreAreAWarning) {
   const std::string on_core_0 = "taskset -c 0 " BRIGADE_DOCTOR;
-  const std::string warning = "2 ranks compute with 2 threads, usable cores 1: start 1 here ";
+  const std::string warning = "2 ranks compute with 2 threads, usable cores 1: start only 1 ";
   const Outcome outcome = run(on_core_0, "", 2);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("\nwarning: "));

@@ -86,8 +86,8 @@ TEST(Warnings, NameTheFirstOfSeveralThatNeedTheSame) {
 
 TEST(Warnings, OfMoreThreadsThanCores) {
   EXPECT_THAT(after(kOneHost, [](RankFacts& facts) { facts.cores = {"0"}; }),
-              ElementsAre("h0: 2 ranks compute with 2 threads, usable cores 1: start 1 here "
-                          "(on each host: --map-by ppr:1:node), or add cores"));
+              ElementsAre("h0: 2 ranks compute with 2 threads, usable cores 1: start only 1 "
+                          "(mpirun --map-by ppr:1:node), or use more cores"));
   EXPECT_THAT(after(kOneHost, [](RankFacts& facts) { facts.threads = 2; }),
               ElementsAre("h0: 2 ranks compute with 3 threads, usable cores 2: train with "
                           "--threads 1"));
@@ -99,8 +99,8 @@ TEST(Warnings, OfACpuQuota) {
   Ranks ranks = kOneHost;
   ranks[0].cpu_quota = ranks[1].cpu_quota = 1.5;
   EXPECT_THAT(warnings_of(ranks, true),
-              ElementsAre("h0: 2 ranks compute with 2 threads, usable cores 1: start 1 here "
-                          "(on each host: --map-by ppr:1:node), or add cores"));
+              ElementsAre("h0: 2 ranks compute with 2 threads, usable cores 1: start only 1 "
+                          "(mpirun --map-by ppr:1:node), or use more cores"));
   ranks[0].cpu_quota = ranks[1].cpu_quota = 2.0;
   EXPECT_THAT(warnings_of(ranks, true), IsEmpty());
   ranks.pop_back();
@@ -110,9 +110,10 @@ TEST(Warnings, OfACpuQuota) {
 
 TEST(Warnings, OfRanksOnOneGpu) {
   const auto share = [](RankFacts& facts) { facts.gpu = "uuid0"; };
-  EXPECT_THAT(after(kGpus, share),
-              ElementsAre("h0: 2 ranks on 1 GPU, timings mean nothing: start one per GPU (mpirun "
-                          "--map-by ppr:1:node)"));
+  EXPECT_THAT(
+      after(kGpus, share),
+      ElementsAre("h0: 2 ranks on 1 GPU, timings mean nothing: start one rank per GPU (mpirun "
+                  "--map-by ppr:1:node)"));
   Ranks ranks = kGpus;
   share(ranks[1]);
   EXPECT_THAT(warnings_of(ranks, /*with_gpus=*/false), IsEmpty());

@@ -172,9 +172,11 @@ TEST(Options, UpdatesInFlightAreRefusedWhereTheyCannotWork) {
 
 TEST(Options, AShardedOptimizerIsRefusedWhereItCannotWork) {
   const char* flag = "--shard-optimizer";
-  EXPECT_EQ(complaint({flag, "--accum", "2"}),
-            "train_mlp: --shard-optimizer: expected --mode no_sync with --accum 2, got overlap, "
-            "which synchronises every micro-batch: here a step does that once\n");
+  EXPECT_EQ(
+      complaint({flag, "--accum", "2"}),
+      "train_mlp: --shard-optimizer: expected --mode no_sync with --accum 2, got overlap, "
+      "which synchronises after every micro-batch; updates in flight need one synchronisation "
+      "per step\n");
   EXPECT_EQ(complaint({flag, "--cross-step"}),
             "train_mlp: --shard-optimizer: expected plain sums and one update after backward, got "
             "--cross-step\n");

@@ -7,9 +7,9 @@
 #include <optional>
 #include <vector>
 
-#include "autograd/engine.h"
 #include "autograd/functions/dropout.h"
 #include "autograd/functions/loss.h"
+#include "autograd/variable.h"
 #include "core/random.h"
 #include "dist/checkpoint/checkpoints.h"
 #include "dist/overlap/in_flight_updates.h"

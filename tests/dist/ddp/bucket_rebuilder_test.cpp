@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "autograd/engine.h"
 #include "autograd/functions/loss.h"
+#include "autograd/variable.h"
 #include "core/runtime/context.h"
 #include "dist/comm/single_process.h"
 #include "dist/ddp/grad_averager.h"

@@ -2,8 +2,8 @@
 // travel.
 #include <gmock/gmock.h>
 
-#include "autograd/engine.h"
 #include "autograd/functions/loss.h"
+#include "autograd/variable.h"
 #include "dist/ddp/grad_averager.h"
 #include "optim/sgd.h"
 #include "tests/support/all_reduces.h"

@@ -4,10 +4,10 @@
 
 #include <mutex>
 
-#include "autograd/engine.h"
 #include "autograd/functions/binary.h"
 #include "autograd/functions/linear.h"
 #include "autograd/functions/loss.h"
+#include "autograd/variable.h"
 #include "core/ops.h"
 #include "dist/comm/single_process.h"
 #include "optim/sgd.h"

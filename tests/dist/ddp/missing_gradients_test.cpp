@@ -3,6 +3,7 @@
 
 #include "dist/comm/single_process.h"
 #include "dist/ddp/grad_averager.h"
+#include "tests/support/slopes.h"
 #include "tests/support/small_model.h"
 #include "tests/support/thread_world.h"
 
@@ -37,7 +38,8 @@ class ReportedGradients : public testing::TestWithParam<SyncMode> {
 
   std::unique_ptr<nn::Sequential> model = test::make_mlp({2, 3, 4, 2});
   SingleProcessCommunicator comm{kCpu};
-  GradAverager parallel{model->parameters(), comm, {.mode = GetParam()}};
+  GradAverager parallel{
+      model->parameters(), comm, {.mode = GetParam(), .plan = {{5, 4}, {3, 2}, {1, 0}}}};
 };
 
 TEST_P(ReportedGradients, ThatNeverCameAreNamedAtTheEndOfBackward) {
@@ -45,10 +47,17 @@ TEST_P(ReportedGradients, ThatNeverCameAreNamedAtTheEndOfBackward) {
     parallel.on_grad_ready(index);
   }
   const std::uint64_t before = comm.collectives();
+  EXPECT_EQ(before > 0, GetParam() == SyncMode::overlap || GetParam() == SyncMode::per_param);
   EXPECT_THAT([&] { parallel.on_backward_end(); },
               ThrowsMessage<Error>(HasSubstr(
                   "1 of 6 parameters got no gradient in this backward on rank 0: '2.weight'")));
   EXPECT_EQ(comm.collectives(), before) << "nothing more is launched";
+  parallel.on_backward_abort();
+  if (before == 0) {
+    EXPECT_NO_THROW(parallel.on_backward_begin());
+  } else {
+    EXPECT_THROW(parallel.on_backward_begin(), Error) << "the ranks may have launched unequally";
+  }
 }
 
 TEST_P(ReportedGradients, AreRefusedWhereOneComesTwice) {
@@ -61,12 +70,11 @@ TEST_P(ReportedGradients, AreRefusedWhereOneComesTwice) {
   EXPECT_NO_THROW(parallel.on_grad_ready(5));
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, ReportedGradients,
-                         testing::Values(SyncMode::naive, SyncMode::flat, SyncMode::overlap),
+INSTANTIATE_TEST_SUITE_P(Modes, ReportedGradients, testing::ValuesIn(test::kAllModes),
                          [](const auto& test) { return std::string(to_string(test.param)); });
 
 TEST(MissingGradients, OfOneRankAreNamedByAllInTheFirstBackward) {
-  for (const SyncMode mode : {SyncMode::naive, SyncMode::flat, SyncMode::overlap}) {
+  for (const SyncMode mode : test::kAllModes) {
     thread_world(3, [mode](Communicator& comm) {
       const auto model = test::make_mlp({2, 2, 2});
       std::vector<autograd::Variable> parameters = model->parameters();

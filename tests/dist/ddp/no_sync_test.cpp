@@ -4,8 +4,8 @@
 #include <cmath>
 #include <optional>
 
-#include "autograd/engine.h"
 #include "autograd/functions/binary.h"
+#include "autograd/variable.h"
 #include "core/ops.h"
 #include "dist/ddp/grad_averager.h"
 #include "dist/ddp/replica_check.h"

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "autograd/engine.h"
 #include "autograd/functions/loss.h"
+#include "autograd/variable.h"
 #include "dist/comm/single_process.h"
 #include "dist/ddp/grad_averager.h"
 #include "optim/sgd.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/engine.h"
 #include "autograd/functions/loss.h"
+#include "autograd/variable.h"
 #include "core/ops.h"
 #include "core/runtime/context.h"
 #include "dist/comm/emulated_link_communicator.h"

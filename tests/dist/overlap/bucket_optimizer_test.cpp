@@ -6,10 +6,10 @@
 #include <optional>
 #include <semaphore>
 
-#include "autograd/engine.h"
 #include "autograd/functions/binary.h"
 #include "autograd/functions/linear.h"
 #include "autograd/functions/loss.h"
+#include "autograd/variable.h"
 #include "core/ops.h"
 #include "dist/comm/emulated_link_communicator.h"
 #include "dist/ddp/grad_averager.h"

@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
-#include "autograd/engine.h"
 #include "autograd/functions/loss.h"
+#include "autograd/variable.h"
 #include "dist/comm/emulated_link_communicator.h"
 #include "dist/ddp/grad_averager.h"
 #include "dist/hooks/finite_check.h"
