@@ -256,6 +256,7 @@ if [ -d "$result" ] || [ ! -w "$(dirname "$result")" ]; then
   die "cannot write $result"
 fi
 work=$(mktemp -d)
+export work
 trap 'rm -rf "$work"' EXIT
 job="" built=no last_rc=0
 trap interrupted INT TERM
