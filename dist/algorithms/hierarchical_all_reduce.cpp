@@ -21,12 +21,9 @@ class Members final : public Collectives {
 
  protected:
   void do_sum(const Tensor& tensor) override { algorithm_.run(*this, tensor); }
-  void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming) override {
-    do_reporting_exchange(outgoing, incoming, nullptr);
-  }
-  void do_reporting_exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
-                             const OnArrival& on_arrival) override {
-    all_.exchange(renumbered(outgoing), renumbered(incoming), on_arrival);
+  void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
+                   const OnArrival& arrived) override {
+    all_.exchange(renumbered(outgoing), renumbered(incoming), arrived);
   }
 
  private:

@@ -20,16 +20,16 @@ void Collectives::exchange(std::span<const Message> outgoing, std::span<const Me
   for (const Message& message : outgoing) {
     count_sent(message.tensor.nbytes());
   }
-  on_arrival ? do_reporting_exchange(outgoing, incoming, on_arrival)
-             : do_exchange(outgoing, incoming);
-}
-
-void Collectives::do_reporting_exchange(std::span<const Message> outgoing,
-                                        std::span<const Message> incoming,
-                                        const OnArrival& on_arrival) {
-  do_exchange(outgoing, incoming);
-  for (std::size_t i = 0; i < incoming.size(); ++i) {
-    on_arrival(i);
+  std::size_t reported = 0;
+  const OnArrival report = [&](std::size_t i) {
+    reported = i + 1;
+    if (on_arrival) {
+      on_arrival(i);
+    }
+  };
+  do_exchange(outgoing, incoming, report);
+  while (reported < incoming.size()) {
+    report(reported);
   }
 }
 

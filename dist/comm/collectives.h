@@ -66,13 +66,10 @@ class Collectives {
 
  protected:
   virtual void do_sum(const Tensor& tensor) = 0;
-  virtual void do_exchange(std::span<const Message> outgoing,
-                           std::span<const Message> incoming) = 0;
-  /// For transports that notice each arrival. The default reports all arrivals at the end; on a GPU
+  /// Calls `arrived` if it notices each arrival. exchange() reports the others at the end: on a GPU
   /// what on_arrival enqueues follows the exchange on the stream anyway.
-  virtual void do_reporting_exchange(std::span<const Message> outgoing,
-                                     std::span<const Message> incoming,
-                                     const OnArrival& on_arrival);
+  virtual void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
+                           const OnArrival& arrived) = 0;
 
   void count_sent(std::uint64_t bytes) { bytes_sent_.fetch_add(bytes, std::memory_order_relaxed); }
 

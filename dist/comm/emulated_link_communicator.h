@@ -67,12 +67,9 @@ class EmulatedLinkCommunicator final : public Communicator {
   }
   Stream& comm_stream() override { return inner_.comm_stream(); }
   void do_sum(const Tensor& tensor) override { inner_.host_collectives().sum(tensor); }
-  void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming) override {
-    inner_.host_collectives().exchange(outgoing, incoming);
-  }
-  void do_reporting_exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
-                             const OnArrival& on_arrival) override {
-    inner_.host_collectives().exchange(outgoing, incoming, on_arrival);
+  void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
+                   const OnArrival& arrived) override {
+    inner_.host_collectives().exchange(outgoing, incoming, arrived);
   }
 
  private:

@@ -130,7 +130,7 @@ void MpiCommunicator::do_sum(const Tensor& tensor) {
 }
 
 void MpiCommunicator::do_exchange(std::span<const Message> outgoing,
-                                  std::span<const Message> incoming) {
+                                  std::span<const Message> incoming, const OnArrival& /*arrived*/) {
   std::vector<MPI_Request> requests;
   for (const Message& message : incoming) {
     const Tensor& tensor = message.tensor;

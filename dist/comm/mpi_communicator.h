@@ -42,7 +42,8 @@ class MpiCommunicator : public Communicator {
   std::string transport() const override;
   Stream& comm_stream() override { return *thread_->stream; }
   void do_sum(const Tensor& tensor) override;
-  void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming) override;
+  void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
+                   const OnArrival& arrived) override;
 
   /// True while the rank's own thread is blocked on the communication thread.
   bool someone_waits() const { return thread_->stream->someone_waits(); }

@@ -23,8 +23,8 @@ class SingleProcessCommunicator final : public Communicator {
   std::string transport() const override { return "none (one rank)"; }
   Stream& comm_stream() override { return *stream_; }
   void do_sum(const Tensor& /*tensor*/) override {}
-  void do_exchange(std::span<const Message> /*outgoing*/,
-                   std::span<const Message> /*incoming*/) override {}
+  void do_exchange(std::span<const Message> /*outgoing*/, std::span<const Message> /*incoming*/,
+                   const OnArrival& /*arrived*/) override {}
 
  private:
   std::unique_ptr<Stream> stream_;

@@ -93,7 +93,8 @@ void ThreadCommunicator::do_sum(const Tensor& tensor) {
 
 // All messages are sent first, and sending never blocks: no two ranks can wait for each other.
 void ThreadCommunicator::do_exchange(std::span<const Message> outgoing,
-                                     std::span<const Message> incoming) {
+                                     std::span<const Message> incoming,
+                                     const OnArrival& /*arrived*/) {
   for (const Message& message : outgoing) {
     mailbox_->send({group_, rank(), message.peer},
                    {message.tensor.bytes(), message.tensor.nbytes()});

@@ -54,7 +54,8 @@ class ThreadCommunicator final : public Communicator {
   std::string transport() const override { return "threads"; }
   Stream& comm_stream() override { return *stream_; }
   void do_sum(const Tensor& tensor) override;
-  void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming) override;
+  void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
+                   const OnArrival& arrived) override;
 
  private:
   std::shared_ptr<Mailbox> mailbox_;

@@ -136,7 +136,8 @@ class NcclCommunicator final : public Communicator {
 
   /// Sends and receives between ncclGroupStart and ncclGroupEnd start together, so two ranks can
   /// send to each other.
-  void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming) override {
+  void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
+                   const OnArrival& /*arrived*/) override {
     cudaStream_t stream = cuda::stream_of(*stream_);
     NCCL_CHECK(comm_, ncclGroupStart());
     for (const Message& message : outgoing) {

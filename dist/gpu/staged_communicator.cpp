@@ -82,7 +82,8 @@ class StagedCommunicator final : public Communicator {
     copy(tensor, staging);
   }
 
-  void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming) override {
+  void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
+                   const OnArrival& /*arrived*/) override {
     std::vector<Message> messages(outgoing.begin(), outgoing.end());
     messages.insert(messages.end(), incoming.begin(), incoming.end());
     std::int64_t bytes = 0;

@@ -41,12 +41,9 @@ class SocketCommunicator final : public Communicator {
   std::string transport() const override { return mesh_.description(); }
   Stream& comm_stream() override { return *stream_; }
   void do_sum(const Tensor& tensor) override { ring_.run(*this, tensor); }
-  void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming) override {
-    do_reporting_exchange(outgoing, incoming, [](std::size_t) {});
-  }
-  void do_reporting_exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
-                             const OnArrival& on_arrival) override {
-    mesh_.exchange(outgoing, incoming, on_arrival);
+  void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
+                   const OnArrival& arrived) override {
+    mesh_.exchange(outgoing, incoming, arrived);
   }
 
  private:

@@ -31,8 +31,9 @@ class SocketControl final : public Communicator {
   std::string transport() const override { return mesh_.description(); }
   Stream& comm_stream() override { return stream_; }
   void do_sum(const Tensor& tensor) override { ring_.run(*this, tensor); }
-  void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming) override {
-    mesh_.exchange(outgoing, incoming, [](std::size_t) {});
+  void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
+                   const OnArrival& arrived) override {
+    mesh_.exchange(outgoing, incoming, arrived);
   }
 
  private:

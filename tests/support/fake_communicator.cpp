@@ -61,7 +61,8 @@ void FakeCommunicator::do_sum(const Tensor& tensor) {
 }
 
 void FakeCommunicator::do_exchange(std::span<const dist::Message> outgoing,
-                                   std::span<const dist::Message> incoming) {
+                                   std::span<const dist::Message> incoming,
+                                   const OnArrival& /*arrived*/) {
   log.push_back(message_of("exchange ", outgoing.size()));
   BRIGADE_CHECK(outgoing.size() == incoming.size(), "fake: peers that do as this rank does send ",
                 outgoing.size(), " messages, expected ", incoming.size());

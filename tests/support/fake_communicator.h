@@ -61,8 +61,8 @@ class FakeCommunicator final : public dist::Communicator {
   }
   void do_sum(const Tensor& tensor) override;
   /// Every peer sends what this rank sends, in the order of its own messages.
-  void do_exchange(std::span<const dist::Message> outgoing,
-                   std::span<const dist::Message> incoming) override;
+  void do_exchange(std::span<const dist::Message> outgoing, std::span<const dist::Message> incoming,
+                   const OnArrival& arrived) override;
 
  private:
   RecordingStream stream_;

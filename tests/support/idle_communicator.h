@@ -31,7 +31,8 @@ class IdleCommunicator : public dist::Communicator {
   Stream& comm_stream() override { return stream_; }
   void do_sum(const Tensor& /*tensor*/) override {}
   void do_exchange(std::span<const dist::Message> /*outgoing*/,
-                   std::span<const dist::Message> /*incoming*/) override {}
+                   std::span<const dist::Message> /*incoming*/,
+                   const OnArrival& /*arrived*/) override {}
 
  private:
   InlineStream stream_;

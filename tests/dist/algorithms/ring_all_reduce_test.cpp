@@ -19,7 +19,8 @@ class Notes final : public Collectives {
 
  protected:
   void do_sum(const Tensor& /*tensor*/) override {}
-  void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming) override {
+  void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
+                   const OnArrival& /*arrived*/) override {
     EXPECT_EQ(incoming.size(), 1U);
     sent.push_back(outgoing[0].tensor.data<float>() - first);
     peers.push_back(outgoing[0].peer);

@@ -70,8 +70,8 @@ class Enqueued final : public Collectives {
 
  protected:
   void do_sum(const Tensor& /*tensor*/) override {}
-  void do_exchange(std::span<const Message> /*outgoing*/,
-                   std::span<const Message> incoming) override {
+  void do_exchange(std::span<const Message> /*outgoing*/, std::span<const Message> incoming,
+                   const OnArrival& /*arrived*/) override {
     incoming.front().tensor.zero();
     memory_ = incoming.front().tensor.bytes();
   }

@@ -109,8 +109,8 @@ class GpuCommunicator final : public Communicator {
   std::string transport() const override { return "gpu"; }
   Stream& comm_stream() override { return stream_; }
   void do_sum(const Tensor& /*tensor*/) override {}
-  void do_exchange(std::span<const Message> /*outgoing*/,
-                   std::span<const Message> /*incoming*/) override {}
+  void do_exchange(std::span<const Message> /*outgoing*/, std::span<const Message> /*incoming*/,
+                   const OnArrival& /*arrived*/) override {}
 
  private:
   class GpuStream final : public Stream {

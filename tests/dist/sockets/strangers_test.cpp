@@ -60,8 +60,8 @@ class VisitedControl final : public Communicator {
   std::string transport() const override { return "visited"; }
   Stream& comm_stream() override { throw Error("only a control"); }
   void do_sum(const Tensor& /*tensor*/) override {}
-  void do_exchange(std::span<const Message> /*outgoing*/,
-                   std::span<const Message> /*incoming*/) override {}
+  void do_exchange(std::span<const Message> /*outgoing*/, std::span<const Message> /*incoming*/,
+                   const OnArrival& /*arrived*/) override {}
 
  private:
   Communicator& control_;
