@@ -86,16 +86,6 @@ std::unique_ptr<optim::Optimizer> make_optimizer(
                                                             .decay_matrices_only = matrices});
 }
 
-std::shared_ptr<dist::FiniteCheck> add_finite_check(const Options& options,
-                                                    dist::DataParallelOptions& sync) {
-  if (!options.check_finite) {
-    return nullptr;
-  }
-  auto check = std::make_shared<dist::FiniteCheck>(sync.hook);
-  sync.hook = check;
-  return check;
-}
-
 std::unique_ptr<dist::ReduceCheck> make_reduce_check(const Options& options, const Runtime& place) {
   if (!options.check_reduce) {
     return nullptr;
@@ -107,13 +97,6 @@ std::unique_ptr<dist::ReduceCheck> make_reduce_check(const Options& options, con
                    place.device, "; leave it out, or use --verify-every"));
   }
   return std::make_unique<dist::ReduceCheck>(*place.comm, wire_type(options.comm_hook));
-}
-
-void watch_naive(const Options& options, dist::FiniteCheck* check,
-                 const dist::GradAverager& data_parallel) {
-  if (check != nullptr && options.mode == "naive") {
-    check->watch_naive(data_parallel.parameters());
-  }
 }
 
 TraceSchedule trace_schedule(const Options& options, std::int64_t first, std::int64_t steps) {

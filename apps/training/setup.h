@@ -7,7 +7,6 @@
 #include "apps/report/console.h"
 #include "apps/training/runtime.h"
 #include "dist/ddp/grad_averager.h"
-#include "dist/hooks/finite_check.h"
 #include "dist/hooks/reduce_check.h"
 #include "dist/launch/launch.h"
 #include "nn/data/dataset.h"
@@ -38,16 +37,8 @@ optim::LrSchedule schedule_of(const Options& options, std::int64_t steps);
 std::unique_ptr<optim::Optimizer> make_optimizer(const Options& options,
                                                  const std::vector<autograd::Variable>& parameters);
 
-/// With --check-finite: decorates the hook of `sync` with the check, and returns that; else null.
-std::shared_ptr<dist::FiniteCheck> add_finite_check(const Options& options,
-                                                    dist::DataParallelOptions& sync);
-
 /// With --check-reduce: the check of every all-reduce over `place`; else null. UsageError on a GPU.
 std::unique_ptr<dist::ReduceCheck> make_reduce_check(const Options& options, const Runtime& place);
-
-/// In mode naive, which has no hooks, that check watches the gradients instead.
-void watch_naive(const Options& options, dist::FiniteCheck* check,
-                 const dist::GradAverager& data_parallel);
 
 /// Which steps of a run from `first` to `steps` are recorded: --trace-steps of them after the first
 /// five, or the last ones of a shorter run.

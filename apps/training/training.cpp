@@ -119,13 +119,14 @@ void train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
   if (place.lost > 0) {
     kept.steps_done = dist::catch_up(kept.steps_done, state, *place.comm);
   }
-  dist::DataParallelOptions sync = synchronisation(options, kept);
-  const auto finite_check = add_finite_check(options, sync);
   kept.faults.on_the_wire(*place.comm, place.device);
+  const auto finite_check = options.check_finite
+                                ? std::make_unique<dist::FiniteCheck>(*place.comm, kept.parameters)
+                                : nullptr;
   const auto reduce_check = make_reduce_check(options, place);
   dist::Watch watch(*place.comm, watch_options(options, place));
-  dist::GradAverager data_parallel(kept.parameters, *place.comm, sync);  // compares the ranks
-  watch_naive(options, finite_check.get(), data_parallel);
+  dist::GradAverager data_parallel(kept.parameters, *place.comm,
+                                   synchronisation(options, kept));  // compares the ranks
   const data::BatchGeometry geometry = geometry_of(options, ranks, place.lost);
   data::DistributedSampler sampler(kept.data.train->size(), geometry, options.seed, options.shuffle,
                                    data::parse_uneven(options.uneven));

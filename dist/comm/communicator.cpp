@@ -33,12 +33,12 @@ Work Communicator::enqueue(const Tensor& payload, std::string_view label, Collec
   const Event ready = compute.record(times_.on ? Timing::on : Timing::off);
   comm.wait(ready);
 
-  // Counted before it runs: on a GPU it runs now, and one that fails halfway has been started.
-  ++collectives_;
-  bytes_reduced_ += payload.nbytes();
   for (const Wrap& wrap : wraps_) {
     collective = wrap(payload, label, std::move(collective));
   }
+  // Counted before it runs: on a GPU it runs now, and one that fails halfway has been started.
+  ++collectives_;
+  bytes_reduced_ += payload.nbytes();
   const Event begin = times_.now(comm);
   comm.run([this, collective = std::move(collective)] {
     const ProfilerRange range("collective");

@@ -1,6 +1,8 @@
 #include "dist/hooks/finite_check.h"
 
 #include <cmath>
+#include <ranges>
+#include <utility>
 
 #include "core/error.h"
 #include "core/ops.h"
@@ -16,45 +18,35 @@ bool is_finite(const Tensor& values) {
   return std::isfinite(squares.item());
 }
 
+bool overlap(const Tensor& a, const Tensor& b) {
+  return a.bytes() < b.bytes() + b.nbytes() && b.bytes() < a.bytes() + a.nbytes();
+}
+
 }  // namespace
 
-void FiniteCheck::check(std::size_t parameter, std::string_view bucket) const {
-  const autograd::Variable& variable = parameters_[parameter];
-  if (!is_finite(variable.grad())) {
-    throw Error(message_of("finite check: expected finite gradients, got NaN or inf in step ",
-                           step_, ", bucket '", bucket, "', parameter '", variable.name(),
-                           "': look at this rank's data; if the losses before grew, training has "
-                           "diverged: lower --lr"));
+FiniteCheck::FiniteCheck(Communicator& comm, std::vector<autograd::Variable> parameters)
+    : comm_(comm), parameters_(std::move(parameters)) {
+  comm_.add_wrap(
+      [this](const Tensor& payload, std::string_view label, Communicator::Collective collective) {
+        check(payload, label);
+        return collective;
+      });
+}
+
+void FiniteCheck::check(const Tensor& payload, std::string_view label) const {
+  if (is_finite(payload)) {
+    return;
   }
-}
-
-void FiniteCheck::watch_naive(const std::vector<autograd::Variable>& parameters) {
-  parameters_ = parameters;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    handles_.push_back(parameters_[i].attach_listener(*this, i));
-  }
-}
-
-/// In mode naive each parameter is a bucket of its own.
-void FiniteCheck::on_grad_ready(std::size_t index) {
-  check(index, parameters_[index].name());
-}
-
-void FiniteCheck::prepare(std::span<const autograd::Variable> parameters,
-                          std::span<const Bucket> buckets, Communicator& comm) {
-  parameters_.assign(parameters.begin(), parameters.end());
-  members_ = plan_of(buckets);
-  inner_->prepare(parameters, buckets, comm);
-}
-
-Work FiniteCheck::all_reduce(std::size_t bucket, const Tensor& grads, std::string_view label,
-                             Communicator& comm) {
-  if (!is_finite(grads)) {
-    for (const std::size_t member : members_[bucket]) {
-      check(member, label);
+  // The last layer first: its gradients are computed before the others and spoil them.
+  for (const autograd::Variable& parameter : std::views::reverse(parameters_)) {
+    const Tensor grad = parameter.grad();
+    if (grad.defined() && overlap(grad, payload) && !is_finite(grad)) {
+      throw Error(message_of("finite check: expected finite gradients, got NaN or inf in step ",
+                             step_, ", bucket '", label, "', parameter '", parameter.name(),
+                             "': look at this rank's data; if the losses before grew, training has "
+                             "diverged: lower --lr"));
     }
   }
-  return inner_->all_reduce(bucket, grads, label, comm);
 }
 
 }  // namespace brigade::dist

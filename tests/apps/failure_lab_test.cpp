@@ -100,10 +100,10 @@ INSTANTIATE_TEST_SUITE_P(
              "[rank 0] loss: expected a finite number, got nan in step 2 on rank 1, while other"},
         Case{"NanSeenBeforeItTravels", "nan --check-finite --comm-hook bf16", 2, 1,
              "[rank 1] finite check: expected finite gradients, got NaN or inf in step 3, bucket "
-             "'bucket_0', parameter '4.weight': look at this rank's data"},
+             "'bucket_0', parameter '4.bias': look at this rank's data"},
         Case{"NanSeenBeforeItTravelsNaive", "nan:step=2 --check-finite --mode naive", 2, 1,
              "[rank 1] finite check: expected finite gradients, got NaN or inf in step 2, bucket "
-             "'4.weight', parameter '4.weight'"},
+             "'0.weight', parameter '0.weight'"},
         Case{"WireFlip", "wire_flip --check-reduce", 3, 3,
              "[rank 0] check-reduce: bucket_0 (4.weight, 4.bias, 2.weight, 2.bias, 0.weight, "
              "0.bias) of step 3: the ranks have different sums; wrong is that of rank 1 (off by"},
