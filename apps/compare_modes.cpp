@@ -16,9 +16,9 @@ namespace brigade::apps {
 
 namespace {
 
-RunInfo describe(const Options& options, const dist::RankInfo& ranks, const Runtime& place,
+RunInfo describe(const Options& options, const dist::RankInfo& ranks, const Runtime& runtime,
                  const data::DataSplits& data) {
-  RunInfo info = describe_setting(options, ranks, data, place);
+  RunInfo info = describe_setting(options, ranks, data, runtime);
   // Refuses other weights in --init before anything is written.
   const auto model = make_model(options, *data.train, options.seed, kCpu);
   info.parameters = count_elements(model->parameters());
@@ -54,19 +54,19 @@ void write_results(const Console& console, const RunInfo& info, const Comparison
 int compare(Options options, const dist::RankInfo& ranks) {
   const Console console = make_console(options, ranks);
   set_threads(options, ranks);
-  Runtime place = find_runtime(options, ranks, console);
+  Runtime runtime = find_runtime(options, ranks, console);
   const std::int64_t global_batch = options.batch * options.accum * ranks.size;
   const data::DataSplits data = load_data(options, global_batch);
-  check_same_data(data, *place.comm);
+  check_same_data(data, *runtime.comm);
   if (data.train->size() < global_batch) {  // "(none)" would have more of them in a step
     throw UsageError(message_of(
         "compare_modes: expected at least as many training samples as a global batch has, ",
         global_batch, " (--batch x --accum x ranks), got ", data.train->size(),
         "; lower --batch or --accum"));
   }
-  emulate_link(options, *data.train, place, console);
-  dist::Communicator& comm = *place.comm;
-  const RunInfo info = describe(options, ranks, place, data);
+  emulate_link(options, *data.train, runtime, console);
+  dist::Communicator& comm = *runtime.comm;
+  const RunInfo info = describe(options, ranks, runtime, data);
   print_comparison_start(console, info);
   const std::filesystem::path directory = agree_on_directory(options, comm);
   if (comm.rank() == 0) {
@@ -80,7 +80,7 @@ int compare(Options options, const dist::RankInfo& ranks) {
     }
     write_config(options, directory);
   }
-  const Comparison result = compare_modes(info, place, data);
+  const Comparison result = compare_modes(info, runtime, data);
   if (comm.rank() == 0) {
     print_comparison(console, info, result);
     write_results(console, info, result, directory);

@@ -122,8 +122,12 @@ void meet_asleep(dist::Communicator& comm, Device device) {
 
 class Race {
  public:
-  Race(const RunInfo& info, const Runtime& place, const data::DataSplits& data)
-      : info_(info), options_(info.options), place_(place), data_(data), alone_(place.device) {}
+  Race(const RunInfo& info, const Runtime& runtime, const data::DataSplits& data)
+      : info_(info),
+        options_(info.options),
+        runtime_(runtime),
+        data_(data),
+        alone_(runtime.device) {}
 
   Comparison run() {
     make_runs();
@@ -143,7 +147,7 @@ class Race {
   }
 
  private:
-  dist::Communicator& world() const { return *place_.comm; }
+  dist::Communicator& world() const { return *runtime_.comm; }
 
   Options options_of(const std::string& mode) const {
     Options options = options_;
@@ -160,12 +164,12 @@ class Race {
 
   void make_runs() {
     for (const std::string& mode : options_.modes) {
-      runs_.push_back(std::make_unique<ModeRun>(options_of(mode), data_, place_.device, world()));
+      runs_.push_back(std::make_unique<ModeRun>(options_of(mode), data_, runtime_.device, world()));
     }
     // Every rank by itself on batches as large: its buckets become ready, and no bytes travel.
-    ideal_ = std::make_unique<ModeRun>(options_alone("overlap"), data_, place_.device, alone_);
+    ideal_ = std::make_unique<ModeRun>(options_alone("overlap"), data_, runtime_.device, alone_);
     if (world().rank() == 0) {
-      one_ = std::make_unique<ModeRun>(options_alone("overlap"), data_, place_.device, alone_);
+      one_ = std::make_unique<ModeRun>(options_alone("overlap"), data_, runtime_.device, alone_);
     }
   }
 
@@ -188,8 +192,8 @@ class Race {
   std::vector<float> train_as_one_rank() {
     Options options = options_alone("flat");
     options.batch *= world().size();
-    dist::SingleProcessCommunicator single(place_.device);
-    ModeRun reference(options, data_, place_.device, single);
+    dist::SingleProcessCommunicator single(runtime_.device);
+    ModeRun reference(options, data_, runtime_.device, single);
     reference.take_turn(options_.steps);
     return reference.weights();
   }
@@ -199,7 +203,7 @@ class Race {
     if (one_) {
       one_->take_turn(options_.steps);
     }
-    meet_asleep(world(), place_.device);
+    meet_asleep(world(), runtime_.device);
   }
 
   Comparison collect() {
@@ -234,7 +238,7 @@ class Race {
 
   const RunInfo& info_;
   const Options& options_;
-  const Runtime& place_;
+  const Runtime& runtime_;
   const data::DataSplits& data_;
   dist::SingleProcessCommunicator alone_;
   std::vector<std::unique_ptr<ModeRun>> runs_;
@@ -265,8 +269,9 @@ const ModeResult* Comparison::find(const std::string& mode) const {
   return found == modes.end() ? nullptr : &*found;
 }
 
-Comparison compare_modes(const RunInfo& info, const Runtime& place, const data::DataSplits& data) {
-  return Race(info, place, data).run();
+Comparison compare_modes(const RunInfo& info, const Runtime& runtime,
+                         const data::DataSplits& data) {
+  return Race(info, runtime, data).run();
 }
 
 }  // namespace brigade::apps

@@ -46,6 +46,6 @@ bool passes(const ModeResult& checked, double tolerance);
 /// than the last one, so that a machine that gets slower with time does so for all.
 /// Weights are compared after the first round. Collective; the result is complete on rank 0, and
 /// `equal` is the same everywhere.
-Comparison compare_modes(const RunInfo& info, const Runtime& place, const data::DataSplits& data);
+Comparison compare_modes(const RunInfo& info, const Runtime& runtime, const data::DataSplits& data);
 
 }  // namespace brigade::apps

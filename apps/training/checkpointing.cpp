@@ -46,14 +46,14 @@ void set_source(const std::string& place, dist::CheckpointOptions& result) {
 
 }  // namespace
 
-std::unique_ptr<dist::Checkpoints> open_checkpoints(const Options& options, const Runtime& place,
+std::unique_ptr<dist::Checkpoints> open_checkpoints(const Options& options, const Runtime& runtime,
                                                     const fs::path& directory,
                                                     const data::DataSplits& data,
                                                     dist::CheckpointParts parts,
                                                     std::int64_t steps_done) {
   if (!options.checkpoints()) {
     const CheckpointStore others(directory / kDirectory);
-    if (place.comm->rank() == 0 && !others.steps().empty()) {
+    if (runtime.comm->rank() == 0 && !others.steps().empty()) {
       throw UsageError(message_of(others.path_of(others.steps().front()).string(),
                                   ": expected no checkpoints where a run without any writes; "
                                   "continue that run (--resume latest), or write to another "
@@ -61,11 +61,11 @@ std::unique_ptr<dist::Checkpoints> open_checkpoints(const Options& options, cons
     }
     return nullptr;
   }
-  const int ranks_at_first = place.comm->size() + place.lost;
+  const int ranks_at_first = runtime.comm->size() + runtime.lost;
   dist::CheckpointOptions result{.every = options.checkpoint_steps,
                                  .minutes = options.checkpoint_minutes,
                                  .keep = static_cast<std::size_t>(options.keep),
-                                 .resume = !options.resume.empty() && place.lost == 0,
+                                 .resume = !options.resume.empty() && runtime.lost == 0,
                                  .steps_done = steps_done,
                                  .run = identity_of(options, data, ranks_at_first)};
   if (options.resume == "latest" && options.out.empty()) {
@@ -76,25 +76,6 @@ std::unique_ptr<dist::Checkpoints> open_checkpoints(const Options& options, cons
     set_source(options.resume, result);
   }
   return std::make_unique<dist::Checkpoints>(directory / kDirectory, std::move(parts), result);
-}
-
-dist::WatchOptions watch_options(const Options& options, Runtime& place) {
-  dist::WatchOptions result{
-      .warn_after = options.stall_warn, .end_after = options.timeout, .enabled = place.can_watch};
-  if (place.survivors != nullptr) {
-    result.lost_after = 0.0;
-    result.end = [&place](const dist::Diagnosis& diagnosis) {
-      const bool among_them = std::ranges::count(diagnosis.culprits, place.comm->rank()) > 0;
-      if (!diagnosis.others_may_go_on || among_them) {
-        return false;
-      }
-      place.loss.why = diagnosis.text;
-      place.survivors->give_up(diagnosis.culprits);
-      place.comm->abandon();
-      return true;
-    };
-  }
-  return result;
 }
 
 }  // namespace brigade::apps

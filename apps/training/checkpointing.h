@@ -7,7 +7,6 @@
 #include "apps/flags/options.h"
 #include "apps/training/runtime.h"
 #include "dist/checkpoint/checkpoints.h"
-#include "dist/watch/watch.h"
 #include "nn/data/dataset.h"
 
 namespace brigade::apps {
@@ -16,13 +15,10 @@ namespace brigade::apps {
 /// where --resume says; else null. After ranks were lost the training goes on from memory, with
 /// `steps_done`. The references must outlive it. UsageError: --resume latest without --out; a
 /// checkpoint of another run. Collective.
-std::unique_ptr<dist::Checkpoints> open_checkpoints(const Options& options, const Runtime& place,
+std::unique_ptr<dist::Checkpoints> open_checkpoints(const Options& options, const Runtime& runtime,
                                                     const std::filesystem::path& directory,
                                                     const data::DataSplits& data,
                                                     dist::CheckpointParts parts,
                                                     std::int64_t steps_done);
-
-/// --stall-warn, --timeout and --on-failure. `place` must outlive the watch.
-dist::WatchOptions watch_options(const Options& options, Runtime& place);
 
 }  // namespace brigade::apps

@@ -80,12 +80,12 @@ dist::LinkModel choose_link(const Options& options, const data::Dataset& dataset
   return link;
 }
 
-void emulate_link(Options& options, const data::Dataset& dataset, Runtime& place,
+void emulate_link(Options& options, const data::Dataset& dataset, Runtime& runtime,
                   const Console& console) {
   if (!options.emulated_link && !options.choose_link) {
     return;
   }
-  if (place.comm->size() == 1) {
+  if (runtime.comm->size() == 1) {
     console.warn(
         "--emulate-link: without effect: one rank sends nothing; start more "
         "with mpirun -np 2");
@@ -93,10 +93,10 @@ void emulate_link(Options& options, const data::Dataset& dataset, Runtime& place
     return;
   }
   if (options.choose_link) {
-    options.emulated_link = choose_link(options, dataset, place.device, *place.comm, console);
+    options.emulated_link = choose_link(options, dataset, runtime.device, *runtime.comm, console);
   }
-  place.comm = std::make_unique<dist::EmulatedLinkCommunicator>(std::move(place.comm),
-                                                                *options.emulated_link);
+  runtime.comm = std::make_unique<dist::EmulatedLinkCommunicator>(std::move(runtime.comm),
+                                                                  *options.emulated_link);
 }
 
 }  // namespace brigade::apps

@@ -18,9 +18,9 @@ dist::LinkModel link_as_slow_as(double ms, std::size_t bytes, std::size_t collec
 dist::LinkModel choose_link(const Options& options, const data::Dataset& dataset, Device device,
                             dist::Communicator& comm, const Console& console);
 
-/// With --emulate-link and more than one rank: emulates that link in place.comm. With `auto`
+/// With --emulate-link and more than one rank: emulates that link in runtime.comm. With `auto`
 /// chooses it first and sets options.emulated_link. One rank gets a warning. Collective.
-void emulate_link(Options& options, const data::Dataset& dataset, Runtime& place,
+void emulate_link(Options& options, const data::Dataset& dataset, Runtime& runtime,
                   const Console& console);
 
 }  // namespace brigade::apps

@@ -38,13 +38,13 @@ bool prefetches(const Options& options, Device device, std::int64_t threads, std
 }
 
 RunInfo describe_setting(const Options& options, const dist::RankInfo& ranks,
-                         const data::DataSplits& data, const Runtime& place) {
+                         const data::DataSplits& data, const Runtime& runtime) {
   RunInfo info;
   info.options = options;
   info.ranks = ranks;
-  info.device = place.device;
-  info.device_name = place.device.is_cuda() ? gpu_identity(place.device.index).name : "cpu";
-  const bool on_cpu = !place.device.is_cuda();
+  info.device = runtime.device;
+  info.device_name = runtime.device.is_cuda() ? gpu_identity(runtime.device.index).name : "cpu";
+  const bool on_cpu = !runtime.device.is_cuda();
   info.libraries = on_cpu ? blas_description() : cuda_info().runtime;
   if (on_cpu && options.dtype == "bf16") {
     info.libraries += ", " + bf16_description();
@@ -52,30 +52,30 @@ RunInfo describe_setting(const Options& options, const dist::RankInfo& ranks,
   if (options.matmul_precision != "highest") {
     info.libraries += ", " + (on_cpu ? f32_description() : "f32 GEMM: " + options.matmul_precision);
   }
-  info.comm = place.comm->description();
-  info.flops_per_s = ranks.size * place.flops_per_s;
+  info.comm = runtime.comm->description();
+  info.flops_per_s = ranks.size * runtime.flops_per_s;
   info.threads = cpu_threads();
   info.train_size = data.train->size();
   info.test_size = data.test->size();
   info.classes = data.train->classes();
   info.shape = shape_of(options, *data.train);
-  info.geometry = geometry_of(options, ranks, place.lost);
+  info.geometry = geometry_of(options, ranks, runtime.lost);
   return info;
 }
 
 RunInfo describe_run(const Options& options, const dist::RankInfo& ranks,
                      const data::DataSplits& data, const dist::GradAverager& data_parallel,
-                     const data::DistributedSampler& sampler, const Runtime& place,
+                     const data::DistributedSampler& sampler, const Runtime& runtime,
                      std::int64_t steps_done) {
   constexpr std::int64_t kProgressLines = 20;
   constexpr std::int64_t kLongestSilence = 200;  // steps
-  RunInfo info = describe_setting(options, ranks, data, place);
-  info.prefetches = prefetches(options, place.device, info.threads, ranks.threads);
+  RunInfo info = describe_setting(options, ranks, data, runtime);
+  info.prefetches = prefetches(options, runtime.device, info.threads, ranks.threads);
   info.parameters = count_elements(data_parallel.parameters());
   info.steps_per_epoch = sampler.steps_per_epoch();
   info.steps = options.steps > 0 ? options.steps : options.epochs * info.steps_per_epoch;
   info.first_step = steps_done;
-  if (steps_done >= info.steps && place.lost == 0) {
+  if (steps_done >= info.steps && runtime.lost == 0) {
     throw UsageError(message_of("--resume: expected more than the ", steps_done,
                                 " steps that are done, got ", info.steps, "; raise --steps"));
   }

@@ -66,13 +66,13 @@ bool prefetches(const Options& options, Device device, std::int64_t threads, std
 
 /// What setting_lines() and setting_figures() show, but for the number of parameters.
 RunInfo describe_setting(const Options& options, const dist::RankInfo& ranks,
-                         const data::DataSplits& data, const Runtime& place);
+                         const data::DataSplits& data, const Runtime& runtime);
 
 /// Everything about the run that is known before its first step. `steps_done`: by a run that this
 /// one continues. UsageError if no step is left.
 RunInfo describe_run(const Options& options, const dist::RankInfo& ranks,
                      const data::DataSplits& data, const dist::GradAverager& data_parallel,
-                     const data::DistributedSampler& sampler, const Runtime& place,
+                     const data::DistributedSampler& sampler, const Runtime& runtime,
                      std::int64_t steps_done);
 
 /// One logged step.

@@ -35,8 +35,8 @@ Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const 
   const auto control = dist::make_communicator("mpi", kCpu);
   dist::check_same_lines("program", {message_of("version ", kVersion)}, *control);
   dist::check_same_lines("flags", options.agreement(), *control);
-  Runtime place;
-  place.device = find_device(options.device, ranks, *control, console);
+  Runtime runtime;
+  runtime.device = find_device(options.device, ranks, *control, console);
   for (const std::string& idle : idle_flags(options)) {
     console.warn("no effect: " + idle);
   }
@@ -44,22 +44,22 @@ Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const 
                                           : options.matmul_precision == "medium"
                                               ? MatmulPrecision::medium
                                               : MatmulPrecision::highest);
-  if (options.low_memory && place.device.is_cuda()) {
+  if (options.low_memory && runtime.device.is_cuda()) {
     throw UsageError("--low-memory: expected --device cpu, got a GPU; leave it out");
   }
   if (options.low_memory) {
     save_memory();
   }
-  if (options.shrinks() && place.device.is_cuda()) {
+  if (options.shrinks() && runtime.device.is_cuda()) {
     throw UsageError("--on-failure shrink: expected --device cpu, got a GPU: NCCL has no sockets");
   }
-  place.comm = dist::make_communicator(options.shrinks() ? "mpi" : options.comm, place.device);
-  choose_sum(options, *place.comm);
-  const RankFacts mine = collect_facts(ranks, place.device, *control, *place.comm);
+  runtime.comm = dist::make_communicator(options.shrinks() ? "mpi" : options.comm, runtime.device);
+  choose_sum(options, *runtime.comm);
+  const RankFacts mine = collect_facts(ranks, runtime.device, *control, *runtime.comm);
   for (const std::string& trap : warnings_of(gather_facts(mine, *control), /*with_gpus=*/false)) {
     console.warn(trap);
   }
-  return place;
+  return runtime;
 }
 
 Device find_device(const std::string& request, const dist::RankInfo& ranks,

@@ -86,17 +86,18 @@ std::unique_ptr<optim::Optimizer> make_optimizer(
                                                             .decay_matrices_only = matrices});
 }
 
-std::unique_ptr<dist::ReduceCheck> make_reduce_check(const Options& options, const Runtime& place) {
+std::unique_ptr<dist::ReduceCheck> make_reduce_check(const Options& options,
+                                                     const Runtime& runtime) {
   if (!options.check_reduce) {
     return nullptr;
   }
-  if (place.device.is_cuda()) {
+  if (runtime.device.is_cuda()) {
     throw UsageError(
         message_of("--check-reduce: expected ranks on the CPU, where the host sees an "
                    "all-reduce end, got ",
-                   place.device, "; leave it out, or use --verify-every"));
+                   runtime.device, "; leave it out, or use --verify-every"));
   }
-  return std::make_unique<dist::ReduceCheck>(*place.comm, wire_type(options.comm_hook));
+  return std::make_unique<dist::ReduceCheck>(*runtime.comm, wire_type(options.comm_hook));
 }
 
 TraceSchedule trace_schedule(const Options& options, std::int64_t first, std::int64_t steps) {

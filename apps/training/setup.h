@@ -37,8 +37,9 @@ optim::LrSchedule schedule_of(const Options& options, std::int64_t steps);
 std::unique_ptr<optim::Optimizer> make_optimizer(const Options& options,
                                                  const std::vector<autograd::Variable>& parameters);
 
-/// With --check-reduce: the check of every all-reduce over `place`; else null. UsageError on a GPU.
-std::unique_ptr<dist::ReduceCheck> make_reduce_check(const Options& options, const Runtime& place);
+/// With --check-reduce: the check of every all-reduce of `runtime`; else null. UsageError on a GPU.
+std::unique_ptr<dist::ReduceCheck> make_reduce_check(const Options& options,
+                                                     const Runtime& runtime);
 
 /// Which steps of a run from `first` to `steps` are recorded: --trace-steps of them after the first
 /// five, or the last ones of a shorter run.

@@ -60,59 +60,78 @@ void limit_start(const Options& options) {
   }
 }
 
-int train_and_shrink(const Options& options, dist::RankInfo ranks, Runtime& place,
+dist::WatchOptions watch_options(const Options& options, Runtime& runtime) {
+  dist::WatchOptions result{
+      .warn_after = options.stall_warn, .end_after = options.timeout, .enabled = runtime.can_watch};
+  if (runtime.survivors != nullptr) {
+    result.lost_after = 0.0;
+    result.end = [&runtime](const dist::Diagnosis& diagnosis) {
+      const bool among_them = std::ranges::count(diagnosis.culprits, runtime.comm->rank()) > 0;
+      if (!diagnosis.others_may_go_on || among_them) {
+        return false;
+      }
+      runtime.loss.why = diagnosis.text;
+      runtime.survivors->give_up(diagnosis.culprits);
+      runtime.comm->abandon();
+      return true;
+    };
+  }
+  return result;
+}
+
+int train_and_shrink(const Options& options, dist::RankInfo ranks, Runtime& runtime,
                      const std::function<int(const dist::RankInfo&)>& train) {
   if (!options.shrinks()) {
     return train(ranks);
   }
   check_launcher(ranks);
-  dist::Survivors survivors(*place.comm);
-  place.survivors = &survivors;
+  dist::Survivors survivors(*runtime.comm);
+  runtime.survivors = &survivors;
   alarm(0);  // limit_start()
   for (;;) {
     const std::vector<int> before = survivors.members();
     try {
-      place.comm = dist::make_socket_communicator(options.comm, survivors.connect());
-      choose_sum(options, *place.comm);
+      runtime.comm = dist::make_socket_communicator(options.comm, survivors.connect());
+      choose_sum(options, *runtime.comm);
       const int code = train(ranks);
-      if (place.lost > 0) {  // MPI cannot end in peace any more
+      if (runtime.lost > 0) {  // MPI cannot end in peace any more
         std::fflush(nullptr);
         std::_Exit(code);
       }
       return code;
     } catch (const dist::PeerLost&) {
-      place.loss.noticed = Clock::now();
+      runtime.loss.noticed = Clock::now();
     }
-    place.comm->abandon();
+    runtime.comm->abandon();
     survivors.agree();
-    place.loss.ranks = missing(before, survivors.members());
-    place.lost += static_cast<int>(place.loss.ranks.size());
+    runtime.loss.ranks = missing(before, survivors.members());
+    runtime.lost += static_cast<int>(runtime.loss.ranks.size());
     ranks.size = static_cast<int>(survivors.members().size());
     ranks.rank = survivors.rank();
   }
 }
 
-void print_beginning(const Console& console, const RunInfo& info, const Runtime& place) {
-  if (place.lost == 0) {
+void print_beginning(const Console& console, const RunInfo& info, const Runtime& runtime) {
+  if (runtime.lost == 0) {
     print_first_screen(console, info);
     return;
   }
-  const std::vector<int>& lost = place.loss.ranks;
-  const std::chrono::duration<double> passed = Clock::now() - place.loss.noticed;
+  const std::vector<int>& lost = runtime.loss.ranks;
+  const std::chrono::duration<double> passed = Clock::now() - runtime.loss.noticed;
   const data::BatchGeometry& g = info.geometry;
   const std::string batch =
       info.options.keep_global_batch
           ? fmt::format("{} micro-batches instead of {}, global batch {} as before", g.accum,
                         info.options.accum, g.global_batch())
           : fmt::format("global batch {} instead of {}", g.global_batch(), g.step_stride());
-  const std::string why = !place.loss.why.empty() ? place.loss.why
+  const std::string why = !runtime.loss.why.empty() ? runtime.loss.why
                           : lost.size() == 1
                               ? fmt::format("rank {} is lost", lost.front())
                               : fmt::format("ranks {} are lost", fmt::join(lost, ", "));
   console.note(fmt::format(
       "{}; {} of {} ranks go on (mpirun's {}) from step {}, {}, {:.2f} s later", why,
-      info.ranks.size, info.ranks.size + place.lost, fmt::join(place.survivors->members(), ", "),
-      info.first_step + 1, batch, passed.count()));
+      info.ranks.size, info.ranks.size + runtime.lost,
+      fmt::join(runtime.survivors->members(), ", "), info.first_step + 1, batch, passed.count()));
 }
 
 }  // namespace brigade::apps

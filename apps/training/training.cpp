@@ -23,7 +23,7 @@ namespace {
 
 /// What a rank keeps when others are lost (--on-failure shrink).
 struct Kept {
-  Runtime& place;
+  Runtime& runtime;
   const data::DataSplits& data;
   FaultInjector& faults;
   nn::Module& model;
@@ -114,31 +114,31 @@ void add_network(RunResult& result, const Options& options, const dist::RankInfo
 /// From kept.steps_done to the end, with the ranks that there are now.
 void train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
   const Console console = make_console(options, ranks);
-  Runtime& place = kept.place;
+  Runtime& runtime = kept.runtime;
   const dist::TrainingState state = dist::state_of(kept.parameters, kept.optimizer);
-  if (place.lost > 0) {
-    kept.steps_done = dist::catch_up(kept.steps_done, state, *place.comm);
+  if (runtime.lost > 0) {
+    kept.steps_done = dist::catch_up(kept.steps_done, state, *runtime.comm);
   }
-  kept.faults.on_the_wire(*place.comm, place.device);
-  const auto finite_check = options.check_finite
-                                ? std::make_unique<dist::FiniteCheck>(*place.comm, kept.parameters)
-                                : nullptr;
-  const auto reduce_check = make_reduce_check(options, place);
-  dist::Watch watch(*place.comm, watch_options(options, place));
-  dist::GradAverager data_parallel(kept.parameters, *place.comm,
+  kept.faults.on_the_wire(*runtime.comm, runtime.device);
+  const auto finite_check =
+      options.check_finite ? std::make_unique<dist::FiniteCheck>(*runtime.comm, kept.parameters)
+                           : nullptr;
+  const auto reduce_check = make_reduce_check(options, runtime);
+  dist::Watch watch(*runtime.comm, watch_options(options, runtime));
+  dist::GradAverager data_parallel(kept.parameters, *runtime.comm,
                                    synchronisation(options, kept));  // compares the ranks
-  const data::BatchGeometry geometry = geometry_of(options, ranks, place.lost);
+  const data::BatchGeometry geometry = geometry_of(options, ranks, runtime.lost);
   data::DistributedSampler sampler(kept.data.train->size(), geometry, options.seed, options.shuffle,
                                    data::parse_uneven(options.uneven));
 
-  RunFiles files(options, *place.comm);
+  RunFiles files(options, *runtime.comm);
   watch.set_report(files.directory() / kStall);
   const auto checkpoints =
-      open_checkpoints(options, place, files.directory(), kept.data,
+      open_checkpoints(options, runtime, files.directory(), kept.data,
                        {.state = state, .averager = data_parallel}, kept.steps_done);
   kept.steps_done = checkpoints ? checkpoints->step() : kept.steps_done;
   const RunInfo info =
-      describe_run(options, ranks, kept.data, data_parallel, sampler, place, kept.steps_done);
+      describe_run(options, ranks, kept.data, data_parallel, sampler, runtime, kept.steps_done);
   const TrainerParts parts{
       .model = kept.faults.around(kept.model, options.accum, info.steps),
       .loss = *make_loss(options.loss),
@@ -146,7 +146,7 @@ void train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
       .data_parallel = data_parallel,
       .sampler = sampler,
       .data = *kept.data.train,
-      .device = place.device,
+      .device = runtime.device,
       .deferred_sync = options.deferred_sync() || geometry.accum > options.accum,
       .trace = trace_schedule(options, info.first_step, info.steps),
       .never_sync = options.no_all_reduce,
@@ -160,15 +160,15 @@ void train_together(Options& options, const dist::RankInfo& ranks, Kept& kept) {
       .watch = &watch};
   options.out = files.directory();  // those who go on without others write there, too
   files.begin(options, info.first_step);
-  print_beginning(console, info, place);
+  print_beginning(console, info, runtime);
   RunResult result = train(info, parts, *kept.data.test, {console, files.metrics()},
                            checkpoints.get(), kept.steps_done);
   result.memory = largest_of_ranks(
       measure_memory(data_parallel, kept.optimizer, kept.parameters, kept.resident, result.tensors),
-      *place.comm);
+      *runtime.comm);
   add_network(result, options, ranks, data_parallel);
   files.write_results(console, info, result, data_parallel.parameters());
-  place.comm->barrier();  // nobody ends the job while rank 0 still writes
+  runtime.comm->barrier();  // nobody ends the job while rank 0 still writes
   if (!result.weights.equal && !options.no_all_reduce) {
     data_parallel.verify_parameters_equal();  // throws, and names the parameter
   }
@@ -181,45 +181,45 @@ int run_training(Options options, const dist::RankInfo& ranks) {
   // From here on, not only while there are Checkpoints: without a handler a signal ends the job.
   auto signals = options.checkpoints() ? std::make_unique<dist::StopSignals>() : nullptr;
   set_threads(options, ranks);
-  Runtime place = find_runtime(options, ranks, console);
-  FaultInjector faults(options.inject, *place.comm);
+  Runtime runtime = find_runtime(options, ranks, console);
+  FaultInjector faults(options.inject, *runtime.comm);
   // train_together() has a watch of its own, because ranks that go on have another communicator.
-  std::optional<dist::Watch> watch(std::in_place, *place.comm, watch_options(options, place));
-  place.can_watch = watch->works();
+  std::optional<dist::Watch> watch(std::in_place, *runtime.comm, watch_options(options, runtime));
+  runtime.can_watch = watch->works();
 
   const data::DataSplits data =
       load_data(options, geometry_of(options, ranks, /*lost=*/0).global_batch());
-  check_same_data(data, *place.comm);
-  emulate_link(options, *data.train, place, console);
+  check_same_data(data, *runtime.comm);
+  emulate_link(options, *data.train, runtime, console);
   if (options.model == "gpt") {
-    place.comm->barrier();  // all ranks measure while the others do
-    place.flops_per_s =
-        product_rate(place.device, options.dtype == "bf16" ? DType::bf16 : DType::f32);
+    runtime.comm->barrier();  // all ranks measure while the others do
+    runtime.flops_per_s =
+        product_rate(runtime.device, options.dtype == "bf16" ? DType::bf16 : DType::f32);
   }
-  const ResidentPeak resident = count_memory(place.device);
+  const ResidentPeak resident = count_memory(runtime.device);
 
   const auto model =
-      make_model(options, *data.train, faults.weight_seed(options.seed), place.device);
+      make_model(options, *data.train, faults.weight_seed(options.seed), runtime.device);
   drop_other_elements(options.seed, ranks.rank);
   const auto parameters = faults.parameters(model->parameters());
   const auto optimizer = make_optimizer(options, autograd::trainable(parameters));
-  Kept kept{.place = place,
+  Kept kept{.runtime = runtime,
             .data = data,
             .faults = faults,
             .model = *model,
             .parameters = parameters,
             .optimizer = *optimizer,
             .resident = resident};
-  place.comm->barrier();  // nobody leaves while another rank still prepares
+  runtime.comm->barrier();  // nobody leaves while another rank still prepares
   watch.reset();
-  return train_and_shrink(options, ranks, place, [&](const dist::RankInfo& present) {
+  return train_and_shrink(options, ranks, runtime, [&](const dist::RankInfo& present) {
     train_together(options, present, kept);
     signals.reset();
     if (options.sample > 0) {
       if (present.rank == 0) {
         print_sample(options, dynamic_cast<nn::GPT&>(*model), make_console(options, present));
       }
-      place.comm->barrier();  // nobody ends the job meanwhile
+      runtime.comm->barrier();  // nobody ends the job meanwhile
     }
     return 0;
   });

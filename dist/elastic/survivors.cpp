@@ -35,7 +35,7 @@ constexpr seconds kToDie{2};
 }  // namespace
 
 Survivors::Survivors(Communicator& everyone)
-    : place_(open_meeting_place(everyone)),
+    : rendezvous_(open_rendezvous(everyone)),
       peers_(static_cast<std::size_t>(everyone.size())),
       members_(peers_.size()),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -61,11 +61,12 @@ Survivors::~Survivors() {
 }
 
 int Survivors::rank() const {
-  return static_cast<int>(std::ranges::find(members_, place_.rank) - members_.begin());
+  return static_cast<int>(std::ranges::find(members_, rendezvous_.rank) - members_.begin());
 }
 
 std::unique_ptr<Communicator> Survivors::connect() const {
-  return std::make_unique<SocketControl>(rank(), connect_members(place_, members_, kToConnect));
+  return std::make_unique<SocketControl>(rank(),
+                                         connect_members(rendezvous_, members_, kToConnect));
 }
 
 void Survivors::give_up(std::span<const int> ranks) {
@@ -137,7 +138,7 @@ void Survivors::check_not_a_minority(const Lost& lost, const std::vector<int>& l
 bool Survivors::all_announce(const Lost& lost) const {
   return std::ranges::all_of(members_, [&](int member) {
     const auto rank = static_cast<std::size_t>(member);
-    return member == place_.rank || lost[rank] || peers_[rank].announced == lost;
+    return member == rendezvous_.rank || lost[rank] || peers_[rank].announced == lost;
   });
 }
 
@@ -188,7 +189,7 @@ void Survivors::read(std::size_t rank) {
     std::this_thread::sleep_for(kHeadStart);
     throw Error(message_of("survivors: rank ", rank, " has ended the job"));
   }
-  BRIGADE_CHECK(!theirs[static_cast<std::size_t>(place_.rank)],
+  BRIGADE_CHECK(!theirs[static_cast<std::size_t>(rendezvous_.rank)],
                 "survivors: the other ranks go on without this one, which did not answer");
   peer.announced = theirs;
   const std::lock_guard lock(mutex_);

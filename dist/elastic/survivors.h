@@ -76,7 +76,7 @@ class Survivors {
   void check_not_a_minority(const Lost& lost, const std::vector<int>& left);
   bool everyone_lost(const Lost& lost) const { return lost.count() == peers_.size(); }
 
-  MeetingPlace place_;
+  Rendezvous rendezvous_;
   std::vector<Peer> peers_;  // by first number
   std::vector<int> members_;
   FileDescriptor wake_;

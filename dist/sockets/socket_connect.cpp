@@ -97,12 +97,12 @@ FileDescriptor call(const Hello& mine, int peer, const sockaddr_in& where, secon
   return {};
 }
 
-FileDescriptor call_at_any(const Hello& mine, int peer, const MeetingPlace& place,
+FileDescriptor call_at_any(const Hello& mine, int peer, const Rendezvous& rendezvous,
                            seconds patience) {
-  const Endpoint& endpoint = place.endpoints[static_cast<std::size_t>(peer)];
-  const Endpoint& own = place.endpoints[static_cast<std::size_t>(mine.rank)];
+  const Endpoint& endpoint = rendezvous.endpoints[static_cast<std::size_t>(peer)];
+  const Endpoint& own = rendezvous.endpoints[static_cast<std::size_t>(mine.rank)];
   std::string tried;
-  for (const std::uint32_t address : candidates(own, endpoint, place.endpoints)) {
+  for (const std::uint32_t address : candidates(own, endpoint, rendezvous.endpoints)) {
     std::string why;
     FileDescriptor socket = call(mine, peer, socket_address(address, endpoint.port), patience, why);
     if (socket.valid()) {
@@ -196,36 +196,37 @@ void expect_prompt_readers(std::span<const FileDescriptor> sockets) {
   }
 }
 
-MeetingPlace open_meeting_place(Communicator& control) {
-  MeetingPlace place;
-  place.rank = control.rank();
+Rendezvous open_rendezvous(Communicator& control) {
+  Rendezvous rendezvous;
+  rendezvous.rank = control.rank();
   Endpoint endpoint = make_endpoint();
   const std::vector<Endpoint> known = all_gather_values(control, endpoint);
   if (std::ranges::all_of(known,
                           [&](const Endpoint& e) { return e.machine == endpoint.machine; })) {
     endpoint.address = htonl(INADDR_LOOPBACK);
   }
-  const std::string why = complaints_about(control, [&] { place.listener = listen_at(endpoint); });
+  const std::string why =
+      complaints_about(control, [&] { rendezvous.listener = listen_at(endpoint); });
   BRIGADE_CHECK(why.empty(), why);
-  place.endpoints = all_gather_values(control, endpoint);
-  place.token = draw_job_token();
-  control.broadcast(place.token, 0);
-  return place;
+  rendezvous.endpoints = all_gather_values(control, endpoint);
+  rendezvous.token = draw_job_token();
+  control.broadcast(rendezvous.token, 0);
+  return rendezvous;
 }
 
 // Every rank connects to the lower ranks, lowest first, and then accepts the higher ranks. This
 // cannot deadlock: rank 0 accepts at once, so rank 1 gets through and accepts, so rank 2, and so
 // on. A rank listens before its port is known to others, so the kernel queues early connections.
-std::vector<FileDescriptor> connect_members(const MeetingPlace& place, std::span<const int> members,
-                                            seconds patience) {
-  const Hello mine{.token = place.token,
+std::vector<FileDescriptor> connect_members(const Rendezvous& rendezvous,
+                                            std::span<const int> members, seconds patience) {
+  const Hello mine{.token = rendezvous.token,
                    .members = static_cast<std::int32_t>(members.size()),
-                   .rank = place.rank};
+                   .rank = rendezvous.rank};
   std::vector<FileDescriptor> sockets(members.size());
-  for (std::size_t i = 0; i < members.size() && members[i] < place.rank; ++i) {
-    sockets[i] = call_at_any(mine, members[i], place, patience);
+  for (std::size_t i = 0; i < members.size() && members[i] < rendezvous.rank; ++i) {
+    sockets[i] = call_at_any(mine, members[i], rendezvous, patience);
   }
-  answer_all(mine, place.listener, members, patience, sockets);
+  answer_all(mine, rendezvous.listener, members, patience, sockets);
   for (const FileDescriptor& socket : sockets) {
     if (socket.valid()) {
       set_options(socket);
@@ -237,7 +238,7 @@ std::vector<FileDescriptor> connect_members(const MeetingPlace& place, std::span
 std::vector<FileDescriptor> connect_all(Communicator& control) {
   std::vector<int> members(static_cast<std::size_t>(control.size()));
   std::iota(members.begin(), members.end(), 0);
-  return connect_members(open_meeting_place(control), members, kPatience);
+  return connect_members(open_rendezvous(control), members, kPatience);
 }
 
 }  // namespace brigade::dist

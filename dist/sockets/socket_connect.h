@@ -12,7 +12,7 @@
 namespace brigade::dist {
 
 /// Ports at which the ranks of a group call each other, open as long as this lives.
-struct MeetingPlace {
+struct Rendezvous {
   int rank = 0;                     ///< of this process in the group
   FileDescriptor listener;          ///< its port
   std::vector<Endpoint> endpoints;  ///< of all ranks
@@ -21,13 +21,14 @@ struct MeetingPlace {
 
 /// Opens a port on every rank of `control` and tells all ranks. Collective. UsageError: see
 /// make_endpoint().
-MeetingPlace open_meeting_place(Communicator& control);
+Rendezvous open_rendezvous(Communicator& control);
 
 /// Connects those ranks of the group that are in `members`, in rising order, with each other:
 /// element i leads to members[i], the own one is empty. All of them call it at the same time with
 /// the same `members`. What calls for other members finds nobody. Needs no communicator, so it
 /// works when some of the group are gone. Errors: those of connect_all().
-std::vector<FileDescriptor> connect_members(const MeetingPlace& place, std::span<const int> members,
+std::vector<FileDescriptor> connect_members(const Rendezvous& rendezvous,
+                                            std::span<const int> members,
                                             std::chrono::seconds patience);
 
 /// Connects every rank of `control` with every other by TCP over IPv4: element r leads to rank r,

@@ -174,19 +174,19 @@ TEST(Strangers, OnOtherInterfacesReachNobodyOnOneMachine) {
 
 TEST(Strangers, WhoAnswerInPlaceOfARankAreNotTakenForIt) {
   test::thread_world(2, [](Communicator& comm) {
-    const MeetingPlace place = open_meeting_place(comm);
+    const Rendezvous rendezvous = open_rendezvous(comm);
     if (comm.rank() == 1) {
       EXPECT_THAT(
           [&] {
-            connect_members(place, std::array{0, 1}, std::chrono::seconds(5));
+            connect_members(rendezvous, std::array{0, 1}, std::chrono::seconds(5));
           },
           ThrowsMessage<PeerLost>(HasSubstr("127.0.0.1 (somebody else answers)")));
       comm.barrier();
       return;
     }
-    pollfd entry{.fd = place.listener.get(), .events = POLLIN, .revents = 0};
+    pollfd entry{.fd = rendezvous.listener.get(), .events = POLLIN, .revents = 0};
     EXPECT_EQ(poll(&entry, 1, 5000), 1);
-    const FileDescriptor called(accept(place.listener.get(), nullptr, nullptr));
+    const FileDescriptor called(accept(rendezvous.listener.get(), nullptr, nullptr));
     say(called, Hello{.token = draw_job_token(), .members = 2, .rank = 0});
     comm.barrier();
   });
