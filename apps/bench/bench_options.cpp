@@ -1,7 +1,9 @@
 #include "apps/bench/bench_options.h"
 
-#include <cmath>
+#include <string_view>
 
+#include "apps/flags/declare_flags.h"
+#include "apps/flags/flag_groups.h"
 #include "core/error.h"
 
 namespace brigade::apps {
@@ -13,41 +15,35 @@ constexpr const char* kExamples = R"(Examples:
   mpirun -np 4 bench_all_reduce -b 8 -e 64M -f 2 --comm ring,halving,tree
   sudo scripts/netlab.sh run --rate 1gbit -- build/cpu-release/bin/bench_all_reduce)";
 
-void declare_flags(CLI::App& app, BenchOptions& o) {
-  constexpr std::int64_t kMany = 1'000'000'000;
-  const CLI::AsSizeValue bytes(/*kb_is_1000=*/false);
-  const CLI::Range size(std::uint64_t{0},
-                        std::uint64_t{1} << 50U);  // AsSizeValue takes -1 for 2^64 - 1
-  app.add_option("-b,--min-bytes", o.min_bytes, "smallest size")->transform(bytes)->check(size);
-  app.add_option("-e,--max-bytes", o.max_bytes, "largest size")->transform(bytes)->check(size);
-  app.add_option("-f,--factor", o.factor, "each size / the previous one")
-      ->check(CLI::Range(1.01, 1e6));
-  app.add_option("-n,--iters", o.iterations, "timed runs per size")
-      ->check(CLI::Range(std::int64_t{1}, kMany));
-  app.add_option("-w,--warmup", o.warmup, "untimed runs per size")
-      ->check(CLI::Range(std::int64_t{0}, kMany));
-  app.add_option("--comm", o.comms, "what to compare, comma-separated")
-      ->delimiter(',')
-      ->check(CLI::IsMember(
-          {"auto", "mpi", "ring", "halving", "tree", "shared", "hierarchical", "nccl"}));
-  app.add_option("--device", o.device, "where the tensors are")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
-  app.add_flag("--json", o.json, "print JSON only");
+/// "4096", "4K", "64M" or "1G".
+std::size_t parse_bytes(const std::string& flag, const std::string& text) {
+  constexpr std::string_view kUnits = "KMG";
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 50U;
+  const std::size_t unit = text.empty() ? kUnits.npos : kUnits.find(text.back());
+  const std::size_t shift = unit == kUnits.npos ? 0 : 10 * (unit + 1);
+  const std::string digits = text.substr(0, text.size() - (shift > 0 ? 1 : 0));
+  return parse_number(flag, digits, shift > 0 ? 1 : sizeof(float), kMost >> shift) << shift;
 }
 
-void check_sizes(const BenchOptions& o) {
-  if (o.min_bytes < sizeof(float)) {
-    throw UsageError(
-        message_of("--min-bytes: expected at least one f32, 4 bytes, got ", o.min_bytes));
+class BenchFlags : FlagGroups {
+ public:
+  BenchFlags(CLI::App& app, BenchOptions& o) : FlagGroups(app) {
+    group("Sizes");
+    value("-b,--min-bytes", "SIZE", o.min_bytes, parse_bytes, "smallest, such as 64K or 1M (4K)");
+    value("-e,--max-bytes", "SIZE", o.max_bytes, parse_bytes, "largest (64M)");
+    number("-f,--factor", o.factor, 1.01, 1e6, "each size / the previous one (4)");
+    group("Runs");
+    count("-n,--iters", o.iterations, 1, "timed, for each size (20)");
+    count("-w,--warmup", o.warmup, 0, "untimed, before them (3)");
+    const auto comms = [](const std::string& flag, const std::string& text) {
+      return parse_list(flag, text, {kComms.begin(), kComms.end()});
+    };
+    value("--comm", "A,B,..", o.comms, comms, fmt::format("{} (auto)", fmt::join(kComms, " | ")));
+    choice("--device", o.device, {"auto", "cpu", "cuda"});
+    group("Output");
+    toggle("--json", o.json, "print JSON only");
   }
-  if (std::isnan(o.factor)) {
-    throw UsageError("--factor: expected a number, got nan");
-  }
-  if (o.max_bytes < o.min_bytes) {
-    throw UsageError(message_of("--max-bytes: expected at least --min-bytes, ", o.min_bytes,
-                                ", got ", o.max_bytes));
-  }
-}
+};
 
 }  // namespace
 
@@ -68,13 +64,16 @@ BenchParse parse_bench_options(int argc, const char* const* argv) {
   CLI::App app("Times all-reduces like nccl-tests, checks the sums, fits alpha and beta.",
                "bench_all_reduce");
   prepare_command_line(app);
-  app.option_defaults()->always_capture_default();  // for --help and config_to_str()
   app.footer(kExamples);
   BenchParse result;
-  declare_flags(app, result.options);
+  BenchOptions& options = result.options;
+  BenchFlags(app, options);
   result.exit = parse_command_line(app, argc, argv, [&] {
-    check_sizes(result.options);
-    result.options.config = CLI::detail::split(app.config_to_str(/*default_also=*/true), '\n');
+    if (options.max_bytes < options.min_bytes) {
+      throw UsageError(message_of("--max-bytes: expected at least --min-bytes, ", options.min_bytes,
+                                  ", got ", options.max_bytes));
+    }
+    options.config = config_lines(app);
   });
   return result;
 }

@@ -20,7 +20,8 @@ struct BenchOptions {
   std::vector<std::string> comms{"auto"};
   std::string device = "auto";
   bool json = false;
-  std::vector<std::string> config;  ///< every flag with its value, one per line
+  std::vector<std::string>
+      config;  ///< each flag that was given, with its value; the others as comments
 
   /// Sizes in bytes: min_bytes, then `factor` times the previous one up to max_bytes, each rounded
   /// down to whole elements.

@@ -224,8 +224,7 @@ class Declaration : FlagGroups {
 
   void machine() {
     group("Machine");
-    choice("--comm", o_.comm,
-           {"auto", "mpi", "shared", "hierarchical", "nccl", "ring", "halving", "tree"});
+    choice("--comm", o_.comm, {kComms.begin(), kComms.end()});
     const auto link = [&chosen = o_.choose_link](const std::string& flag, const std::string& text) {
       chosen = text == "auto";
       return chosen ? std::nullopt : std::optional(parse_link(flag, text));

@@ -12,6 +12,8 @@ class App;
 
 namespace brigade::apps {
 
+inline constexpr std::array kComms{"auto", "mpi",  "shared",  "hierarchical",
+                                   "nccl", "ring", "halving", "tree"};
 inline constexpr std::array kModes{"naive", "flat", "per_param", "overlap", "no_sync"};
 
 /// How the flags describe the network's shape.

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -63,8 +64,9 @@ class FlagGroups {
   /// Any other value: `parse` makes it from (flag, text).
   template <class T, class Parse>
   void value(const char* flag, const char* type, T& target, Parse parse, const std::string& help) {
-    const auto assign = [flag, &target, parse](const std::string& text) {
-      target = parse(flag, text);
+    const std::string name = std::strstr(flag, "--");  // of "-b,--min-bytes"
+    const auto assign = [name, &target, parse](const std::string& text) {
+      target = parse(name, text);
     };
     app_.add_option_function<std::string>(flag, assign, help)->group(group_)->type_name(type);
   }

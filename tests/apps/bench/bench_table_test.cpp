@@ -120,9 +120,8 @@ TEST(BenchOptions, SizesGrowByTheFactorAndAreWholeElements) {
 
 TEST(BenchOptions, ConfigHasOneLinePerFlag) {
   const auto config = parse({"--comm=ring,mpi", "-b", "1K", "--json"}).options.config;
-  EXPECT_THAT(config,
-              testing::IsSupersetOf({"min-bytes=1024", "factor=4", "comm=[\"ring\", \"mpi\"]",
-                                     "device=\"auto\"", "json=true"}));
+  EXPECT_THAT(config, ElementsAre("min-bytes = \"1K\"", "# max-bytes", "# factor", "# iters",
+                                  "# warmup", "comm = \"ring,mpi\"", "# device", "json = true"));
 }
 
 TEST(BenchOptions, MistakesAreOneLine) {
@@ -134,13 +133,16 @@ TEST(BenchOptions, MistakesAreOneLine) {
   };
   EXPECT_EQ(complaint({"-b", "2M", "-e", "1M"}),
             "bench_all_reduce: --max-bytes: expected at least --min-bytes, 2097152, got 1048576\n");
-  EXPECT_EQ(complaint({"-b", "2"}),
-            "bench_all_reduce: --min-bytes: expected at least one f32, 4 bytes, got 2\n");
-  EXPECT_THAT(complaint({"--comm", "shard"}), HasSubstr("--comm: shard not in {auto,mpi,"));
-  EXPECT_THAT(complaint({"-e", "64X"}), HasSubstr("--max-bytes: x unit not recognized"));
-  EXPECT_THAT(complaint({"-f", "1"}), HasSubstr("--factor: Value 1 not in range 1.01"));
-  EXPECT_THAT(complaint({"-f", "nan"}), HasSubstr("--factor: expected a number, got nan"));
-  EXPECT_THAT(complaint({"-e", "-1"}), HasSubstr("--max-bytes: Value -1 not in range"));
+  EXPECT_EQ(
+      complaint({"-b", "2"}),
+      "bench_all_reduce: --min-bytes: expected a whole number from 4 to 1125899906842624, got "
+      "\"2\"\n");
+  EXPECT_THAT(complaint({"--comm", "shard"}), HasSubstr("--comm: expected one of auto, mpi,"));
+  EXPECT_THAT(complaint({"-e", "64X"}), HasSubstr("--max-bytes: expected a whole number"));
+  EXPECT_THAT(complaint({"-e", ""}), HasSubstr("--max-bytes: expected a whole number"));
+  EXPECT_THAT(complaint({"-f", "1"}), HasSubstr("--factor: expected a number from 1.01"));
+  EXPECT_THAT(complaint({"-f", "nan"}), HasSubstr("--factor: expected a number from 1.01"));
+  EXPECT_THAT(complaint({"-e", "-1"}), HasSubstr("--max-bytes: expected a whole number"));
   EXPECT_THAT(complaint({"--iter", "3"}), HasSubstr("unknown flag --iter"));
 }
 
