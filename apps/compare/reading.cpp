@@ -49,12 +49,11 @@ std::string about_exposure(const RunInfo& info, const Comparison& result,
   const CollectiveTimes& tail = t.collectives.back();
   const std::string& label =
       overlap.trace.ranks[0].steps[0].spans.labels.at(t.collectives.size() - 1);
-  const std::string contents = short_contents_of(overlap.trace, label);
   text += fmt::format(
       " The last to arrive is {} ({}; {:.2f} MiB): ready at {:.2f} ms, sent at {:.2f}, there at "
       "{:.2f}, while backward alone would end at {:.2f}.",
-      label, contents, kMiB * static_cast<double>(tail.bytes), tail.ready, tail.begin, tail.end,
-      backward_end(result));
+      label, short_contents_of(overlap.trace, label), kMiB * static_cast<double>(tail.bytes),
+      tail.ready, tail.begin, tail.end, backward_end(result));
   const double hideable = result.ideal.timing.median.backward;
   // With micro-batches that each synchronise, the first bucket leaves in the first of them.
   const auto parts = static_cast<double>(info.options.accum);

@@ -22,6 +22,9 @@ int run_on_rank(const apps::Options& options, const dist::RankInfo& ranks) {
   if (exercise && comm->size() == 1) {
     throw UsageError(name + ": needs at least two ranks: mpirun -np 2 ...");
   }
+  if (!options.out.empty() && !options.trace) {
+    throw UsageError("--out: expected --trace, whose files go there; add it");
+  }
   if (options.emulated_link) {
     comm =
         std::make_unique<dist::EmulatedLinkCommunicator>(std::move(comm), *options.emulated_link);

@@ -119,9 +119,7 @@ Profile read_profile(const std::filesystem::path& file) {
       }
       return true;
     }));
-  } catch (const Json::exception& error) {
-    throw UsageError(message_of(file.string(), ": no profile.json of a run: ", error.what()));
-  } catch (const UsageError& error) {
+  } catch (const std::exception& error) {
     throw UsageError(message_of(file.string(), ": no profile.json of a run: ", error.what()));
   }
 }
