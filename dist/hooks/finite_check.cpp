@@ -1,9 +1,10 @@
 #include "dist/hooks/finite_check.h"
 
+#include <algorithm>
 #include <cmath>
-#include <ranges>
-#include <utility>
+#include <cstddef>
 
+#include "autograd/grad_state.h"
 #include "core/error.h"
 #include "core/ops.h"
 
@@ -18,14 +19,23 @@ bool is_finite(const Tensor& values) {
   return std::isfinite(squares.item());
 }
 
-bool overlap(const Tensor& a, const Tensor& b) {
-  return a.bytes() < b.bytes() + b.nbytes() && b.bytes() < a.bytes() + a.nbytes();
+/// What `payload` has of a gradient; undefined if that is nothing.
+Tensor part_of(const Tensor& payload, const Tensor& grad) {
+  const std::byte* begin = std::max(payload.bytes(), grad.bytes());
+  const std::byte* end = std::min(payload.bytes() + payload.nbytes(), grad.bytes() + grad.nbytes());
+  if (begin >= end) {
+    return {};
+  }
+  const auto size = static_cast<std::int64_t>(size_of(payload.dtype()));
+  return payload.flat_view((begin - payload.bytes()) / size, {(end - begin) / size});
 }
 
 }  // namespace
 
-FiniteCheck::FiniteCheck(Communicator& comm, std::vector<autograd::Variable> parameters)
-    : comm_(comm), parameters_(std::move(parameters)) {
+FiniteCheck::FiniteCheck(Communicator& comm, const std::vector<autograd::Variable>& parameters)
+    : comm_(comm), parameters_(autograd::trainable(parameters)) {
+  // In a bucket the last layer first: its gradients are computed before the others and spoil them.
+  std::ranges::reverse(parameters_);
   comm_.add_wrap(
       [this](const Tensor& payload, std::string_view label, Communicator::Collective collective) {
         check(payload, label);
@@ -34,13 +44,11 @@ FiniteCheck::FiniteCheck(Communicator& comm, std::vector<autograd::Variable> par
 }
 
 void FiniteCheck::check(const Tensor& payload, std::string_view label) const {
-  if (is_finite(payload)) {
-    return;
-  }
-  // The last layer first: its gradients are computed before the others and spoil them.
-  for (const autograd::Variable& parameter : std::views::reverse(parameters_)) {
-    const Tensor grad = parameter.grad();
-    if (grad.defined() && overlap(grad, payload) && !is_finite(grad)) {
+  for (const autograd::Variable& parameter : parameters_) {
+    // Not Variable::grad(): that would wait for updates in flight.
+    const autograd::GradState& state = *parameter.grad_state();
+    const Tensor part = state.has_grad() ? part_of(payload, state.grad()) : Tensor();
+    if (part.defined() && !is_finite(part)) {
       throw Error(message_of("finite check: expected finite gradients, got NaN or inf in step ",
                              step_, ", bucket '", label, "', parameter '", parameter.name(),
                              "': look at this rank's data; if the losses before grew, training has "
