@@ -41,7 +41,7 @@ class [[nodiscard]] ListenerHandle {
   ListenerHandle(std::weak_ptr<GradState> state, GradListener& listener, std::size_t index)
       : state_(std::move(state)), listener_(&listener), index_(index) {}
   ListenerHandle(ListenerHandle&& other) noexcept = default;  // leaves other.state_ empty
-  ListenerHandle& operator=(ListenerHandle&& other) noexcept;
+  ListenerHandle& operator=(ListenerHandle other) noexcept;
   ~ListenerHandle();
 
  private:

@@ -117,8 +117,8 @@ ListenerHandle Variable::attach_listener(GradListener& listener, std::size_t ind
   return {grad_state(), listener, index};
 }
 
-ListenerHandle& ListenerHandle::operator=(ListenerHandle&& other) noexcept {
-  std::swap(state_, other.state_);  // what this kept attached is detached with `other`
+ListenerHandle& ListenerHandle::operator=(ListenerHandle other) noexcept {
+  std::swap(state_, other.state_);  // `other` detaches the old listener
   std::swap(listener_, other.listener_);
   std::swap(index_, other.index_);
   return *this;

@@ -66,8 +66,9 @@ class Collectives {
 
  protected:
   virtual void do_sum(const Tensor& tensor) = 0;
-  /// Calls `arrived` if it notices each arrival. exchange() reports the others at the end: on a GPU
-  /// what on_arrival enqueues follows the exchange on the stream anyway.
+  /// A transport that notices single arrivals calls `arrived(i)`, in the order of `incoming`.
+  /// exchange() reports the others at the end: on a GPU what on_arrival enqueues follows the
+  /// exchange on the stream anyway.
   virtual void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
                            const OnArrival& arrived) = 0;
 

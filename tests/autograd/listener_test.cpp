@@ -61,6 +61,11 @@ TEST(GradListener, HearsUnderItsNewNumberAfterItsHandleIsReplaced) {
   handle = w.attach_listener(listener, 2);
   mul(w, 2).backward();
   EXPECT_THAT(log, ElementsAre("begin", "ready 2", "end"));
+  log.clear();
+  ListenerHandle another = w.attach_listener(listener, 3);
+  handle = std::move(another);
+  mul(w, 2).backward();
+  EXPECT_THAT(log, ElementsAre("begin", "ready 3", "end"));
 }
 
 TEST(GradListener, SharesAVariableWithOthers) {

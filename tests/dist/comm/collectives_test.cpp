@@ -88,6 +88,27 @@ TEST(Collectives, ReduceScatterKeepsItsMemoryBecauseAGpuMayStillBeReceiving) {
   EXPECT_NE(of_another_stream.bytes(), ranks.memory());
 }
 
+/// Notices the first arrival alone.
+class HalfDeaf final : public Collectives {
+ public:
+  HalfDeaf() : Collectives(0, 2) {}
+
+ protected:
+  void do_sum(const Tensor& /*tensor*/) override {}
+  void do_exchange(std::span<const Message> /*outgoing*/, std::span<const Message> /*incoming*/,
+                   const OnArrival& arrived) override {
+    arrived(0);
+  }
+};
+
+TEST(Collectives, ReportsWhatTheTransportDidNotNotice) {
+  const Message message{1, Tensor::zeros({1})};
+  std::vector<std::size_t> arrived;
+  HalfDeaf().exchange({}, std::vector<Message>{message, message, message},
+                      [&](std::size_t i) { arrived.push_back(i); });
+  EXPECT_THAT(arrived, testing::ElementsAre(0, 1, 2));
+}
+
 /// Sums by sending everything to rank 0 and back.
 class ThroughRankZero final : public AllReduce {
  public:
