@@ -20,8 +20,8 @@ struct BenchOptions {
   std::vector<std::string> comms{"auto"};
   std::string device = "auto";
   bool json = false;
-  std::vector<std::string>
-      config;  ///< each flag that was given, with its value; the others as comments
+  /// Each flag that was given, with its value; the others as comments.
+  std::vector<std::string> config;
 
   /// Sizes in bytes: min_bytes, then `factor` times the previous one up to max_bytes, each rounded
   /// down to whole elements.

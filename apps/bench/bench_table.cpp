@@ -49,9 +49,15 @@ std::string bench_table(const BenchResult& result, int ranks) {
 
 std::string bench_json(const std::vector<BenchResult>& results, const BenchOptions& options,
                        int ranks) {
-  Json json{
-      {"program", "bench_all_reduce"}, {"version", kVersion},    {"ranks", ranks}, {"type", "f32"},
-      {"results", Json::array()},      {"flags", options.config}};
+  Json json{{"program", "bench_all_reduce"},
+            {"version", kVersion},
+            {"ranks", ranks},
+            {"type", "f32"},
+            {"factor", options.factor},
+            {"iterations", options.iterations},
+            {"warmup", options.warmup},
+            {"results", Json::array()},
+            {"flags", options.config}};
   for (const BenchResult& result : results) {
     Json rows = Json::array();
     Json model = nullptr;
