@@ -23,17 +23,20 @@ bool unsteady(const Comparison& result) {
          });
 }
 
-/// How the first bucket could leave earlier.
+/// Advice that lets the first bucket leave earlier, or why there is none.
 std::string smaller_buckets(const ModeResult& overlap) {
   const std::vector<CollectiveTimes>& collectives = overlap.timing.collectives;
-  const auto largest = std::ranges::max_element(collectives, {}, &CollectiveTimes::bytes);
-  const std::string& label = overlap.trace.ranks[0].steps[0].spans.labels.at(
-      static_cast<std::size_t>(largest - collectives.begin()));
-  if (contents_of(overlap.trace, label).find(',') == std::string::npos) {
-    return "the largest bucket is one parameter, which no --bucket-mb divides";
+  const std::vector<std::string>& labels = overlap.trace.ranks[0].steps[0].spans.labels;
+  double most = 0.0;  // bytes of a bucket of several parameters
+  for (std::size_t i = 0; i < collectives.size(); ++i) {
+    if (contents_of(overlap.trace, labels.at(i)).find(',') != std::string::npos) {
+      most = std::max(most, static_cast<double>(collectives[i].bytes));
+    } else if (i == 0) {
+      return "it holds one parameter, so a smaller --bucket-mb would not split it";
+    }
   }
   return fmt::format("--bucket-mb {:.2g} starts earlier and leaves less to send at the end",
-                     0.5 * kMiB * static_cast<double>(largest->bytes));
+                     0.5 * kMiB * most);
 }
 
 std::string about_exposure(const RunInfo& info, const Comparison& result,

@@ -191,10 +191,14 @@ TEST(Reading, AdvisesSmallerBucketsWhereTheLinkHasRoom) {
   EXPECT_THAT(lines, Contains(HasSubstr("when 75 % of backward was over; --bucket-mb 2 starts "
                                         "earlier and leaves less")));
   EXPECT_THAT(lines, Not(Contains(HasSubstr("the link is a limit"))));
+  comparison.modes[2].timing.collectives[1].bytes = 64U << 20U;
+  comparison.modes[2].trace.contents["bucket_1"] = "0.weight";
+  EXPECT_THAT(reading(two_ranks(), comparison), Contains(HasSubstr("--bucket-mb 2 starts earlier")))
+      << "half of the largest that can be split";
   comparison.modes[2].trace.contents["bucket_0"] = "2.weight";
   EXPECT_THAT(reading(two_ranks(), comparison),
-              Contains(HasSubstr("over; the largest bucket is one parameter, which no "
-                                 "--bucket-mb divides.")));
+              Contains(HasSubstr("over; it holds one parameter, so a smaller --bucket-mb would "
+                                 "not split it.")));
   comparison.modes[2].timing.collectives[0].begin = 14;
   EXPECT_THAT(reading(two_ranks(), comparison),
               Contains(HasSubstr("when 20 % of backward was over.")));
