@@ -24,7 +24,7 @@ constexpr const char* kExamples = R"(Examples:
   ddp_plan runs/p/profile.json --link 5,12.5 --algorithm hierarchical \
            --ranks-per-host 8 --local-link 2,200)";
 
-/// What the command line asks for beside the question.
+/// The flags that are not part of the question.
 struct Request {
   std::string profile;
   std::string html;
@@ -60,12 +60,12 @@ class PlanFlags : FlagGroups {
     toggle("--shard-optimizer", q_.shard_optimizer, "each rank updates 1/N of the weights");
     text("--comm-hook", "HOOK", q_.comm_hook, "compression, as of train_mlp (none)");
     count("--global-batch", q_.global_batch, 1,
-          "samples per step of all ranks together (each rank's stay)");
+          "samples per step over all ranks (each rank keeps its batch)");
     const auto spread = [](const std::string& flag, const std::string& text) {
       return parse_number(flag, text, 0.0, 10.0);
     };
     value("--spread", "X", q_.spread, spread,
-          "standard deviation of ln(computation) (as measured)");
+          "standard deviation of ln(compute time) (as measured)");
   }
 
   void cluster() {
@@ -77,7 +77,7 @@ class PlanFlags : FlagGroups {
       }
       return std::vector<int>(numbers.begin(), numbers.end());
     };
-    value("--ranks", "A,B,..", q_.ranks, ranks, "how many (8, 16, 32, ... 65536)");
+    value("--ranks", "A,B,..", q_.ranks, ranks, "numbers of ranks (8, 16, 32, ... 65536)");
     choice("--algorithm", q_.algorithm, costed_algorithms(), "all-reduce: ");
     const auto network = [&q = q_](const std::string& flag, const std::string& text) {
       const bool measured = check_not_empty(flag, text).ends_with(".json");
@@ -86,7 +86,7 @@ class PlanFlags : FlagGroups {
     };
     value("--link", "US,GB/S", q_.link, network,
           "the network, or the profile of a run on it (as this run measured)");
-    count("--ranks-per-host", q_.ranks_per_host, 1, "they share their host's link (1)");
+    count("--ranks-per-host", q_.ranks_per_host, 1, "ranks that share a host's link (1)");
     value("--local-link", "US,GB/S", q_.local_link, parse_link, "inside a host (as --link)");
   }
 
@@ -122,7 +122,7 @@ int run(int argc, const char* const* argv) {
   app.footer(kExamples);
   PlanQuestion question;
   Request request;
-  PlanFlags(app, question, request);
+  const PlanFlags flags(app, question, request);
   std::string answer;
   if (const auto exit = parse_command_line(app, argc, argv, [&] {
         complete(app, question);

@@ -2,7 +2,7 @@
 """check_line_budget.py [ROOT]: fails when a part of the product, without its tests, outgrows its cap.
 
 Counted are code lines: neither blank nor comment only. File sizes are whole files, as a reader meets them. Lower a cap
-when its code shrinks. To raise one is a decision; the message of the commit gives the reason.
+when its code shrinks. To raise one needs a reason, in the message of the commit.
 """
 
 import argparse
@@ -14,13 +14,13 @@ from common import ROOT, percentile
 
 # Folder or folders -> most code lines.
 CAPS = {
-    "all": 28196,
+    "all": 28221,
     "core": 6122,
     "autograd": 1451,
     "nn": 1948,
     "optim": 582,
-    "dist": 7876,
-    "apps": 10217,
+    "dist": 7882,
+    "apps": 10236,
     "gradient route": 2759,
 }
 GRADIENT_ROUTE = ["autograd", "dist/ddp", "dist/comm"]  # each without its subfolders

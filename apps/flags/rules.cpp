@@ -45,8 +45,8 @@ std::vector<Rule> refused(const Options& o) {
        "synchronisation to leave out; add for instance --accum 4"},
       {once && o.accum > 1 && !o.deferred_sync(),
        message_of(flight, ": expected --mode no_sync with --accum ", o.accum, ", got ", o.mode,
-                  ", which synchronises after every micro-batch; updates in flight need one "
-                  "synchronisation per step")},
+                  ", which synchronises after every micro-batch; ", flight,
+                  " needs one synchronisation per step")},
       {o.shard_optimizer && (in_flight || o.comm_hook != "none" || o.check_reduce),
        message_of("--shard-optimizer: expected plain sums and one update after backward, got ",
                   in_flight               ? flight

@@ -185,7 +185,7 @@ void print_rebuilt_buckets(const Console& console, const std::vector<BucketInfo>
   const bool alike = std::ranges::equal(before, buckets, {}, members, members);
   console.line(fmt::format(
       "buckets rebuilt after step 1, from the order in which its gradients became ready{}",
-      alike ? "; each holds the same parameters" : ""));
+      alike ? "; every bucket keeps its parameters" : ""));
   if (!alike) {
     print_buckets(console, buckets,
                   "parameters, in the order their gradients were ready on rank 0");

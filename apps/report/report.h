@@ -24,8 +24,8 @@ void print_first_screen(const Console& console, const RunInfo& info);
 void print_chosen_buckets(const Console& console, const std::vector<BucketInfo>& buckets,
                           const dist::BucketChoice& choice, std::int64_t step);
 
-/// Says that the buckets are not those of the first screen, `before`, any more. Lists them unless
-/// only the order of the parameters in a bucket has changed.
+/// Says that the buckets were rebuilt. Lists them if one holds other parameters than in `before`,
+/// the buckets of the first screen.
 void print_rebuilt_buckets(const Console& console, const std::vector<BucketInfo>& before,
                            const std::vector<BucketInfo>& buckets);
 

@@ -185,11 +185,11 @@ void Trainer::update() {
                                           : optim::LocalGradients::refuse);
 }
 
-/// Adds each loss times its samples. The losses are there: clock_.finish() has waited for the
+/// Adds each loss times its samples. They are computed: clock_.finish() has waited for the
 /// device. Collective once per kWindow steps.
 void Trainer::add_losses() {
-  constexpr std::size_t kWindow =
-      64;  // steps between gathers: one per step would slow training down
+  // Steps between gathers: one per step would slow training down.
+  constexpr std::size_t kWindow = 64;
   double sum = 0.0;
   for (std::size_t micro = 0; micro < batches_->size(); ++micro) {
     if (const Tensor& loss = micro_losses_[micro]; loss.defined()) {

@@ -77,7 +77,7 @@ class PlannedSync final : public AllReduceListener {
   }
 
   /// Of the last backward: the parameters in the order in which their gradients were complete; how
-  /// many buckets had left before the last gradient was, and by the time half of them were.
+  /// many buckets had left before the last gradient was complete, and when half of them were.
   const std::vector<std::size_t>& ready_order() const { return ready_order_; }
   std::size_t early() const { return early_; }
   std::size_t half_way() const { return half_way_; }

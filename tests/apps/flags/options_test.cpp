@@ -175,7 +175,7 @@ TEST(Options, AShardedOptimizerIsRefusedWhereItCannotWork) {
   EXPECT_EQ(
       complaint({flag, "--accum", "2"}),
       "train_mlp: --shard-optimizer: expected --mode no_sync with --accum 2, got overlap, "
-      "which synchronises after every micro-batch; updates in flight need one synchronisation "
+      "which synchronises after every micro-batch; --shard-optimizer needs one synchronisation "
       "per step\n");
   EXPECT_EQ(complaint({flag, "--cross-step"}),
             "train_mlp: --shard-optimizer: expected plain sums and one update after backward, got "

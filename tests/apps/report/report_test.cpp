@@ -48,7 +48,7 @@ TEST(Report, ListsRebuiltBucketsThatHoldOtherParameters) {
   };
   const std::vector<BucketInfo> buckets{{"bucket_0", 8, {"b", "a"}}, {"bucket_1", 8, {"c"}}};
   const std::vector<BucketInfo> reordered{{"bucket_0", 8, {"a", "b"}}, {"bucket_1", 8, {"c"}}};
-  EXPECT_THAT(shown(buckets, reordered), HasSubstr("ready; each holds the same parameters\n"));
+  EXPECT_THAT(shown(buckets, reordered), HasSubstr("ready; every bucket keeps its parameters\n"));
   const std::vector<BucketInfo> swapped{{"bucket_0", 8, {"c"}}, {"bucket_1", 8, {"b", "a"}}};
   EXPECT_THAT(shown(buckets, swapped), HasSubstr("b, a"));
 }
