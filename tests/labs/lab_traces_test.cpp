@@ -132,10 +132,10 @@ TEST_F(LabTraces, RecordsTheStepsAskedFor) {
 }
 
 TEST_F(LabTraces, WithoutTheFlagNothingIsWritten) {
-  const test::Outcome outcome = test::run_program(std::string(BRIGADE_LABS) + "/lab2_naive",
-                                                  "--out run", kRanks, dir_.path());
+  const test::Outcome outcome =
+      test::run_program(std::string(BRIGADE_LABS) + "/lab2_naive", "", kRanks, dir_.path());
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_FALSE(std::filesystem::exists(dir_ / "run"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "runs"));
 }
 
 TEST_F(LabTraces, AFlagOfAnotherProgramIsRefused) {
