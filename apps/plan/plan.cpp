@@ -73,16 +73,16 @@ class Planner {
     const ComputeTimes usual = scaled(larger, ranks);
     const ComputeTimes slowest = scaled(larger * slower, ranks);
     const std::vector<PlannedBucket> buckets = planned_buckets(slowest, ranks);
-    const PlannedStep step = planned_step(slowest, buckets, schedule());
+    const double step = planned_step(slowest, buckets, schedule());
     const auto computes = [accum](const ComputeTimes& times) {
       return accum * (times.forward + times.backward) + times.optimizer;
     };
     return {.ranks = ranks,
-            .step = step.step,
+            .step = step,
             .compute = computes(usual),
             .slowest = computes(slowest) - computes(usual),
-            .exposed = std::max(step.step - computes(slowest), 0.0),
-            .samples_per_second = 1e3 * samples / step.step,
+            .exposed = std::max(step - computes(slowest), 0.0),
+            .samples_per_second = 1e3 * samples / step,
             .buckets = buckets.size()};
   }
 

@@ -15,8 +15,6 @@ class TimeLine {
       : shares_core_(shares_core), head_start_(head_start) {}
 
   double now() const { return now_; }
-  double waited() const { return waited_; }
-  double on_the_wire() const { return on_the_wire_; }
 
   /// The rank does what takes `work` ms alone on its core.
   void compute(double work) {
@@ -48,16 +46,12 @@ class TimeLine {
     saved_up_ -= saved;
     const double ms = cost.ms - saved;
     network_free_ = begin + ms;
-    on_the_wire_ += ms;
     const double taken = shares_core_ && ms > 0.0 ? std::min(cost.cpu_ms / ms, 1.0) : 0.0;
     sent_.push_back({begin, network_free_, 1.0 - taken});
     return network_free_;
   }
 
-  void wait_until(double end) {
-    waited_ += std::max(end - now_, 0.0);
-    now_ = std::max(now_, end);
-  }
+  void wait_until(double end) { now_ = std::max(now_, end); }
   void wait_for_all() { wait_until(network_free_); }
 
  private:
@@ -72,8 +66,6 @@ class TimeLine {
   double saved_up_ = 0.0;
   double now_ = 0.0;
   double network_free_ = 0.0;
-  double waited_ = 0.0;
-  double on_the_wire_ = 0.0;
   std::vector<Sent> sent_;
   std::size_t next_ = 0;  // the first that computation has not passed
 };
@@ -139,7 +131,7 @@ class Player {
     }
   }
 
-  const TimeLine& line() const { return line_; }
+  double now() const { return line_.now(); }
 
  private:
   /// A layer waits for its weights, whose update with cross_step costs its part of the optimizer.
@@ -213,19 +205,16 @@ class Player {
 
 }  // namespace
 
-PlannedStep planned_step(const ComputeTimes& compute, std::span<const PlannedBucket> buckets,
-                         const Schedule& schedule) {
+double planned_step(const ComputeTimes& compute, std::span<const PlannedBucket> buckets,
+                    const Schedule& schedule) {
   constexpr int kSteps = 6;
   Player player(compute, buckets, schedule);
   for (int i = 1; i < kSteps; ++i) {
     player.step();
   }
-  const TimeLine before = player.line();
+  const double before = player.now();
   player.step();
-  const TimeLine& after = player.line();
-  return {.step = after.now() - before.now(),
-          .wait = after.waited() - before.waited(),
-          .comm = after.on_the_wire() - before.on_the_wire()};
+  return player.now() - before;
 }
 
 }  // namespace brigade::apps

@@ -44,18 +44,12 @@ struct Schedule {
   double head_start = 0.0;   ///< ms that a link saves up while it is idle (LinkTimes)
 };
 
-/// One step, in ms.
-struct PlannedStep {
-  double step = 0.0;
-  double wait = 0.0;  ///< the rank has nothing to do but wait for the network
-  double comm = 0.0;  ///< the network is busy
-};
-
-/// Plays a few steps, event by event, on two resources: the rank, which computes, and the network,
-/// which carries one collective at a time in the order of launch. Returns the last of them: with
-/// cross_step the first one has no communication to wait for. Durations do not vary; differences
-/// between ranks must already be in `compute`. Every parameter is in one bucket.
-PlannedStep planned_step(const ComputeTimes& compute, std::span<const PlannedBucket> buckets,
-                         const Schedule& schedule);
+/// How many ms a step takes. Plays a few steps, event by event, on two resources: the rank, which
+/// computes, and the network, which carries one collective at a time in the order of launch. Takes
+/// the time of the last step: with cross_step the first has no communication to wait for. Durations
+/// do not vary; differences between ranks must already be in `compute`. Every parameter is in one
+/// bucket.
+double planned_step(const ComputeTimes& compute, std::span<const PlannedBucket> buckets,
+                    const Schedule& schedule);
 
 }  // namespace brigade::apps
