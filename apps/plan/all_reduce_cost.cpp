@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/error.h"
 #include "dist/algorithms/segments.h"
 
 namespace brigade::apps {
@@ -87,7 +86,6 @@ CollectiveCost all_reduce_cost(const Cluster& cluster, const std::string& algori
   if (algorithm == "tree") {
     return tree(anywhere, ranks, bytes);
   }
-  BRIGADE_CHECK(algorithm == "hierarchical", "all_reduce_cost: no algorithm ", algorithm);
   const CollectiveCost local =
       inside > 1 ? ring(cluster.inside_host, inside, bytes) : CollectiveCost{};
   return hosts > 1 ? local + ring(cluster.between_hosts, hosts, bytes) : local;

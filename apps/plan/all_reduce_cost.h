@@ -31,9 +31,9 @@ struct Cluster {
 /// The algorithms whose cost all_reduce_cost knows.
 const std::vector<std::string>& costed_algorithms();
 
-/// An all-reduce of `bytes` on `ranks`, by `algorithm`: the formulas of dist/algorithms, with a
-/// message's cost in place of α + mβ. Ranks of a host share its link to the others; of the
-/// algorithms only ring and hierarchical know hosts of several ranks.
+/// An all-reduce of `bytes` on `ranks`, by `algorithm`, one of costed_algorithms(): the formulas of
+/// dist/algorithms, with a message's cost in place of α + mβ. Ranks of a host share its link to the
+/// others; of the algorithms only ring and hierarchical know hosts of several ranks.
 CollectiveCost all_reduce_cost(const Cluster& cluster, const std::string& algorithm, int ranks,
                                double bytes);
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/error.h"
 #include "dist/overlap/order_of_need.h"
 
 namespace brigade::apps {
@@ -84,12 +83,6 @@ class Player {
     for (const dist::GradientReady& gradient : times.order) {
       ready[gradient.parameter] = gradient.ms;
     }
-    std::size_t members = 0;
-    for (const PlannedBucket& bucket : buckets) {
-      members += bucket.members.size();
-    }
-    BRIGADE_CHECK(members == times.order.size(), "planned step: ", times.order.size(),
-                  " parameters, but ", members, " in buckets");
     std::vector<dist::BucketTimes> needs;
     for (std::size_t b = 0; b < buckets.size(); ++b) {
       dist::BucketTimes& bucket = needs.emplace_back();

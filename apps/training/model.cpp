@@ -19,9 +19,6 @@ namespace brigade::apps {
 namespace {
 
 std::unique_ptr<nn::Module> make_mlp(const ModelShape& shape) {
-  BRIGADE_CHECK(shape.widths.size() >= 2,
-                "make_network: expected at least an input and an output width, got ",
-                shape.widths.size());
   auto model = std::make_unique<nn::Sequential>();
   for (std::size_t layer = 0; layer + 1 < shape.widths.size(); ++layer) {
     if (layer > 0) {
@@ -99,11 +96,7 @@ void drop_other_elements(std::uint64_t seed, int rank) {
 }
 
 nn::Loss* make_loss(const std::string& name) {
-  if (name == "mse") {
-    return nn::mse_loss;
-  }
-  BRIGADE_CHECK(name == "cross_entropy", "loss: expected mse or cross_entropy, got ", name);
-  return nn::cross_entropy;
+  return name == "mse" ? nn::mse_loss : nn::cross_entropy;
 }
 
 WeightsHash hash_weights(const std::vector<autograd::Variable>& parameters,
