@@ -16,15 +16,6 @@ namespace brigade::apps {
 
 namespace {
 
-RunInfo describe(const Options& options, const dist::RankInfo& ranks, const Runtime& runtime,
-                 const data::DataSplits& data) {
-  RunInfo info = describe_setting(options, ranks, data, runtime);
-  // Refuses other weights in --init before anything is written.
-  const auto model = make_model(options, *data.train, options.seed, kCpu);
-  info.parameters = count_elements(model->parameters());
-  return info;
-}
-
 /// Only rank 0 calls it.
 void write_results(const Console& console, const RunInfo& info, const Comparison& result,
                    const std::filesystem::path& directory) {
@@ -66,7 +57,10 @@ int compare(Options options, const dist::RankInfo& ranks) {
   }
   emulate_link(options, *data.train, runtime, console);
   dist::Communicator& comm = *runtime.comm;
-  const RunInfo info = describe(options, ranks, runtime, data);
+  RunInfo info = describe_setting(options, ranks, data, runtime);
+  // Refuses other weights in --init before anything is written.
+  info.parameters =
+      count_elements(make_model(options, *data.train, options.seed, kCpu)->parameters());
   print_comparison_start(console, info);
   const std::filesystem::path directory = agree_on_directory(options, comm);
   if (comm.rank() == 0) {
