@@ -28,7 +28,8 @@ Outcome train_gpt(const std::vector<std::size_t>& order, const char* plan,
                   std::size_t expected_late, dist::Communicator& comm, Recorder& trace) {
   nn::GPT model = make_gpt();
   const std::vector<Variable> parameters = model.parameters();
-  const PlannedSync sync(parameters, comm, plan_in_order(order, parameters, kCapBytes));
+  const PlannedSync sync(parameters, comm,
+                         dist::assign_buckets(dist::plan_parameters(parameters), order, kCapBytes));
   optim::SGD optimizer(parameters, {.lr = kLearningRate});
   for (int step = 0; step < kSteps; ++step) {
     trace.start();
@@ -58,7 +59,8 @@ void run(dist::Communicator& comm, Recorder& trace) {
   std::vector<std::size_t> by_layer(parameters.size());
   std::iota(by_layer.rbegin(), by_layer.rend(), std::size_t{0});
   std::rotate(by_layer.begin(), by_layer.end() - 1, by_layer.end());
-  const std::size_t all = plan_in_order(by_layer, parameters, kCapBytes).size();
+  const std::size_t all =
+      dist::assign_buckets(dist::plan_parameters(parameters), by_layer, kCapBytes).size();
   const apps::Options untraced;
   Recorder nobody(untraced, comm, kSteps);
   const Outcome guessed = train_gpt(by_layer, "by layer", all, comm, nobody);

@@ -25,23 +25,6 @@ inline Variable gpt_loss(nn::GPT& model, int step, int rank) {
                            Tensor::from(all.last(16), {1, 16}));
 }
 
-/// Buckets of at most `cap` bytes, filled in the order `order` of the parameters.
-inline dist::BucketPlan plan_in_order(const std::vector<std::size_t>& order,
-                                      const std::vector<Variable>& parameters, std::size_t cap) {
-  dist::BucketPlan plan;
-  std::size_t bytes = cap;
-  for (const std::size_t index : order) {
-    const std::size_t more = dist::slice_bytes(parameters[index].data());
-    if (bytes + more > cap) {
-      plan.emplace_back();
-      bytes = 0;
-    }
-    plan.back().push_back(index);
-    bytes += more;
-  }
-  return plan;
-}
-
 /// DDP as in lab 5, with buckets from a plan. Counts those that leave early.
 class PlannedSync final : public AllReduceListener {
  public:

@@ -27,7 +27,8 @@ void run(dist::Communicator& comm, Recorder& /*trace*/) {
   nn::GPT model = make_gpt();
   const std::vector<Variable> parameters = model.parameters();
   const std::vector<std::size_t> order = tied_weight_last(parameters.size());
-  PlannedSync sync(parameters, comm, plan_in_order(order, parameters, kCapBytes));
+  PlannedSync sync(parameters, comm,
+                   dist::assign_buckets(dist::plan_parameters(parameters), order, kCapBytes));
   gpt_loss(model, 0, comm.rank()).backward(1.0 / comm.size());
   say(comm, "{} of {} buckets leave during backward", sync.early(), sync.buckets());
   expect(sync.early() + 1 == sync.buckets(),
