@@ -57,12 +57,9 @@ int bench(const BenchOptions& options, const dist::RankInfo& ranks) {
 }
 
 int run(int argc, const char* const* argv) {
-  const BenchParse parsed = parse_bench_options(argc, argv);
-  if (parsed.exit) {
-    return leave_early(parsed.exit->text, parsed.exit->exit_code);
-  }
-  return dist::run_main(
-      [&](const dist::MpiSession& session) { return bench(parsed.options, session.info()); });
+  const Parsed<BenchOptions> parsed = parse_bench_options(argc, argv);
+  return run_program(parsed.exit,
+                     [&](const dist::RankInfo& ranks) { return bench(parsed.options, ranks); });
 }
 
 }  // namespace

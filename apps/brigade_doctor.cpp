@@ -1,6 +1,8 @@
 // brigade_doctor: where the ranks of a job run, how fast their links are, and what to fix.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
 #include "apps/doctor/doctor.h"
 #include "apps/flags/command_line.h"
 #include "apps/metrics/figure.h"
@@ -52,11 +54,8 @@ int run(int argc, const char* const* argv) {
   bool strict = false;
   app.add_flag("--json", json, "print JSON only");
   app.add_flag("--strict", strict, "exit code 3 if there is a warning");
-  if (const auto exit = parse_command_line(app, argc, argv, [] {})) {
-    return leave_early(exit->text, exit->exit_code);
-  }
-  return dist::run_main(
-      [&](const dist::MpiSession& session) { return examine(json, strict, session.info()); });
+  return run_program(parse_command_line(app, argc, argv, [] {}),
+                     [&](const dist::RankInfo& ranks) { return examine(json, strict, ranks); });
 }
 
 }  // namespace

@@ -134,9 +134,9 @@ int run(int argc, const char* const* argv) {
           write_file_atomically(request.html, plan_html(profile, question, rows));
         }
       })) {
-    return leave_early(exit->text, exit->exit_code);
+    return leave_early(*exit);
   }
-  return leave_early(answer, 0);
+  return leave_early({answer, 0});
 }
 
 }  // namespace

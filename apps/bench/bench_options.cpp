@@ -72,12 +72,12 @@ std::vector<std::size_t> BenchOptions::sizes() const {
   return sizes;
 }
 
-BenchParse parse_bench_options(int argc, const char* const* argv) {
+Parsed<BenchOptions> parse_bench_options(int argc, const char* const* argv) {
   CLI::App app("Times all-reduces like nccl-tests, checks the sums, fits alpha and beta.",
                "bench_all_reduce");
   prepare_command_line(app);
   app.footer(kExamples);
-  BenchParse result;
+  Parsed<BenchOptions> result;
   BenchOptions& options = result.options;
   const BenchFlags flags(app, options);
   result.exit = parse_command_line(app, argc, argv, [&] {

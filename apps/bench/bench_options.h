@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,10 +27,6 @@ struct BenchOptions {
   std::vector<std::size_t> sizes() const;
 };
 
-struct BenchParse {
-  BenchOptions options;
-  std::optional<EarlyExit> exit;  ///< set: print it and end (--help, --version, a wrong flag)
-};
-BenchParse parse_bench_options(int argc, const char* const* argv);
+Parsed<BenchOptions> parse_bench_options(int argc, const char* const* argv);
 
 }  // namespace brigade::apps

@@ -1,5 +1,6 @@
 #include "apps/flags/command_line.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 

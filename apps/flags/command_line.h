@@ -1,10 +1,13 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
+
+namespace CLI {  // NOLINT(readability-identifier-naming): the library's name
+class App;
+}
 
 namespace brigade::apps {
 
@@ -13,6 +16,13 @@ namespace brigade::apps {
 struct EarlyExit {
   std::string text;
   int exit_code = 0;
+};
+
+/// The outcome of parsing. `options` are complete only without an `exit`.
+template <class T>
+struct Parsed {
+  T options;
+  std::optional<EarlyExit> exit;
 };
 
 /// Before the flags are declared: the last of a repeated one wins, as in all programs.

@@ -6,10 +6,6 @@
 
 #include "apps/flags/options.h"
 
-namespace CLI {  // NOLINT(readability-identifier-naming): the library's name
-class App;
-}
-
 namespace brigade::apps {
 
 inline constexpr std::array kComms{"auto", "mpi",  "shared",  "hierarchical",

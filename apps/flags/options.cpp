@@ -8,7 +8,6 @@
 #include <set>
 #include <tuple>
 
-#include "apps/flags/command_line.h"
 #include "apps/flags/declare_flags.h"
 #include "apps/flags/hook_flag.h"
 #include "apps/flags/rules.h"
@@ -227,7 +226,7 @@ void Options::share_global_batch(int ranks) {
       (batch + 1) * parts, fmt::join(divisors, ", ")));
 }
 
-ParseResult parse_options(int argc, const char* const* argv, Program program) {
+Parsed<Options> parse_options(int argc, const char* const* argv, Program program) {
   const ProgramText& text = program == Program::train_mlp       ? kTrainMlp
                             : program == Program::train_gpt     ? kTrainGpt
                             : program == Program::compare_modes ? kCompareModes
@@ -238,16 +237,14 @@ ParseResult parse_options(int argc, const char* const* argv, Program program) {
   }
   prepare_command_line(app);
   app.footer(text.examples);
-  Options options;
+  Parsed<Options> result;
+  Options& options = result.options;
   options.model = program == Program::train_gpt ? "gpt" : "mlp";
   ShapeFlags shape;
   declare_flags(app, program, options, shape);
-  if (const auto exit =
-          parse_command_line(app, argc, argv, [&] { resolve(app, shape, program, options); })) {
-    return {.options = {}, .text = exit->text, .exit_code = exit->exit_code};
-  }
+  result.exit = parse_command_line(app, argc, argv, [&] { resolve(app, shape, program, options); });
   options.command_line = fmt::format("{}", fmt::join(argv, argv + argc, " "));
-  return {.options = std::move(options), .text = {}, .exit_code = 0};
+  return result;
 }
 
 }  // namespace brigade::apps

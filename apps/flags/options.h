@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/flags/command_line.h"
 #include "apps/flags/fault_flag.h"
 #include "dist/comm/emulated_link_communicator.h"
 #include "dist/ddp/grad_averager.h"
@@ -133,13 +134,7 @@ struct Options {
 /// "train_mlp", "train_gpt" or, of compare_modes, which of them would train that model.
 const char* program_name(const Options& options);
 
-/// The outcome of parsing: options, or what to print and which code to exit with (--help: 0,
-/// mistakes: 2).
-struct ParseResult {
-  std::optional<Options> options;
-  std::string text;
-  int exit_code = 0;
-};
-ParseResult parse_options(int argc, const char* const* argv, Program program = Program::train_mlp);
+Parsed<Options> parse_options(int argc, const char* const* argv,
+                              Program program = Program::train_mlp);
 
 }  // namespace brigade::apps

@@ -50,7 +50,7 @@ std::optional<int> run_quiz(int argc, char** argv) {
     return {};
   }
   if (flags.size() > 1) {
-    return apps::leave_early(message_of(kName, ": expected --quiz and no other flag\n"), 2);
+    return apps::leave_early({message_of(kName, ": expected --quiz and no other flag\n"), 2});
   }
   if (dist::launcher_rank() != 0) {
     return 0;
@@ -58,7 +58,7 @@ std::optional<int> run_quiz(int argc, char** argv) {
   try {
     return take_quiz(parse_quiz(kQuiz), std::cin, std::cout);
   } catch (const UsageError& error) {
-    return apps::leave_early(message_of(kName, ": ", error.what(), "\n"), 2);
+    return apps::leave_early({message_of(kName, ": ", error.what(), "\n"), 2});
   }
 }
 

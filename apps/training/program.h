@@ -14,8 +14,12 @@ namespace brigade::apps {
 int run_program(int argc, char** argv, Program program,
                 const std::function<int(const Options&, const dist::RankInfo&)>& body);
 
-/// For programs with flags of their own: what main() returns when it is over before MPI starts.
-/// Rank 0 prints and leaves, which makes mpirun end the others before they print the same.
-int leave_early(const std::string& text, int exit_code);
+/// Likewise for programs with flags of their own, which parse_command_line() has parsed.
+int run_program(const std::optional<EarlyExit>& exit,
+                const std::function<int(const dist::RankInfo&)>& body);
+
+/// What main() returns when it is over before MPI starts. Rank 0 prints and leaves, which makes
+/// mpirun end the others before they print the same.
+int leave_early(const EarlyExit& exit);
 
 }  // namespace brigade::apps

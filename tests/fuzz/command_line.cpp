@@ -19,11 +19,11 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   }
   arguments.push_back(nullptr);
   const int count = static_cast<int>(arguments.size()) - 1;
-  const apps::ParseResult result = apps::parse_options(count, arguments.data(), program);
-  test::require(result.options.has_value() != !result.text.empty(), "either options or a text");
-  if (result.options) {
-    static_cast<void>(result.options->data_parallel());
-    static_cast<void>(result.options->agreement());
+  const apps::Parsed<apps::Options> parsed = apps::parse_options(count, arguments.data(), program);
+  test::require(!parsed.exit || !parsed.exit->text.empty(), "either options or a text");
+  if (!parsed.exit) {
+    static_cast<void>(parsed.options.data_parallel());
+    static_cast<void>(parsed.options.agreement());
   }
   return 0;
 }

@@ -104,7 +104,7 @@ TEST(BenchTable, JsonHasTheSameNumbers) {
   EXPECT_TRUE(json["results"][0]["fit"].is_null());
 }
 
-BenchParse parse(std::vector<const char*> flags) {
+Parsed<BenchOptions> parse(std::vector<const char*> flags) {
   flags.insert(flags.begin(), "bench_all_reduce");
   return parse_bench_options(static_cast<int>(flags.size()), flags.data());
 }

@@ -15,7 +15,7 @@ using testing::StartsWith;
 
 using Flags = std::vector<std::string>;
 
-ParseResult parse(const Flags& flags, Program program) {
+Parsed<Options> parse(const Flags& flags, Program program) {
   std::vector<const char*> argv{"program"};
   for (const std::string& flag : flags) {
     argv.push_back(flag.c_str());
@@ -24,9 +24,9 @@ ParseResult parse(const Flags& flags, Program program) {
 }
 
 std::vector<std::string> agreement(const Flags& flags, Program program) {
-  const ParseResult result = parse(flags, program);
-  EXPECT_TRUE(result.options.has_value()) << result.text;
-  return result.options.value_or(Options{}).agreement();
+  const Parsed<Options> result = parse(flags, program);
+  EXPECT_FALSE(result.exit.has_value()) << result.exit.value_or(EarlyExit{}).text;
+  return result.options.agreement();
 }
 
 /// One flag and a value. `beside`: flags that both sides have, where this one needs them.
@@ -128,7 +128,7 @@ TEST(Agreement, EveryFlagThatTheOthersDependOnIsALineOfItsOwn) {
 
 /// Those that --help-all lists, but for --help and --version.
 std::set<std::string> flags_of(Program program) {
-  std::istringstream lines(parse({"--help-all"}, program).text);
+  std::istringstream lines(parse({"--help-all"}, program).exit.value().text);
   std::set<std::string> flags;
   for (std::string line; std::getline(lines, line);) {
     if (line.rfind("  --", 0) == 0) {

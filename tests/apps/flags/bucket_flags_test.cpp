@@ -1,25 +1,14 @@
 #include <gmock/gmock.h>
 
-#include "apps/flags/options.h"
 #include "apps/training/run_info.h"
 #include "dist/comm/single_process.h"
+#include "tests/apps/flags/parsed.h"
 
 namespace brigade::apps {
 namespace {
 
 using testing::ElementsAre;
 using testing::Pair;
-
-ParseResult parse(std::vector<const char*> flags, Program program = Program::train_mlp) {
-  flags.insert(flags.begin(), "program");
-  return parse_options(static_cast<int>(flags.size()), flags.data(), program);
-}
-
-Options parsed(const std::vector<const char*>& flags) {
-  const ParseResult result = parse(flags);
-  EXPECT_TRUE(result.options.has_value()) << result.text;
-  return result.options.value_or(Options{});
-}
 
 TEST(BucketFlags, ReachDataParallel) {
   EXPECT_EQ(parsed({}).data_parallel().bucket_bytes, 25U << 20U);

@@ -19,28 +19,26 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 TEST(Options, CheckpointsComeEverySoManyStepsOrMinutes) {
-  const auto options = [](const char* every) {
-    return *parse({"--checkpoint-every", every}).options;
-  };
+  const auto options = [](const char* every) { return parsed({"--checkpoint-every", every}); };
   EXPECT_EQ(options("7").checkpoint_steps, 7);
   EXPECT_EQ(options("7").checkpoint_minutes, 0.0);
   EXPECT_EQ(options("0.5m").checkpoint_steps, 0);
   EXPECT_EQ(options("0.5m").checkpoint_minutes, 0.5);
   EXPECT_TRUE(options("7").checkpoints());
-  EXPECT_FALSE(parse({}).options->checkpoints());
+  EXPECT_FALSE(parsed({}).checkpoints());
   for (const char* wrong : {"0", "-1", "m", "0m", "1h", "1.5"}) {
-    EXPECT_EQ(parse({"--checkpoint-every", wrong}).exit_code, 2) << wrong;
+    EXPECT_EQ(parse({"--checkpoint-every", wrong}).exit.value().exit_code, 2) << wrong;
   }
 }
 
 TEST(Options, HelpFitsOnAScreen) {
-  const ParseResult help = parse({"--help"});
+  const EarlyExit help = parse({"--help"}).exit.value();
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_LE(std::count(help.text.begin(), help.text.end(), '\n'), 45);
   EXPECT_THAT(help.text, HasSubstr("Examples:"));
   EXPECT_THAT(help.text, Not(HasSubstr("--nesterov")));
-  EXPECT_THAT(parse({"--help-all"}).text, HasSubstr("--nesterov"));
-  EXPECT_EQ(parse({"--help-all"}).exit_code, 0);
+  EXPECT_THAT(parse({"--help-all"}).exit.value().text, HasSubstr("--nesterov"));
+  EXPECT_EQ(parse({"--help-all"}).exit.value().exit_code, 0);
 }
 
 TEST(Options, WithoutEffectAreNamed) {
