@@ -21,10 +21,9 @@ constexpr double kNoLimit = std::numeric_limits<double>::max();
 /// Declares the flags of one program.
 class Declaration : FlagGroups {
  public:
-  Declaration(CLI::App& app, Options& options, ShapeFlags& shape, Program program)
+  Declaration(CLI::App& app, Options& options, Program program)
       : FlagGroups(app),
         o_(options),
-        shape_(shape),
         train_(program == Program::train_mlp || program == Program::train_gpt),
         compare_(program == Program::compare_modes),
         gpt_(program == Program::train_gpt) {}
@@ -153,7 +152,7 @@ class Declaration : FlagGroups {
     number("--layers", o_.gpt.layers, std::int64_t{1}, kDeepest, "blocks (4)");
     count("--heads", o_.gpt.heads, 1, "of attention in each (4)");
     if (gpt_) {
-      count("--width", shape_.width, 1, "numbers per token (128)");
+      count("--width", o_.width, 1, "numbers per token (128)");
       // Not to be compared: each mode would leave out other elements.
       number("--dropout", o_.gpt.dropout, 0.0, kBelowOne, "share of numbers to leave out (0)");
     }
@@ -177,11 +176,11 @@ class Declaration : FlagGroups {
       gpt();
     }
     if (!gpt_) {
-      value("--hidden", "A,B,..", shape_.hidden, parse_widths,
+      value("--hidden", "A,B,..", o_.hidden, parse_widths,
             "widths of the hidden layers, or none (512,512)");
-      number("--depth", shape_.depth, std::int64_t{1}, kDeepest,
+      number("--depth", o_.depth, std::int64_t{1}, kDeepest,
              "instead of --hidden: D Linear layers ...");
-      count("--width", shape_.width, 1, "... this wide; the last of these flags wins");
+      count("--width", o_.width, 1, "... this wide; the last of these flags wins");
       choice("--loss", o_.loss, {"mse", "cross_entropy"});
     }
     if (train_) {
@@ -302,7 +301,6 @@ class Declaration : FlagGroups {
   }
 
   Options& o_;
-  ShapeFlags& shape_;
   bool train_;    // the flags of the training programs
   bool compare_;  // those of compare_modes
   bool gpt_;      // those of train_gpt
@@ -310,8 +308,8 @@ class Declaration : FlagGroups {
 
 }  // namespace
 
-void declare_flags(CLI::App& app, Program program, Options& options, ShapeFlags& shape) {
-  Declaration declaration(app, options, shape, program);
+void declare_flags(CLI::App& app, Program program, Options& options) {
+  Declaration declaration(app, options, program);
   if (program == Program::lab) {
     declaration.lab();
     return;

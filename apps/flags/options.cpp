@@ -78,10 +78,10 @@ nn::GPTOptions sizes_of_init(const CLI::App& app, const Options& o) {
 }
 
 /// What is usual for a GPT, where the flags say nothing else.
-void resolve_gpt(const CLI::App& app, const ShapeFlags& shape, Options& o) {
+void resolve_gpt(const CLI::App& app, Options& o) {
   o.data = "text";
   o.loss = "cross_entropy";
-  o.gpt.width = app.count("--width") > 0 ? shape.width : o.gpt.width;
+  o.gpt.width = app.count("--width") > 0 ? o.width : o.gpt.width;
   o.optimizer = app.count("--optimizer") > 0 ? o.optimizer : "adamw";
   o.batch = app.count("--batch") > 0 ? o.batch : 8;
   o.weight_decay = app.count("--weight-decay") > 0 ? o.weight_decay : 0.1;
@@ -110,7 +110,7 @@ void resolve_gpt(const CLI::App& app, const ShapeFlags& shape, Options& o) {
 }
 
 /// --hidden or --depth and --width.
-void resolve_hidden(CLI::App& app, const ShapeFlags& shape, Options& o) {
+void resolve_hidden(CLI::App& app, Options& o) {
   keep_last(app, {{"--hidden"}, {"--depth", "--width"}});
   const bool depth = app.count("--depth") > 0;
   if (depth != (app.count("--width") > 0)) {
@@ -118,10 +118,9 @@ void resolve_hidden(CLI::App& app, const ShapeFlags& shape, Options& o) {
         message_of("--depth and --width: expected both, got only ", depth ? "--depth" : "--width"));
   }
   if (depth) {
-    o.hidden.assign(static_cast<std::size_t>(shape.depth - 1), shape.width);
-    o.synthetic_in = o.synthetic_out = shape.width;
+    o.hidden.assign(static_cast<std::size_t>(o.depth - 1), o.width);
+    o.synthetic_in = o.synthetic_out = o.width;
   } else if (app.count("--hidden") > 0) {
-    o.hidden = shape.hidden;
     o.synthetic_in = o.hidden.empty() ? o.synthetic_in : o.hidden.front();
     o.synthetic_out = o.hidden.empty() ? o.synthetic_out : o.hidden.back();
   }
@@ -143,12 +142,12 @@ void resolve_comparison(Options& o) {
   o.mode = std::count(o.modes.begin(), o.modes.end(), "no_sync") > 0 ? "no_sync" : o.modes.front();
 }
 
-void resolve(CLI::App& app, const ShapeFlags& shape, Program program, Options& o) {
+void resolve(CLI::App& app, Program program, Options& o) {
   if (program != Program::lab) {
     keep_last(app, {{"--batch"}, {"--global-batch"}});
     o.global_batch = app.count("--global-batch") > 0 ? o.global_batch : 0;
     refuse_flags_of_other(app, o.model);
-    o.model == "gpt" ? resolve_gpt(app, shape, o) : resolve_hidden(app, shape, o);
+    o.model == "gpt" ? resolve_gpt(app, o) : resolve_hidden(app, o);
   }
   o.config = config_lines(app);
   if (program == Program::compare_modes) {
@@ -240,9 +239,8 @@ Parsed<Options> parse_options(int argc, const char* const* argv, Program program
   Parsed<Options> result;
   Options& options = result.options;
   options.model = program == Program::train_gpt ? "gpt" : "mlp";
-  ShapeFlags shape;
-  declare_flags(app, program, options, shape);
-  result.exit = parse_command_line(app, argc, argv, [&] { resolve(app, shape, program, options); });
+  declare_flags(app, program, options);
+  result.exit = parse_command_line(app, argc, argv, [&] { resolve(app, program, options); });
   options.command_line = fmt::format("{}", fmt::join(argv, argv + argc, " "));
   return result;
 }

@@ -64,8 +64,10 @@ struct Options {
   double temperature = 0.8;
   std::int64_t top_k = 40;
 
-  std::vector<std::int64_t> hidden{512, 512};  // --depth and --width end up here too
-  std::int64_t synthetic_in = 512;             // width of the synthetic data
+  std::vector<std::int64_t> hidden{512, 512};
+  std::int64_t depth = 0;           // as typed, like `width`: both end up in `hidden`
+  std::int64_t width = 0;           // of a GPT in gpt.width
+  std::int64_t synthetic_in = 512;  // width of the synthetic data
   std::int64_t synthetic_out = 512;
   bool bias = true;
   std::string dtype = "f32";
