@@ -34,7 +34,7 @@ struct Request {
 class PlanFlags : FlagGroups {
  public:
   PlanFlags(CLI::App& app, PlanQuestion& question, Request& request)
-      : FlagGroups(app), q_(question) {
+      : FlagGroups(app), q_(question), o_(question.training) {
     app.add_option("profile", request.profile, "profile.json of a run")->type_name("");
     group("Training");
     training();
@@ -47,19 +47,19 @@ class PlanFlags : FlagGroups {
 
  private:
   void training() {
-    choice("--mode", q_.mode, {kModes.begin(), kModes.end()});
-    const auto capacity = [&q = q_](const std::string& flag, const std::string& text) {
+    choice("--mode", o_.mode, {kModes.begin(), kModes.end()});
+    const auto capacity = [&o = o_](const std::string& flag, const std::string& text) {
       constexpr double kMostMb = 1e6;
-      q.choose_buckets = text == "auto";
-      return q.choose_buckets ? 0.0 : parse_number(flag, text, 0.0, kMostMb);
+      o.choose_buckets = text == "auto";
+      return o.choose_buckets ? 0.0 : parse_number(flag, text, 0.0, kMostMb);
     };
-    value("--bucket-mb", "X", q_.bucket_mb, capacity,
+    value("--bucket-mb", "X", o_.bucket_mb, capacity,
           "bucket capacity in MiB (25; --cross-step: 1), or auto");
-    number("--accum", q_.accum, std::int64_t{1}, std::int64_t{1'000}, "micro-batches per step (1)");
-    toggle("--cross-step", q_.cross_step, "communicate under the next forward, too");
-    toggle("--shard-optimizer", q_.shard_optimizer, "each rank updates 1/N of the weights");
-    text("--comm-hook", "HOOK", q_.comm_hook, "compression, as of train_mlp (none)");
-    count("--global-batch", q_.global_batch, 1,
+    number("--accum", o_.accum, std::int64_t{1}, std::int64_t{1'000}, "micro-batches per step (1)");
+    toggle("--cross-step", o_.cross_step, "communicate under the next forward, too");
+    toggle("--shard-optimizer", o_.shard_optimizer, "each rank updates 1/N of the weights");
+    text("--comm-hook", "HOOK", o_.comm_hook, "compression, as of train_mlp (none)");
+    count("--global-batch", o_.global_batch, 1,
           "samples per step over all ranks (each rank keeps its batch)");
     const auto spread = [](const std::string& flag, const std::string& text) {
       return parse_number(flag, text, 0.0, 10.0);
@@ -91,28 +91,18 @@ class PlanFlags : FlagGroups {
   }
 
   PlanQuestion& q_;
+  Options& o_;
 };
 
 void complete(const CLI::App& app, PlanQuestion& question) {
   if (app.count("profile") == 0) {
     throw UsageError("expected the profile.json of a run, as in ddp_plan runs/3/profile.json");
   }
-  if (question.ranks.empty()) {
-    for (int ranks = 8; ranks <= 65'536; ranks *= 2) {
-      question.ranks.push_back(ranks);
-    }
+  Options& training = question.training;
+  if (training.cross_step && app.count("--bucket-mb") == 0) {
+    training.bucket_mb = 1.0;  // as in training
   }
-  if (question.cross_step && app.count("--bucket-mb") == 0) {
-    question.bucket_mb = 1.0;  // as in training
-  }
-  Options training;  // what no training can do has no prediction
-  training.mode = question.mode;
-  training.accum = question.accum;
-  training.cross_step = question.cross_step;
-  training.shard_optimizer = question.shard_optimizer;
-  training.choose_buckets = question.choose_buckets;
-  training.comm_hook = question.comm_hook;
-  check_combinations(training);
+  check_combinations(training);  // what no training can do has no prediction
 }
 
 int run(int argc, const char* const* argv) {

@@ -42,7 +42,7 @@ double wire_bytes(const ProfiledParameter& parameter, const std::string& hook, i
 class Planner {
  public:
   Planner(const Profile& profile, const PlanQuestion& question)
-      : profile_(profile), question_(question) {
+      : profile_(profile), question_(question), training_(question.training) {
     for (const ProfiledParameter& parameter : profile.parameters) {
       parameters_.push_back({.name = parameter.name, .bytes = parameter.bytes});
     }
@@ -61,10 +61,10 @@ class Planner {
   }
 
   PlanRow row(int ranks) const {
-    const auto accum = static_cast<double>(question_.accum);
-    const double samples = question_.global_batch == 0
+    const auto accum = static_cast<double>(training_.accum);
+    const double samples = training_.global_batch == 0
                                ? static_cast<double>(profile_.batch) * accum * ranks
-                               : static_cast<double>(question_.global_batch);
+                               : static_cast<double>(training_.global_batch);
     // Of the rank that has most of them.
     const double larger =
         std::ceil(samples / (accum * ranks)) / static_cast<double>(profile_.batch);
@@ -91,7 +91,7 @@ class Planner {
 
   ComputeTimes scaled(double factor, int ranks) const {
     ComputeTimes times = profile_.compute;
-    times.optimizer /= question_.shard_optimizer ? ranks : 1;
+    times.optimizer /= training_.shard_optimizer ? ranks : 1;
     times.forward *= factor;
     times.backward *= factor;
     for (dist::GradientReady& gradient : times.order) {
@@ -101,12 +101,12 @@ class Planner {
   }
 
   Schedule schedule() const {
-    return {.overlap = question_.mode != "naive" && question_.mode != "flat",
-            .one_by_one = question_.mode == "naive",
-            .sharded = question_.shard_optimizer,
-            .cross_step = question_.cross_step,
-            .accum = static_cast<std::size_t>(question_.accum),
-            .defer_sync = question_.mode == "no_sync",
+    return {.overlap = training_.mode != "naive" && training_.mode != "flat",
+            .one_by_one = training_.mode == "naive",
+            .sharded = training_.shard_optimizer,
+            .cross_step = training_.cross_step,
+            .accum = static_cast<std::size_t>(training_.accum),
+            .defer_sync = training_.mode == "no_sync",
             .shares_core = profile_.shares_core,
             .head_start = question_.link ? 0.0 : network().head_start};
   }
@@ -114,12 +114,12 @@ class Planner {
   CollectiveCost cost(double bytes, int ranks) const {
     CollectiveCost cost = all_reduce_cost(cluster_, question_.algorithm, ranks, bytes);
     cost.latency_ms = all_reduce_cost(cluster_, question_.algorithm, ranks, 0.0).ms;
-    const double part = question_.shard_optimizer ? 0.5 : 1.0;  // reduce-scatter, later all-gather
+    const double part = training_.shard_optimizer ? 0.5 : 1.0;  // reduce-scatter, later all-gather
     return {part * cost.ms, part * cost.cpu_ms, part * cost.latency_ms};
   }
 
   dist::BucketPlan bucket_plan(const ComputeTimes& times, int ranks) const {
-    if (question_.choose_buckets) {
+    if (training_.choose_buckets) {
       return dist::best_buckets(
           parameters_, times.order,
           [&](std::size_t bytes) { return cost(static_cast<double>(bytes), ranks).ms; },
@@ -129,8 +129,8 @@ class Planner {
     for (const dist::GradientReady& gradient : times.order) {
       order.push_back(gradient.parameter);
     }
-    const bool alone = question_.mode == "naive" || question_.mode == "per_param";
-    const double cap = alone ? 0.0 : question_.bucket_mb * kMiBytes;
+    const bool alone = training_.mode == "naive" || training_.mode == "per_param";
+    const double cap = alone ? 0.0 : training_.bucket_mb * kMiBytes;
     return dist::assign_buckets(parameters_, order, static_cast<std::size_t>(cap));
   }
 
@@ -139,10 +139,10 @@ class Planner {
     for (const std::vector<std::size_t>& members : bucket_plan(times, ranks)) {
       double bytes = 0.0;
       for (const std::size_t member : members) {
-        bytes += wire_bytes(profile_.parameters[member], question_.comm_hook, ranks);
+        bytes += wire_bytes(profile_.parameters[member], training_.comm_hook, ranks);
       }
-      const bool cut = question_.cross_step && question_.comm_hook == "none";
-      const double chunks = question_.comm_hook.starts_with("powersgd") ? 2.0  // P, then Q
+      const bool cut = training_.cross_step && training_.comm_hook == "none";
+      const double chunks = training_.comm_hook.starts_with("powersgd") ? 2.0  // P, then Q
                             : cut ? std::max(1.0, std::ceil(bytes / kMiBytes))
                                   : 1.0;
       buckets.push_back(
@@ -153,18 +153,20 @@ class Planner {
 
   const Profile& profile_;
   const PlanQuestion& question_;
+  const Options& training_;
   std::vector<dist::PlanParameter> parameters_;
   Cluster cluster_;
 };
 
 void check(const PlanQuestion& question) {
-  make_comm_hook(question.comm_hook);
-  if (question.comm_hook != "none" && question.algorithm != "ring") {
+  const Options& training = question.training;
+  make_comm_hook(training.comm_hook);
+  if (training.comm_hook != "none" && question.algorithm != "ring") {
     throw UsageError(
         message_of("--comm-hook: expected --algorithm ring, got ", question.algorithm,
                    ": hooks have algorithms of their own, which cost what a ring does"));
   }
-  if (question.shard_optimizer && (question.algorithm != "ring" || question.ranks_per_host > 1)) {
+  if (training.shard_optimizer && (question.algorithm != "ring" || question.ranks_per_host > 1)) {
     throw UsageError(
         message_of("--shard-optimizer: expected --algorithm ring and one rank per "
                    "host, got ",
@@ -185,16 +187,17 @@ void check(const PlanQuestion& question) {
 
 std::vector<PlanRow> plan(const Profile& profile, const PlanQuestion& question) {
   check(question);
+  const Options& training = question.training;
   const Planner planner(profile, question);
   std::vector<PlanRow> rows;
   for (const int ranks : question.ranks) {
-    if (question.global_batch == 0 || question.global_batch >= ranks * question.accum) {
+    if (training.global_batch == 0 || training.global_batch >= ranks * training.accum) {
       rows.push_back(planner.row(ranks));
     }
   }
   if (rows.empty()) {
     throw UsageError(message_of("--global-batch: expected at least one sample per rank, got ",
-                                question.global_batch, " for ", question.ranks.front(), " ranks"));
+                                training.global_batch, " for ", question.ranks.front(), " ranks"));
   }
   return rows;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/flags/options.h"
 #include "apps/plan/profile.h"
 #include "dist/comm/emulated_link_communicator.h"
 
@@ -12,20 +13,15 @@ namespace brigade::apps {
 
 /// What to predict; ddp_plan --help explains each.
 struct PlanQuestion {
-  std::vector<int> ranks;
-  std::string mode = "overlap";
-  double bucket_mb = 25.0;
-  bool choose_buckets = false;  // --bucket-mb auto
-  std::int64_t accum = 1;
-  bool cross_step = false;
-  bool shard_optimizer = false;
-  std::string comm_hook = "none";
+  std::vector<int> ranks{8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536};
+  /// Read is only what ddp_plan has a flag for. global_batch: strong scaling; 0: weak, each rank
+  /// keeps its batch.
+  Options training = {};
   std::string algorithm = "ring";
   std::optional<dist::LinkModel> link = {};        // none: as measured
   std::optional<Profile> network = {};             // measured by this run instead
   std::optional<dist::LinkModel> local_link = {};  // none: like `link`
   std::int64_t ranks_per_host = 1;
-  std::int64_t global_batch = 0;      // strong scaling; 0: weak, each rank's batch stays
   std::optional<double> spread = {};  // none: as measured
 };
 

@@ -33,19 +33,20 @@ std::string measured_network(const Profile& profile) {
 
 /// Model, settings, network and caveats of the prediction.
 std::vector<std::string> premises(const Profile& profile, const PlanQuestion& question) {
+  const Options& training = question.training;
   std::vector<std::string> lines{fmt::format(
       "{}, {} samples {}", profile.model,
-      question.global_batch > 0 ? question.global_batch : profile.batch,
-      question.global_batch > 0 ? "per step on all ranks together" : "per rank and micro-batch")};
-  const std::string buckets = question.choose_buckets ? "the best buckets for each number of ranks"
-                              : question.mode == "naive" || question.mode == "per_param"
+      training.global_batch > 0 ? training.global_batch : profile.batch,
+      training.global_batch > 0 ? "per step on all ranks together" : "per rank and micro-batch")};
+  const std::string buckets = training.choose_buckets ? "the best buckets for each number of ranks"
+                              : training.mode == "naive" || training.mode == "per_param"
                                   ? "one all-reduce per parameter"
-                                  : fmt::format("buckets of {} MiB", question.bucket_mb);
-  lines.push_back(fmt::format("mode {}{}, {}, accum {}, hook {}, {}", question.mode,
-                              question.cross_step        ? " with --cross-step"
-                              : question.shard_optimizer ? " with --shard-optimizer"
+                                  : fmt::format("buckets of {} MiB", training.bucket_mb);
+  lines.push_back(fmt::format("mode {}{}, {}, accum {}, hook {}, {}", training.mode,
+                              training.cross_step        ? " with --cross-step"
+                              : training.shard_optimizer ? " with --shard-optimizer"
                                                          : "",
-                              buckets, question.accum, question.comm_hook, question.algorithm));
+                              buckets, training.accum, training.comm_hook, question.algorithm));
   const Profile& measured = question.network ? *question.network : profile;
   std::string network = question.link ? text_of(*question.link) : measured_network(measured);
   if (question.ranks_per_host > 1) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "apps/plan/plan_report.h"
+#include "tests/apps/flags/parsed.h"
 #include "tests/support/expect_error.h"
 
 namespace brigade::apps {
@@ -28,6 +29,11 @@ Profile profile() {
       .all_reduce = {{0.0, 1.0, 0.0}, {1048576.0, 5.0, 0.0}}};
 }
 
+/// A training with --mode flat.
+Options flat() {
+  return parsed({"--mode", "flat"});
+}
+
 PlanRow only_row(const PlanQuestion& question, const Profile& of = profile()) {
   const std::vector<PlanRow> rows = plan(of, question);
   EXPECT_EQ(rows.size(), 1U);
@@ -35,20 +41,23 @@ PlanRow only_row(const PlanQuestion& question, const Profile& of = profile()) {
 }
 
 TEST(Plan, OfTheRunItselfIsItsStep) {
+  const auto step = [](const std::vector<const char*>& flags) {
+    return only_row({.ranks = {2}, .training = parsed(flags)}).step;
+  };
   // An all-reduce of one matrix takes 2 ms, of both 3 ms.
-  EXPECT_DOUBLE_EQ(only_row({.ranks = {2}, .mode = "naive"}).step, 10.0 + 4.0);
-  EXPECT_DOUBLE_EQ(only_row({.ranks = {2}, .mode = "flat"}).step, 10.0 + 3.0);
-  EXPECT_DOUBLE_EQ(only_row({.ranks = {2}, .mode = "per_param"}).step, 10.0 + 2.0);
-  EXPECT_DOUBLE_EQ(only_row({.ranks = {2}, .mode = "overlap"}).step, 10.0 + 3.0);
-  EXPECT_DOUBLE_EQ(only_row({.ranks = {2}, .mode = "overlap", .bucket_mb = 0.25}).step, 10.0 + 2.0);
-  EXPECT_DOUBLE_EQ(only_row({.ranks = {2}, .choose_buckets = true}).step, 10.0 + 2.0);
-  EXPECT_DOUBLE_EQ(only_row({.ranks = {2}, .mode = "no_sync", .accum = 3}).step, 28.0 + 3.0);
-  EXPECT_DOUBLE_EQ(only_row({.ranks = {2}, .mode = "overlap", .accum = 3}).step, 28.0 + 9.0);
-  EXPECT_DOUBLE_EQ(only_row({.ranks = {1}, .mode = "overlap"}).step, 10.0);
+  EXPECT_DOUBLE_EQ(step({"--mode", "naive"}), 10.0 + 4.0);
+  EXPECT_DOUBLE_EQ(step({"--mode", "flat"}), 10.0 + 3.0);
+  EXPECT_DOUBLE_EQ(step({"--mode", "per_param"}), 10.0 + 2.0);
+  EXPECT_DOUBLE_EQ(step({"--mode", "overlap"}), 10.0 + 3.0);
+  EXPECT_DOUBLE_EQ(step({"--mode", "overlap", "--bucket-mb", "0.25"}), 10.0 + 2.0);
+  EXPECT_DOUBLE_EQ(step({"--bucket-mb", "auto"}), 10.0 + 2.0);
+  EXPECT_DOUBLE_EQ(step({"--mode", "no_sync", "--accum", "3"}), 28.0 + 3.0);
+  EXPECT_DOUBLE_EQ(step({"--mode", "overlap", "--accum", "3"}), 28.0 + 9.0);
+  EXPECT_DOUBLE_EQ(only_row({.ranks = {1}}).step, 10.0);
 }
 
 TEST(Plan, ARowSaysWhereItsTimeGoes) {
-  const PlanRow row = only_row({.ranks = {2}, .mode = "flat"});
+  const PlanRow row = only_row({.ranks = {2}, .training = flat()});
   EXPECT_EQ(row.ranks, 2);
   EXPECT_DOUBLE_EQ(row.compute, 10.0);
   EXPECT_DOUBLE_EQ(row.slowest, 0.0);
@@ -61,24 +70,27 @@ TEST(Plan, ARowSaysWhereItsTimeGoes) {
 TEST(Plan, ALinkReplacesTheMeasuredOne) {
   const dist::LinkModel link{.alpha_us = 1000.0, .gigabytes_per_s = 1.0};
   // 2 (N-1) messages of S/N bytes
-  EXPECT_NEAR(only_row({.ranks = {4}, .mode = "flat", .link = link}).step,
+  EXPECT_NEAR(only_row({.ranks = {4}, .training = flat(), .link = link}).step,
               10.0 + 6 * (1.0 + 131072e-6), 1e-9);
   Profile faster = profile();
   faster.all_reduce = {{0.0, 0.5, 0.0}, {1048576.0, 0.5, 0.0}};
-  EXPECT_DOUBLE_EQ(only_row({.ranks = {2}, .mode = "flat", .network = faster}).step, 10.5);
+  EXPECT_DOUBLE_EQ(only_row({.ranks = {2}, .training = flat(), .network = faster}).step, 10.5);
 }
 
 TEST(Plan, ALinkThatWasIdleIsFaster) {
   Profile shaped = profile();
   shaped.head_start = 0.5;
-  EXPECT_DOUBLE_EQ(only_row({.ranks = {2}, .mode = "flat"}, shaped).step, 12.5);
+  EXPECT_DOUBLE_EQ(only_row({.ranks = {2}, .training = flat()}, shaped).step, 12.5);
   const dist::LinkModel link{.alpha_us = 0.0, .gigabytes_per_s = 1.0};
-  EXPECT_NEAR(only_row({.ranks = {2}, .mode = "flat", .link = link}, shaped).step, 10.524288, 1e-9);
+  EXPECT_NEAR(only_row({.ranks = {2}, .training = flat(), .link = link}, shaped).step, 10.524288,
+              1e-9);
 }
 
 TEST(Plan, HooksSendFewerBytes) {
   const auto exposed = [](const std::string& hook) {
-    return only_row({.ranks = {2}, .mode = "flat", .comm_hook = hook}).exposed;
+    Options training = flat();
+    training.comm_hook = hook;
+    return only_row({.ranks = {2}, .training = training}).exposed;
   };
   EXPECT_NEAR(exposed("none"), 1.0 + 2.0, 1e-9);
   EXPECT_NEAR(exposed("bf16"), 1.0 + 1.0, 1e-9);
@@ -91,7 +103,8 @@ TEST(Plan, HooksSendFewerBytes) {
 TEST(Plan, AShardedOptimizerTakesItsShareOfTheTime) {
   // Of the 3 ms of an all-reduce half are spent after backward and half after the optimizer, which
   // takes 0.5 ms instead of 1.
-  const PlanRow row = only_row({.ranks = {2}, .mode = "flat", .shard_optimizer = true});
+  const PlanRow row =
+      only_row({.ranks = {2}, .training = parsed({"--mode", "flat", "--shard-optimizer"})});
   EXPECT_DOUBLE_EQ(row.step, 3.0 + 6.0 + 1.5 + 0.5 + 1.5);
   EXPECT_DOUBLE_EQ(row.compute, 9.5);
   EXPECT_DOUBLE_EQ(row.exposed, 3.0);
@@ -99,13 +112,16 @@ TEST(Plan, AShardedOptimizerTakesItsShareOfTheTime) {
 
 TEST(Plan, RefusesWhatItsFormulasDoNotCover) {
   EXPECT_ERROR(
-      plan(profile(), {.ranks = {8}, .shard_optimizer = true, .algorithm = "tree"}),
+      plan(profile(),
+           {.ranks = {8}, .training = parsed({"--shard-optimizer"}), .algorithm = "tree"}),
       "--shard-optimizer: expected --algorithm ring and one rank per host, got tree and 1: "
       "shares travel from every rank to every other");
 
-  EXPECT_ERROR(plan(profile(), {.ranks = {8}, .comm_hook = "bf16", .algorithm = "tree"}),
-               "--comm-hook: expected --algorithm ring, got tree: hooks have algorithms of their "
-               "own, which cost what a ring does");
+  EXPECT_ERROR(
+      plan(profile(),
+           {.ranks = {8}, .training = parsed({"--comm-hook", "bf16"}), .algorithm = "tree"}),
+      "--comm-hook: expected --algorithm ring, got tree: hooks have algorithms of their "
+      "own, which cost what a ring does");
   EXPECT_ERROR(plan(profile(), {.ranks = {8}, .algorithm = "tree", .ranks_per_host = 2}),
                "--ranks-per-host: expected --algorithm ring or hierarchical, got tree");
   const dist::LinkModel link{.alpha_us = 1.0, .gigabytes_per_s = 1.0};
@@ -115,14 +131,16 @@ TEST(Plan, RefusesWhatItsFormulasDoNotCover) {
 
 TEST(Plan, StrongScalingDividesTheBatch) {
   const std::vector<PlanRow> rows =
-      plan(profile(), {.ranks = {2, 8, 64}, .mode = "flat", .global_batch = 32});
+      plan(profile(),
+           {.ranks = {2, 8, 64}, .training = parsed({"--mode", "flat", "--global-batch", "32"})});
   ASSERT_EQ(rows.size(), 2U) << "64 ranks have less than one sample each";
   EXPECT_DOUBLE_EQ(rows[0].compute, 4.5 + 1.0);
   EXPECT_DOUBLE_EQ(rows[1].compute, 9.0 / 8.0 + 1.0);
-  const PlanRow uneven = only_row({.ranks = {5}, .mode = "flat", .global_batch = 32});
+  const PlanRow uneven =
+      only_row({.ranks = {5}, .training = parsed({"--mode", "flat", "--global-batch", "32"})});
   EXPECT_DOUBLE_EQ(uneven.compute, 9.0 * 7 / 32 + 1.0) << "of the rank that has 7 of 32";
   EXPECT_DOUBLE_EQ(uneven.samples_per_second, 32e3 / uneven.step);
-  EXPECT_ERROR(plan(profile(), {.ranks = {64}, .global_batch = 32}),
+  EXPECT_ERROR(plan(profile(), {.ranks = {64}, .training = parsed({"--global-batch", "32"})}),
                "--global-batch: expected at least one sample per rank, got 32 for 64 ranks");
 }
 
@@ -131,7 +149,7 @@ TEST(Plan, OfManyRanksOneIsSlow) {
   EXPECT_NEAR(expected_largest(2), 0.564, 0.03);    // 1 / sqrt(pi)
   EXPECT_NEAR(expected_largest(100), 2.508, 0.02);  // Harter 1961, table 1
   EXPECT_NEAR(expected_largest(65536), 4.35, 0.1);
-  const PlanRow row = only_row({.ranks = {100}, .mode = "flat", .spread = 0.1});
+  const PlanRow row = only_row({.ranks = {100}, .training = flat(), .spread = 0.1});
   EXPECT_DOUBLE_EQ(row.compute, 10.0);
   EXPECT_NEAR(row.slowest, 9.0 * (std::exp(0.2508) - 1.0), 0.03);
 }
@@ -160,7 +178,8 @@ TEST(Verdicts, SayWhereItStopsPaying) {
 }
 
 TEST(PlanReport, NamesWhatItRestsOn) {
-  const PlanQuestion question{.ranks = {2, 4}, .mode = "flat", .bucket_mb = 5};
+  const PlanQuestion question{.ranks = {2, 4},
+                              .training = parsed({"--mode", "flat", "--bucket-mb", "5"})};
   const std::vector<PlanRow> rows = plan(profile(), question);
   const std::string text = plan_text(profile(), question, rows);
   EXPECT_THAT(text, HasSubstr("256-256-256, 32 samples per rank and micro-batch\n"
