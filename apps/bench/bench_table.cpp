@@ -15,9 +15,9 @@ constexpr const char* kHead =
     "#        (B)   (elements)                     (us)  (GB/s)  (GB/s)\n";
 
 std::optional<AlphaBeta> fit(const BenchResult& result, int ranks) {
-  std::vector<MeasuredTime> times;
+  std::vector<dist::LinkPoint> times;
   for (const BenchRow& row : result.rows) {
-    times.push_back({static_cast<double>(row.bytes), row.us});
+    times.push_back({static_cast<double>(row.bytes), 1e-3 * row.us});
   }
   return fit_alpha_beta(times, ranks);
 }

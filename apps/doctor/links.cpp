@@ -43,9 +43,9 @@ void exchange(int to, int from, const Tensor& outgoing, dist::Communicator& comm
 }
 
 /// This rank sends `bytes` to the next one of `ring` and then as many back to the previous one.
-/// The µs of one forth and back, the shortest of many: a busy host only adds time. The first is not
+/// The ms of one forth and back, the shortest of many: a busy host only adds time. The first is not
 /// counted: a link that was idle may take a burst faster.
-double forth_and_back_us(const std::vector<int>& ring, std::int64_t bytes, dist::Communicator& comm,
+double forth_and_back_ms(const std::vector<int>& ring, std::int64_t bytes, dist::Communicator& comm,
                          Device device) {
   const auto at = static_cast<std::size_t>(std::ranges::find(ring, comm.rank()) - ring.begin());
   const int next = ring[(at + 1) % ring.size()];
@@ -56,8 +56,8 @@ double forth_and_back_us(const std::vector<int>& ring, std::int64_t bytes, dist:
     const auto begin = steady_clock::now();
     exchange(next, previous, outgoing, comm);
     exchange(previous, next, outgoing, comm);
-    const double us = 1e3 * Ms(steady_clock::now() - begin).count();
-    shortest = i < 2 ? us : std::min(shortest, us);
+    const double ms = Ms(steady_clock::now() - begin).count();
+    shortest = i < 2 ? ms : std::min(shortest, ms);
   }
   return shortest;
 }
@@ -71,10 +71,10 @@ AlphaBeta measure(const std::vector<int>& ring, dist::Communicator& comm, Device
   }
   // Forth and back take 2 α + 2 S β, as an all-reduce of 2 S bytes by a ring of 2 ranks does.
   constexpr double kNever = std::numeric_limits<double>::max();
-  std::array times{MeasuredTime{2.0 * kSmall, kNever}, MeasuredTime{2.0 * kLarge, kNever}};
+  std::array times{dist::LinkPoint{2.0 * kSmall, kNever}, dist::LinkPoint{2.0 * kLarge, kNever}};
   for (int i = 0; i < 3; ++i) {
-    times[0].us = std::min(times[0].us, forth_and_back_us(ring, kSmall, comm, device));
-    times[1].us = std::min(times[1].us, forth_and_back_us(ring, kLarge, comm, device));
+    times[0].ms = std::min(times[0].ms, forth_and_back_ms(ring, kSmall, comm, device));
+    times[1].ms = std::min(times[1].ms, forth_and_back_ms(ring, kLarge, comm, device));
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   return fit_alpha_beta(times, 2).value_or(AlphaBeta{});

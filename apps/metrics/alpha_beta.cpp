@@ -5,7 +5,7 @@
 
 namespace brigade::apps {
 
-std::optional<AlphaBeta> fit_alpha_beta(std::span<const MeasuredTime> times, int ranks) {
+std::optional<AlphaBeta> fit_alpha_beta(std::span<const dist::LinkPoint> times, int ranks) {
   if (ranks < 2) {
     return std::nullopt;
   }
@@ -13,9 +13,10 @@ std::optional<AlphaBeta> fit_alpha_beta(std::span<const MeasuredTime> times, int
   // y = 2 (N-1)/N S / T. These are the sums of the normal equations.
   const double hops = 2.0 * (ranks - 1);
   double xx = 0.0, xy = 0.0, yy = 0.0, sum_x = 0.0, sum_y = 0.0;
-  for (const MeasuredTime& time : times) {
-    const double x = hops / time.us;
-    const double y = hops / ranks * time.bytes / time.us;
+  for (const dist::LinkPoint& time : times) {
+    const double us = 1e3 * time.ms;
+    const double x = hops / us;
+    const double y = hops / ranks * time.bytes / us;
     xx += x * x;
     xy += x * y;
     yy += y * y;

@@ -3,13 +3,9 @@
 #include <optional>
 #include <span>
 
-namespace brigade::apps {
+#include "dist/planning/link_times.h"
 
-/// One measured all-reduce.
-struct MeasuredTime {
-  double bytes = 0.0;
-  double us = 0.0;
-};
+namespace brigade::apps {
 
 /// A network in the α-β model.
 struct AlphaBeta {
@@ -26,6 +22,6 @@ struct AlphaBeta {
 /// Linear least squares of the relative errors: sizes span five orders of magnitude, so absolute
 /// errors would fit the largest sizes only and leave α undetermined. If a term would be negative,
 /// it is 0 and the other is fitted alone. nullopt for one rank or one size.
-std::optional<AlphaBeta> fit_alpha_beta(std::span<const MeasuredTime> times, int ranks);
+std::optional<AlphaBeta> fit_alpha_beta(std::span<const dist::LinkPoint> times, int ranks);
 
 }  // namespace brigade::apps

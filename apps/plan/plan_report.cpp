@@ -20,11 +20,7 @@ std::string text_of(const dist::LinkModel& link) {
 
 /// With the ring that would take as long.
 std::string measured_network(const Profile& profile) {
-  std::vector<MeasuredTime> times;
-  for (const dist::LinkPoint& point : profile.all_reduce) {
-    times.push_back({point.bytes, 1e3 * point.ms});
-  }
-  const std::optional<AlphaBeta> fit = fit_alpha_beta(times, profile.ranks);
+  const std::optional<AlphaBeta> fit = fit_alpha_beta(profile.all_reduce, profile.ranks);
   return fmt::format(
       "as measured on {} ranks ({}){}", profile.ranks, profile.comm,
       fit ? fmt::format(", about {:.1f} us, {:.3g} GB/s", fit->alpha_us, fit->gigabytes_per_s())

@@ -16,7 +16,7 @@ using testing::StartsWith;
 
 TEST(AlphaBeta, FindsTheNetworkBehindExactTimes) {
   // 4 ranks: T = 6 α + 1.5 S β with α = 10 µs and β = 2 ns/B.
-  const std::vector<MeasuredTime> times{{1000, 63.0}, {100'000, 360.0}, {10'000'000, 30'060.0}};
+  const std::vector<dist::LinkPoint> times{{1000, 0.063}, {100'000, 0.36}, {10'000'000, 30.06}};
   const auto fit = fit_alpha_beta(times, 4);
   ASSERT_TRUE(fit.has_value());
   EXPECT_THAT(fit->alpha_us, DoubleNear(10.0, 1e-9));
@@ -28,7 +28,7 @@ TEST(AlphaBeta, FindsTheNetworkBehindExactTimes) {
 TEST(AlphaBeta, CountsRelativeErrorsSoThatSmallSizesDecideAboutTheLatency) {
   // 2 ranks: T = 2 α + S β with α = 10, β = 1 ns/B, but the largest took 2 % longer: 2000 µs, which
   // in absolute terms would be worth any error of the 20 µs.
-  const std::vector<MeasuredTime> times{{0, 20.0}, {1000, 21.0}, {1e8, 102'000.0}};
+  const std::vector<dist::LinkPoint> times{{0, 0.02}, {1000, 0.021}, {1e8, 102.0}};
   const auto fit = fit_alpha_beta(times, 2);
   ASSERT_TRUE(fit.has_value());
   EXPECT_THAT(fit->alpha_us, DoubleNear(10.0, 0.01));
@@ -39,7 +39,7 @@ TEST(AlphaBeta, AResidualIsTheTypicalRelativeError) {
   // No α and no β can explain a time that does not depend on the size in opposite directions: the
   // best constant through 100 and 300 minimises (2a/100 - 1)² + (2a/300 - 1)², a = 60: 20 % above
   // the one, 60 % below the other.
-  const std::vector<MeasuredTime> times{{1000, 300.0}, {100'000, 100.0}};
+  const std::vector<dist::LinkPoint> times{{1000, 0.3}, {100'000, 0.1}};
   const auto fit = fit_alpha_beta(times, 2);
   ASSERT_TRUE(fit.has_value());
   EXPECT_THAT(fit->alpha_us, DoubleNear(60.0, 1e-9));
@@ -48,10 +48,10 @@ TEST(AlphaBeta, AResidualIsTheTypicalRelativeError) {
 }
 
 TEST(AlphaBeta, NeedsTwoRanksAndTwoSizes) {
-  const std::vector<MeasuredTime> two{{1000, 10.0}, {2000, 20.0}};
+  const std::vector<dist::LinkPoint> two{{1000, 0.01}, {2000, 0.02}};
   EXPECT_FALSE(fit_alpha_beta(two, 1).has_value());
-  EXPECT_FALSE(fit_alpha_beta(std::vector<MeasuredTime>{{1000, 10.0}}, 2).has_value());
-  EXPECT_FALSE(fit_alpha_beta(std::vector<MeasuredTime>{}, 2).has_value());
+  EXPECT_FALSE(fit_alpha_beta(std::vector<dist::LinkPoint>{{1000, 0.01}}, 2).has_value());
+  EXPECT_FALSE(fit_alpha_beta(std::vector<dist::LinkPoint>{}, 2).has_value());
 }
 
 TEST(Bandwidth, IsDecimalAndTheBusCarriesMore) {
