@@ -51,9 +51,6 @@ std::optional<DType> wire_type(const std::string& text) {
 }
 
 std::string comm_hook_text(const std::string& text) {
-  if (text == "none") {
-    return "none: gradients travel as they are";
-  }
   if (text == "fp16" || text == "bf16") {
     return text + ": 16 bits per number on the wire, added up in float";
   }

@@ -16,7 +16,7 @@ std::shared_ptr<dist::CommHook> make_comm_hook(const std::string& text);
 /// The type as which the hook's numbers travel; none where its result is not the ranks' sum.
 std::optional<DType> wire_type(const std::string& text);
 
-/// What it does, for people.
+/// What a hook other than "none" does, for people.
 std::string comm_hook_text(const std::string& text);
 
 /// How many times less a rank sends than an uncompressed all-reduce would have to: of `handed`
