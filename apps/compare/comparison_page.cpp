@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
+#include <utility>
 
 #include "apps/report/html_page.h"
 #include "apps/report/summary.h"
@@ -15,15 +15,11 @@ namespace brigade::apps {
 
 namespace {
 
-/// A stretch of a bar: which figure, and its class in page.html.
-struct BarPart {
-  const char* key;
-  const char* style;
-};
-constexpr std::array<BarPart, 4> kStepParts{{{"forward_ms", "forward"},
-                                             {"backward_ms", "backward"},
-                                             {"wait_ms", "idle"},
-                                             {"optimizer_ms", "optimizer"}}};
+/// The stretches of a bar: which figure, and its class in page.html.
+constexpr std::pair<const char*, const char*> kStepParts[]{{"forward_ms", "forward"},
+                                                           {"backward_ms", "backward"},
+                                                           {"wait_ms", "idle"},
+                                                           {"optimizer_ms", "optimizer"}};
 
 double value_of(const FigureRow& row, const std::string& key) {
   const Json& value = std::ranges::find(row.figures, key, &Figure::key)->value;
