@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "apps/metrics/figure.h"
+
 namespace brigade::apps {
 
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/compare/comparison_report.h"
+#include "apps/compare/comparison.h"
 
 namespace brigade::apps {
 
