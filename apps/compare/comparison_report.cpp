@@ -130,27 +130,19 @@ std::vector<std::string> comparison_notes(const RunInfo& info, const Comparison&
 
 void print_comparison_start(const Console& console, const RunInfo& info) {
   console.line(console.strong(fmt::format("Brigade {} compare_modes", kVersion)));
-  for (const std::string& line : comparison_start(info)) {
-    console.line("  " + line);
-  }
+  console.lines(comparison_start(info));
   console.line();
 }
 
 void print_comparison(const Console& console, const RunInfo& info, const Comparison& result) {
   const char* corner = info.options.emulated_link ? "emulated" : "mode";
-  for (const std::string& line : text_table(grid_of(corner, comparison_rows(info, result)))) {
-    console.line("  " + line);
-  }
+  console.lines(text_table(grid_of(corner, comparison_rows(info, result))));
   console.line();
   if (const TextGrid buckets = bucket_grid(result); !buckets.empty()) {
-    for (const std::string& line : text_table(buckets)) {
-      console.line("  " + line);
-    }
+    console.lines(text_table(buckets));
     console.line();
   }
-  for (const std::string& note : comparison_notes(info, result)) {
-    console.line("- " + note);
-  }
+  console.lines(comparison_notes(info, result), "- ");
 }
 
 std::string comparison_json(const RunInfo& info, const Comparison& result) {

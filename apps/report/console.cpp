@@ -67,6 +67,12 @@ void Console::line(const std::string& text) const {
   }
 }
 
+void Console::lines(const std::vector<std::string>& texts, const std::string& before) const {
+  for (const std::string& text : texts) {
+    line(before + text);
+  }
+}
+
 void Console::note(const std::string& text) const {
   if (speaks_) {
     write_all(STDERR_FILENO, "[rank 0] " + text + "\n");

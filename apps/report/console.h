@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace brigade::apps {
 
@@ -23,6 +24,8 @@ class Console {
 
   /// One whole line. Never `\r`: mpirun passes on lines.
   void line(const std::string& text = {}) const;
+  /// A line for each of `texts`, which `before` begins.
+  void lines(const std::vector<std::string>& texts, const std::string& before = "  ") const;
   /// To stderr: "[rank 0] TEXT", "[rank 0] warning: TEXT".
   void note(const std::string& text) const;
   void warn(const std::string& text) const { note("warning: " + text); }

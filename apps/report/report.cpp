@@ -142,9 +142,7 @@ void print_first_screen(const Console& console, const RunInfo& info) {
     console.line("  " + setting_row(name, text));
   };
   console.line(console.strong(fmt::format("Brigade {} {}", kVersion, program_name(o))));
-  for (const std::string& line : setting_lines(info)) {
-    console.line("  " + line);
-  }
+  console.lines(setting_lines(info));
   row("data",
       fmt::format("{}: {} training and {} test samples, {} -> {} {}", o.data, info.train_size,
                   info.test_size, info.shape.widths.front(), info.shape.widths.back(),
@@ -233,9 +231,7 @@ void print_evaluation(const Console& console, const RunInfo& info, std::int64_t 
 void print_result(const Console& console, const RunInfo& info, const RunResult& result,
                   const std::vector<std::string>& files) {
   console.line();
-  for (const std::string& line : lines_of(figures_of(info, result))) {
-    console.line(line);
-  }
+  console.lines(lines_of(figures_of(info, result)), "");
   print_operations(console, info, result);
   warn_of_straggler(console, result.timing);
   if (result.weights.equal) {
