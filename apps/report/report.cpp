@@ -61,16 +61,6 @@ void print_buckets(const Console& console, const std::vector<BucketInfo>& bucket
   }
 }
 
-std::string test_text(const Evaluation& test) {
-  if (test.bits_per_byte) {
-    return fmt::format("{:.3f} bits per byte, loss {:.4f}, {:.1f} % of tokens predicted",
-                       *test.bits_per_byte, test.loss, 100.0 * test.accuracy.value_or(0.0));
-  }
-  return test.accuracy
-             ? fmt::format("accuracy {:.2f} %, loss {:.5f}", 100.0 * *test.accuracy, test.loss)
-             : fmt::format("loss {:.5f}", test.loss);
-}
-
 /// The longest operations of rank 0.
 void print_operations(const Console& console, const RunInfo& info, const RunResult& result) {
   std::vector<std::string> top;
@@ -222,10 +212,10 @@ void print_progress(const Console& console, const RunInfo& info, const Progress&
 
 void print_evaluation(const Console& console, const RunInfo& info, std::int64_t step,
                       const Evaluation& evaluation) {
-  console.line(console.strong(
-      fmt::format("test after step {} (epoch {:.3g}): {}", step,
-                  static_cast<double>(step) / static_cast<double>(info.steps_per_epoch),
-                  test_text(evaluation))));
+  const std::string place =
+      fmt::format("after step {} (epoch {:.3g})", step,
+                  static_cast<double>(step) / static_cast<double>(info.steps_per_epoch));
+  console.line(console.strong(lines_of(figures_of(evaluation, place)).front()));
 }
 
 void print_result(const Console& console, const RunInfo& info, const RunResult& result,

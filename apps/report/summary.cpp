@@ -17,6 +17,14 @@ namespace brigade::apps {
 
 namespace {
 
+Figures joined(const std::vector<Figures>& parts) {
+  Figures all;
+  for (const Figures& part : parts) {
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
 Json link_json(const Options& options) {
   const std::optional<dist::LinkModel>& link = options.emulated_link;
   return link ? Json{{"alpha_us", link->alpha_us}, {"gigabytes_per_s", link->gigabytes_per_s}}
@@ -85,23 +93,20 @@ Json straggler_json(const std::optional<Straggler>& slow) {
 Figures outcome_figures(const RunInfo& info, const RunResult& result) {
   const std::int64_t steps = info.steps - info.first_step;  // of this run, if it continues another
   const std::string place = fmt::format("{} in {:.1f} s", plural(steps, "step"), result.seconds);
-  const Evaluation& test = result.test;
-  const Json best = known(test.accuracy.has_value(), result.best_accuracy);
+  const Json best = known(result.test.accuracy.has_value(), result.best_accuracy);
   const Json difference = result.difference ? Json(result.difference->value) : Json(nullptr);
-  return {{"mode", info.options.mode},
-          {"prefetch", info.prefetches},
-          {"steps_per_epoch", info.steps_per_epoch},
-          {"steps", info.steps},
-          {"seconds", result.seconds},
-          {"loss_first", result.loss_first, place, "loss {:.5f} in the first step"},
-          {"loss_last", result.loss_last, place, "{:.5f} in the last"},
-          {"test_loss", test.loss, place, "test loss {:.5f}"},
-          {"accuracy", known(test.accuracy), place, "accuracy {:.2f} %", kPercent},
-          {"accuracy_best", best, place, "best {:.2f} %", kPercent},
-          {"bits_per_byte", known(test.bits_per_byte), place, "{:.3f} bits per byte"},
-          {"params_hash", fmt::format("{:016x}", result.weights.hash)},
-          {"params_equal", result.weights.equal},
-          {"largest_rank_difference", difference}};
+  return joined({{{"mode", info.options.mode},
+                  {"prefetch", info.prefetches},
+                  {"steps_per_epoch", info.steps_per_epoch},
+                  {"steps", info.steps},
+                  {"seconds", result.seconds},
+                  {"loss_first", result.loss_first, place, "loss {:.5f} in the first step"},
+                  {"loss_last", result.loss_last, place, "{:.5f} in the last"}},
+                 figures_of(result.test, place),
+                 {{"accuracy_best", best, place, "best {:.2f} %", kPercent},
+                  {"params_hash", fmt::format("{:016x}", result.weights.hash)},
+                  {"params_equal", result.weights.equal},
+                  {"largest_rank_difference", difference}}});
 }
 
 Figures times_figures(const RunInfo& info, const RunResult& result) {
@@ -195,13 +200,14 @@ Figures setting_figures(const RunInfo& info) {
 }
 
 Figures figures_of(const RunInfo& info, const RunResult& result) {
-  Figures all;
-  for (const Figures& part :
-       {setting_figures(info), outcome_figures(info, result), times_figures(info, result),
-        communication_figures(info, result), memory_figures(result.memory)}) {
-    all.insert(all.end(), part.begin(), part.end());
-  }
-  return all;
+  return joined({setting_figures(info), outcome_figures(info, result), times_figures(info, result),
+                 communication_figures(info, result), memory_figures(result.memory)});
+}
+
+Figures figures_of(const Evaluation& test, const std::string& place) {
+  return {{"test_loss", test.loss, place, "test loss {:.5f}"},
+          {"bits_per_byte", known(test.bits_per_byte), place, "{:.3f} bits per byte"},
+          {"accuracy", known(test.accuracy), place, "accuracy {:.2f} %", kPercent}};
 }
 
 std::string summary_json(const RunInfo& info, const RunResult& result) {
@@ -258,11 +264,7 @@ bool MetricsFile::write(const RunInfo& info, const Progress& progress,
   }
   Json json = json_of(figures_of(info, progress));
   if (evaluation) {
-    json["test_loss"] = evaluation->loss;
-    json["accuracy"] = known(evaluation->accuracy);
-    if (evaluation->bits_per_byte) {
-      json["bits_per_byte"] = *evaluation->bits_per_byte;
-    }
+    json.update(json_of(figures_of(*evaluation, "")));
   }
   const std::string line = json.dump() + "\n";
   if (file_ << line << std::flush) {

@@ -20,6 +20,9 @@ Figures setting_figures(const RunInfo& info);
 /// How a run ended and what it cost. The figures with a place are the last screen's lines.
 Figures figures_of(const RunInfo& info, const RunResult& result);
 
+/// What a test found, with one place for all of it.
+Figures figures_of(const Evaluation& test, const std::string& place);
+
 /// One record of metrics.jsonl, whose figures with a place are the progress line.
 Figures figures_of(const RunInfo& info, const Progress& progress);
 

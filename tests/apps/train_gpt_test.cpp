@@ -141,7 +141,7 @@ TEST(TrainGpt, TellsTokensBitsPerByteAndASample) {
               HasSubstr("GPT-2, 2 layers of width 16, 2 heads, context 16, vocabulary 256"));
   EXPECT_THAT(run.out, HasSubstr("4 global sequences, 64 tokens"));
   EXPECT_THAT(run.out, HasSubstr(" tokens/s  MFU "));
-  EXPECT_THAT(run.out, HasSubstr(" bits per byte, loss "));
+  EXPECT_THAT(run.out, HasSubstr(" bits per byte, accuracy "));
   EXPECT_THAT(run.out, HasSubstr("sample, 20 tokens\nbe"));
   EXPECT_THAT(test::read(dir / "run/summary.json"), HasSubstr("\"bits_per_byte\": "));
 }

@@ -208,6 +208,7 @@ TEST(Metrics, EveryNumberOfAStepStandsUnderItsName) {
                                 {"samples_per_second", 108},
                                 {"largest_rank_difference", 3.5},
                                 {"test_loss", 4.5},
+                                {"bits_per_byte", nullptr},
                                 {"accuracy", 0.25}};
   EXPECT_EQ(json, expected);
 }

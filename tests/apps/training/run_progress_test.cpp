@@ -226,7 +226,7 @@ TEST(RunProgress, ATestBetweenRecordedStepsIsNotRecorded) {
   RunInfo info = run_of(4);
   info.options.trace = true;
   const Told told = run(info, 0.1, class_zero, {.skip = 1, .steps = 2});
-  EXPECT_THAT(told.text, HasSubstr("test after step 2 "));
+  EXPECT_THAT(told.text, HasSubstr("\nafter step 2 (epoch 1): test loss "));
   ASSERT_THAT(told.result.trace.ranks, SizeIs(1));
   const std::vector<StepTrace>& steps = told.result.trace.ranks[0].steps;
   ASSERT_THAT(steps, SizeIs(2));
