@@ -82,10 +82,10 @@ constexpr float to_float(BFloat16 x) {
   return std::bit_cast<float>(std::uint32_t{x.bits} << 16U);
 }
 
-/// For kernels of T or BFloat16: a BFloat16 as a float, any other number as it is, and back.
+/// For kernels of T or 16 bits: a number of 16 bits as a float, any other as it is, and back.
 template <class F>
 constexpr auto widened(F x) {
-  if constexpr (std::is_same_v<F, BFloat16>) {
+  if constexpr (std::is_same_v<F, Half> || std::is_same_v<F, BFloat16>) {
     return to_float(x);
   } else {
     return x;
@@ -93,7 +93,9 @@ constexpr auto widened(F x) {
 }
 template <class F, class T>
 constexpr F narrowed(T x) {
-  if constexpr (std::is_same_v<F, BFloat16>) {
+  if constexpr (std::is_same_v<F, Half>) {
+    return to_half(x);
+  } else if constexpr (std::is_same_v<F, BFloat16>) {
     return to_bfloat16(x);
   } else {
     return x;

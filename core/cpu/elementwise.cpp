@@ -131,11 +131,7 @@ template <class Narrow>
 void CpuKernels::narrow(Stream& /*s*/, std::int64_t n, const float* x, Narrow* y) {
   vectorized([=] {
     for (std::int64_t i = 0; i < n; ++i) {
-      if constexpr (std::is_same_v<Narrow, Half>) {
-        y[i] = to_half(x[i]);
-      } else {
-        y[i] = to_bfloat16(x[i]);
-      }
+      y[i] = narrowed<Narrow>(x[i]);
     }
   });
 }

@@ -1,26 +1,10 @@
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include "core/arithmetic.h"
 #include "core/cuda/kernel.cuh"
 #include "core/cuda/random.cuh"
+#include "core/half.h"
 
 namespace brigade {
 namespace {
-
-// The hardware's conversions: they round as core/half.h does.
-__device__ void store_narrow(float x, Half* y) {
-  y->bits = __half_as_ushort(__float2half_rn(x));
-}
-__device__ void store_narrow(float x, BFloat16* y) {
-  y->bits = __bfloat16_as_ushort(__float2bfloat16_rn(x));
-}
-__device__ float widened(Half x) {
-  return __half2float(__ushort_as_half(x.bits));
-}
-__device__ float widened(BFloat16 x) {
-  return __bfloat162float(__ushort_as_bfloat16(x.bits));
-}
 
 /// fn(i, place in a, place in b) for each element i of the two layouts, in row-major order. Divides
 /// once per dimension but the first: layouts of one dimension (ops::merged) need no division.
@@ -137,13 +121,13 @@ void CudaElementwise<T>::dropout(Stream& s, std::int64_t n, DropoutArgs args, co
 
 template <class Narrow>
 void CudaKernels::narrow(Stream& s, std::int64_t n, const float* x, Narrow* y) {
-  cuda::for_each(s, n, [=] __device__(std::int64_t i) { store_narrow(x[i], &y[i]); });
+  cuda::for_each(s, n, [=] __device__(std::int64_t i) { y[i] = narrowed<Narrow>(x[i]); });
 }
 
 template <class Narrow>
 void CudaKernels::widen(Stream& s, std::int64_t n, const Narrow* x, Scale scale, float* y) {
   const cuda::ScaledStore<float> store(scale);
-  cuda::for_each(s, n, [=] __device__(std::int64_t i) { store(widened(x[i]), &y[i]); });
+  cuda::for_each(s, n, [=] __device__(std::int64_t i) { store(to_float(x[i]), &y[i]); });
 }
 
 template decltype(CudaKernels::narrow<Half>) CudaKernels::narrow<Half>;
