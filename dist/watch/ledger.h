@@ -71,19 +71,4 @@ class Ledger {
   std::deque<LedgerEntry> new_;
 };
 
-/// One collective, from its begin to its end, whichever way it ends.
-class RecordedCollective {
- public:
-  RecordedCollective(Ledger& ledger, std::string_view label, const Tensor& payload)
-      : ledger_(ledger) {
-    ledger_.collective_begins(label, payload);
-  }
-  ~RecordedCollective() { ledger_.collective_ends(); }
-  RecordedCollective(const RecordedCollective&) = delete;
-  RecordedCollective& operator=(const RecordedCollective&) = delete;
-
- private:
-  Ledger& ledger_;
-};
-
 }  // namespace brigade::dist

@@ -29,9 +29,9 @@ constexpr milliseconds kBeat{250};
 constexpr milliseconds kLate{1000};
 constexpr int kExitCode = 5;
 constexpr double kForStacks = 4.0;  // seconds before the end
+constexpr double kHopeless = 6.0;   // seconds: a last message may be late on a bad network
 /// Collectives of a rank that leaves to go on without others: nobody is to think that it is waited
 /// for.
-constexpr double kHopeless = 6.0;  // seconds: a last message may be late on a bad network
 constexpr auto kWentOn = std::numeric_limits<decltype(LedgerEntry::number)>::max();
 
 /// A stopped process does not see a launcher's gentler signals. Not before this process has ended,
@@ -71,7 +71,11 @@ Watch::Watch(Communicator& comm, WatchOptions options)
                                     Communicator::Collective collective) {
     return [ledger, payload, label = std::string(label),
             collective = std::move(collective)](Collectives& ranks) {
-      const RecordedCollective record(*ledger, label, payload);
+      ledger->collective_begins(label, payload);
+      const struct End {  // also if the collective throws
+        Ledger& ledger;
+        ~End() { ledger.collective_ends(); }
+      } end{*ledger};
       collective(ranks);
     };
   });
