@@ -117,7 +117,7 @@ void save_gpt2(const std::vector<Variable>& parameters, const GPTOptions& option
   for (const auto& [name, tensor] : autograd::named_data(parameters)) {
     tensors.emplace_back(name, converted(name, tensor));
   }
-  save_safetensors(file, tensors, {{"format", "pt"}});
+  save_safetensors(file, tensors);
   const nlohmann::ordered_json json{{"model_type", "gpt2"},
                                     {"architectures", {"GPT2LMHeadModel"}},
                                     {"n_layer", options.layers},

@@ -24,7 +24,7 @@ void check_finite(const std::string& name, const Tensor& tensor,
 }  // namespace
 
 void save_parameters(const std::vector<Variable>& parameters, const std::filesystem::path& path) {
-  save_safetensors(path, autograd::named_data(parameters), {{"format", "pt"}});
+  save_safetensors(path, autograd::named_data(parameters));
 }
 
 void load(const Module& model, const std::filesystem::path& path) {

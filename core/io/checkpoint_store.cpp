@@ -180,7 +180,7 @@ Checksum CheckpointStore::write(std::int64_t step, const std::string& file,
   std::error_code error;
   fs::create_directories(temporary(step), error);
   require(!error, "make", temporary(step), error);
-  return save_safetensors(temporary(step) / file, tensors, {{"format", "pt"}});
+  return save_safetensors(temporary(step) / file, tensors);
 }
 
 bool CheckpointStore::written(std::int64_t step, const std::string& file) const {

@@ -34,16 +34,12 @@ std::string name_of(DType dtype) {
   return name;
 }
 
-std::string make_header(const NamedTensors& tensors,
-                        const std::vector<std::pair<std::string, std::string>>& metadata) {
-  Json header = Json::object();
-  for (const auto& [key, value] : metadata) {
-    header[kMetadataKey][key] = value;
-  }
+std::string make_header(const NamedTensors& tensors) {
+  Json header{{kMetadataKey, {{"format", "pt"}}}};  // Hugging Face's transformers asks for it
   std::uint64_t offset = 0;
   for (const auto& [name, tensor] : tensors) {
     BRIGADE_CHECK(tensor.defined(), "safetensors: tensor ", name, " is undefined");
-    BRIGADE_CHECK(name != kMetadataKey && !header.contains(name), "safetensors: name ", name,
+    BRIGADE_CHECK(!header.contains(name), "safetensors: name ", name,
                   " is given twice or reserved");
     const auto extents = tensor.shape().extents();
     header[name] = {{"dtype", name_of(tensor.dtype())},
@@ -191,9 +187,8 @@ class Reader {
 
 }  // namespace
 
-Checksum save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
-                          const std::vector<std::pair<std::string, std::string>>& metadata) {
-  const std::string header = make_header(tensors, metadata);
+Checksum save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors) {
+  const std::string header = make_header(tensors);
   const std::uint64_t length = header.size();
   AtomicFile file(path);
   ChecksumOfPieces pieces;

@@ -1,9 +1,6 @@
 #pragma once
 
 #include <filesystem>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "core/io/checksum.h"
 #include "core/io/named_tensors.h"
@@ -15,8 +12,7 @@ namespace brigade {
 /// a crash never sees half a file. GPU tensors are copied to the host first. Error: cannot write
 /// (UsageError where the file cannot be made), with the system's reason; a name twice. Returns the
 /// checksum of the file.
-Checksum save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
-                          const std::vector<std::pair<std::string, std::string>>& metadata = {});
+Checksum save_safetensors(const std::filesystem::path& path, const NamedTensors& tensors);
 
 /// Reads all tensors onto the CPU, in file order of their data. UsageError naming the file and the
 /// fault for anything that is not a well-formed safetensors file: short file, header too long, bad

@@ -71,10 +71,9 @@ TEST(Safetensors, BringsBackNamesShapesTypesAndBytes) {
 
 TEST(Safetensors, WritesTheFormatByteForByte) {
   const TemporaryDirectory dir;
-  save_safetensors(dir / "w", {{"b", Tensor::from(std::vector<float>{1.0F}, {1})}},
-                   {{"epoch", "3"}});
+  save_safetensors(dir / "w", {{"b", Tensor::from(std::vector<float>{1.0F}, {1})}});
   const std::string header =
-      R"({"__metadata__":{"epoch":"3"},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+      R"({"__metadata__":{"format":"pt"},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
   std::string expected(1, static_cast<char>((header.size() + 7) / 8 * 8));
   expected += std::string(7, '\0') + header;
   expected.resize((expected.size() + 7) / 8 * 8, ' ');
