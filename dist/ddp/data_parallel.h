@@ -44,10 +44,6 @@ class DataParallel {
   /// Error: fewer than one.
   Accumulation accumulate(int micro_batches) { return {averager_, micro_batches}; }
 
-  /// Averages now what backwards inside no_sync() have accumulated, without a further backward. A
-  /// rank or a parameter without a gradient contributes zeros. Collective. Error inside no_sync().
-  void sync_gradients() { averager_.sync_gradients(); }
-
   /// VerificationError that names rank and parameter unless all ranks hold equal bits. Collective.
   void verify_parameters_equal() const { averager_.verify_parameters_equal(); }
 

@@ -265,13 +265,6 @@ void GradAverager::on_backward_abort() noexcept {
   }
 }
 
-void GradAverager::sync_gradients() {
-  BRIGADE_CHECK(no_sync_depth_ == 0,
-                "data parallel: sync_gradients inside no_sync() would do nothing; end the scope "
-                "first");
-  shadow_backward();
-}
-
 // A backward without a graph. To the GradSync it looks like any other, so all modes can be
 // mirrored.
 void GradAverager::shadow_backward() {

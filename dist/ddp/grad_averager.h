@@ -66,10 +66,6 @@ class GradAverager final : public autograd::GradListener {
   /// nothing, as there is nothing to shadow.
   void shadow_backward();
 
-  /// Averages now what backwards inside no_sync() have accumulated: all ranks shadow a backward
-  /// that none of them runs. Collective. Error inside no_sync().
-  void sync_gradients();
-
   /// Throws VerificationError unless all ranks hold bit-equal parameters. Collective.
   void verify_parameters_equal() const;
 

@@ -149,12 +149,12 @@ TEST(DataParallel, AccumulatesLocallyInsideAnOuterNoSync) {
       }
       EXPECT_EQ(comm.collectives(), before);
     }
-    ddp.sync_gradients();
+    ddp.averager().shadow_backward();
     expect_near(gradients_of(ddp.parameters()), expected_gradients());
   });
 }
 
-TEST(DataParallel, SynchronisesGradientsWithoutABackward) {
+TEST(DataParallel, ShadowsOnAllRanksABackwardThatNoneRuns) {
   test::thread_world(2, [](Communicator& comm) {
     for (const SyncMode mode :
          {SyncMode::naive, SyncMode::flat, SyncMode::per_param, SyncMode::overlap}) {
@@ -166,24 +166,13 @@ TEST(DataParallel, SynchronisesGradientsWithoutABackward) {
         loss_of(ddp, comm.rank(), 2).backward();
         EXPECT_THROW(sgd.step(), Error) << "the gradients are this rank's alone";
       }
-      ddp.sync_gradients();
+      ddp.averager().shadow_backward();
       expect_near(gradients_of(ddp.parameters()), expected_gradients());
-      ddp.sync_gradients();  // the average of averages
+      ddp.averager().shadow_backward();  // the average of averages
       expect_near(gradients_of(ddp.parameters()), expected_gradients());
       sgd.step();
       ddp.verify_parameters_equal();
     }
-  });
-}
-
-TEST(DataParallel, RefusesToSynchroniseInsideNoSync) {
-  test::thread_world(1, [](Communicator& comm) {
-    nn::Sequential model = make_model();
-    DataParallel ddp(model, comm);
-    auto silent = ddp.no_sync();
-    EXPECT_ERROR(ddp.sync_gradients(),
-                 "data parallel: sync_gradients inside no_sync() would do nothing; end the scope "
-                 "first");
   });
 }
 

@@ -187,7 +187,7 @@ TEST(ShardedUpdates, RefuseToAddToGradientsThatAreDivided) {
     GradAverager parallel(model->parameters(), comm, {.hook = shard(sgd)});
     test::backward_once(*model, 6, 4);
     EXPECT_ERROR(test::backward_once(*model, 6, 4), kRefusal);
-    EXPECT_ERROR(parallel.sync_gradients(), kRefusal);
+    EXPECT_ERROR(parallel.shadow_backward(), kRefusal);
     sgd.zero_grad();
     test::backward_once(*model, 6, 4);
   });
