@@ -72,7 +72,7 @@ MpiCommunicator::~MpiCommunicator() {
 void MpiCommunicator::finish() noexcept {
   // The thread finishes its queue before it goes on. When this rank is failing, its peers may never
   // join the all-reduce at the head of that queue, so the thread is told to give up first.
-  if (std::uncaught_exceptions() > 0) {
+  if (std::uncaught_exceptions() > exceptions_at_start_) {
     MpiCommunicator::abandon();
   }
   try {

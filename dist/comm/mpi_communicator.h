@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <memory>
 
 #include "dist/comm/communicator.h"
@@ -69,6 +70,7 @@ class MpiCommunicator : public Communicator {
 
   std::unique_ptr<Handles> handles_;
   std::shared_ptr<Thread> thread_;
+  int exceptions_at_start_ = std::uncaught_exceptions();
 };
 
 }  // namespace brigade::dist

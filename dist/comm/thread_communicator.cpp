@@ -1,7 +1,6 @@
 #include "dist/comm/thread_communicator.h"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
 #include "core/error.h"
@@ -45,7 +44,7 @@ ThreadCommunicator::ThreadCommunicator(std::shared_ptr<Mailbox> mailbox, int ran
 
 // If an exception ends a rank, the others would wait for it for ever.
 ThreadCommunicator::~ThreadCommunicator() {
-  if (std::uncaught_exceptions() > 0) {
+  if (std::uncaught_exceptions() > exceptions_at_start_) {
     mailbox_->break_up(group_);
   }
 }

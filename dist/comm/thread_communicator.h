@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
+#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -61,6 +62,7 @@ class ThreadCommunicator final : public Communicator {
   std::shared_ptr<Mailbox> mailbox_;
   std::string group_;
   int splits_ = 0;
+  int exceptions_at_start_ = std::uncaught_exceptions();
   std::unique_ptr<Stream> stream_;  // last: its thread ends first
 };
 
