@@ -63,6 +63,11 @@ class StagedCommunicator final : public Communicator {
     static_cast<void>(cudaStreamSynchronize(static_cast<cudaStream_t>(stream_->native_handle())));
   }
 
+  void abandon() noexcept override {
+    host_->comm->abandon();
+    Communicator::abandon();
+  }
+
   void barrier() override { host().barrier(); }
   std::vector<std::byte> all_gather_bytes(std::span<const std::byte> mine) override {
     return host().all_gather_bytes(mine);

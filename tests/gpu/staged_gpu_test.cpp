@@ -24,10 +24,11 @@ struct Wait {
   std::atomic<bool> in_vain = false;  ///< it was not over after a while
 };
 
-/// One of two ranks. Its sums wait and fail.
+/// One of two ranks. Its sums wait and fail; abandon() ends the waiting.
 class Broken final : public test::IdleCommunicator {
  public:
   explicit Broken(std::shared_ptr<Wait> wait) : IdleCommunicator(0, 2), wait_(std::move(wait)) {}
+  void abandon() noexcept override { wait_->over = true; }
 
  protected:
   void do_sum(const Tensor& /*tensor*/) override {
@@ -69,6 +70,16 @@ TEST_F(StagedOnGpu, AnExceptionDoesNotWaitForTheHost) {
   EXPECT_FALSE(wait->in_vain);
   wait->over = true;
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+}
+
+TEST_F(StagedOnGpu, AbandonEndsWhatWaitsOnTheHost) {
+  const auto wait = std::make_shared<Wait>();
+  const auto comm = make_staged_communicator(std::make_unique<Broken>(wait), kGpu);
+  const Tensor x = Tensor::zeros({100}, DType::f32, kGpu);
+  comm->all_reduce(x);
+  comm->abandon();
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_FALSE(wait->in_vain);
 }
 
 }  // namespace
