@@ -9,6 +9,24 @@
 #include "core/error.h"
 
 namespace brigade::dist {
+namespace {
+
+World open_world(const MpiSession& session) {
+  const RankInfo& ranks = session.info();
+  set_cpu_threads(std::min(ranks.threads, max_cpu_threads()));
+  const auto control = make_communicator("mpi", kCpu);
+  std::string note;
+  const Device device = choose_device("auto", ranks, *control, note);
+  if (!note.empty() && ranks.rank == 0) {
+    report_line(message_of("[rank 0] warning: ", note));
+  }
+  constexpr double kTimeout = 600.0;  // seconds, as in PyTorch
+  const std::shared_ptr<Communicator> communicator = make_communicator("auto", device);
+  return {ranks, device, communicator,
+          std::make_shared<Watch>(*communicator, WatchOptions{.end_after = kTimeout})};
+}
+
+}  // namespace
 
 World::World(const RankInfo& ranks, Device device, std::shared_ptr<Communicator> communicator,
              std::shared_ptr<Watch> watch)
@@ -25,21 +43,6 @@ int World::get(std::string_view name) const {
   BRIGADE_CHECK(number != numbers.end(),
                 "World: expected rank, grank, ws, lrank, node or pg, got '", name, "'");
   return number->second;
-}
-
-World open_world(const MpiSession& session) {
-  const RankInfo& ranks = session.info();
-  set_cpu_threads(std::min(ranks.threads, max_cpu_threads()));
-  const auto control = make_communicator("mpi", kCpu);
-  std::string note;
-  const Device device = choose_device("auto", ranks, *control, note);
-  if (!note.empty() && ranks.rank == 0) {
-    report_line(message_of("[rank 0] warning: ", note));
-  }
-  constexpr double kTimeout = 600.0;  // seconds, as in PyTorch
-  const std::shared_ptr<Communicator> communicator = make_communicator("auto", device);
-  return {ranks, device, communicator,
-          std::make_shared<Watch>(*communicator, WatchOptions{.end_after = kTimeout})};
 }
 
 int run_in_world(const std::function<int(World&)>& body) {

@@ -40,12 +40,6 @@ class World {
   std::shared_ptr<Watch> watch_;  // ends before the communicator does
 };
 
-/// The world of a program that mpirun has started: on GPUs if every rank has one, else on CPUs with
-/// one thread per core of this rank; the communicator is make_communicator's "auto". A Watch says
-/// who is waited for when all ranks have stood still for 10 s. It ends the job after 10 minutes, or
-/// after 6 s if a rank that is waited for has ended. Collective.
-World open_world(const MpiSession& session);
-
 /// run() for a body that returns the exit code.
 int run_in_world(const std::function<int(World&)>& body);
 
@@ -53,6 +47,11 @@ int run_in_world(const std::function<int(World&)>& body);
 /// rank without mpirun. Returns the exit code: what `fn` returns, 0 where it returns nothing. An
 /// exception on any rank is printed in one line and ends the job; see run_main (launch.h) for that
 /// line and the exit codes. The arguments are not read: parse them before.
+///
+/// The ranks compute on GPUs if every rank has one, else on CPUs with one thread per core of this
+/// rank; the communicator is make_communicator's "auto". A Watch says who is waited for when all
+/// ranks have stood still for 10 s. It ends the job after 10 minutes, or after 6 s if a rank that
+/// is waited for has ended.
 template <std::invocable<World&> Fn>
 int run(int /*argc*/, char** /*argv*/, Fn fn) {
   return run_in_world([&fn](World& world) {
