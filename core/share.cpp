@@ -5,9 +5,8 @@
 namespace brigade {
 
 Share share_of(std::int64_t numel, int rank, int size) {
-  constexpr std::int64_t kUnit = 16;
-  const std::int64_t units = (numel + kUnit - 1) / kUnit;
-  const auto edge = [&](std::int64_t i) { return std::min(numel, units * i / size * kUnit); };
+  const std::int64_t units = (numel + kShareUnit - 1) / kShareUnit;
+  const auto edge = [&](std::int64_t i) { return std::min(numel, units * i / size * kShareUnit); };
   return {.begin = edge(rank), .count = edge(rank + 1) - edge(rank)};
 }
 

@@ -12,9 +12,12 @@ struct Share {
   std::int64_t count = 0;
 };
 
+/// Elements in a cache line of f32.
+inline constexpr std::int64_t kShareUnit = 16;
+
 /// The share of `rank` in `numel` elements divided among `size` ranks. Shares are as equal as
-/// possible but start at multiples of 16 elements (a cache line of f32), so that no two ranks write
-/// to one cache line. Some are empty if there are fewer lines than ranks.
+/// possible but start at multiples of kShareUnit, so that no two ranks write to one cache line.
+/// Some are empty if there are fewer lines than ranks.
 Share share_of(std::int64_t numel, int rank, int size);
 /// The same as a flat view of `tensor`.
 Tensor share_of(const Tensor& tensor, int rank, int size);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/share.h"
 
 namespace brigade::dist {
 namespace {
@@ -72,8 +73,9 @@ class Observed {
  public:
   Observed(Collectives& ranks, const Tensor& payload, std::optional<DType> wire)
       : ranks_(ranks), payload_(payload), wire_(wire) {
-    constexpr std::int64_t kUnit = 16;  // of share_of(): the share of each rank is a row
-    stride_ = (kBlocks + kPerBlock * blocks() + kUnit - 1) / kUnit * kUnit;
+    // The share_of() of each rank is a row.
+    const std::int64_t width = kBlocks + kPerBlock * blocks();
+    stride_ = (width + kShareUnit - 1) / kShareUnit * kShareUnit;
     rows_ = Tensor::zeros({ranks_.size(), stride_}, DType::f64);
     for (std::int64_t block = 0; block < blocks(); ++block) {
       const BlockSum mine = sum_of(view(block));
