@@ -13,8 +13,6 @@
 #include "dist/comm/communicator.h"
 #include "dist/sockets/socket_connect.h"
 
-struct pollfd;
-
 namespace brigade::dist {
 
 /// The ranks that go on when others die: agrees on who is left, and connects those.

@@ -74,7 +74,6 @@ class Loader {
 
   /// Batches of an epoch.
   std::int64_t size() const { return sampler_.steps_per_epoch(); }
-  const Dataset& dataset() const { return *dataset_; }
 
  private:
   const Batch& load(std::int64_t step);  // once, however often it is asked for
