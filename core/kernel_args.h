@@ -98,10 +98,9 @@ struct AdamArgs {
   std::int64_t step = 1;
 };
 
-/// A stretch of the counter-based random sequence (core/random.h): element i gets the i-th number.
+/// Element i is made from word i of `stream` (core/random.h).
 struct UniformArgs {
-  std::uint64_t seed = 0;
-  std::uint32_t sequence = 0;
+  RandomStream stream = {};
   double low = 0.0, high = 1.0;
 };
 

@@ -36,12 +36,11 @@ std::array<std::uint32_t, 4> random_block(RandomStream stream, std::uint64_t blo
   return {words[0], words[1], words[2], words[3]};
 }
 
-std::uint32_t random_bits(std::uint64_t seed, std::uint32_t sequence, std::uint64_t position) {
-  return random_block({seed, sequence}, position / 4)[position % 4];
+std::uint32_t random_bits(RandomStream stream, std::uint64_t position) {
+  return random_block(stream, position / 4)[position % 4];
 }
 
-std::vector<std::int64_t> random_permutation(std::int64_t n, std::uint64_t seed,
-                                             std::uint32_t sequence) {
+std::vector<std::int64_t> random_permutation(std::int64_t n, RandomStream stream) {
   // One 32-bit word per draw, scaled by a multiplication: the bias is below n / 2^32, too small to
   // see in a shuffle.
   constexpr std::int64_t kLargest = std::int64_t{1} << 32U;
@@ -51,7 +50,7 @@ std::vector<std::int64_t> random_permutation(std::int64_t n, std::uint64_t seed,
   std::iota(order.begin(), order.end(), std::int64_t{0});
   for (std::size_t left = order.size(); left > 1; --left) {
     // Drawn at position `left`, so that the draws of one permutation never share a word.
-    const std::uint64_t chosen = (std::uint64_t{random_bits(seed, sequence, left)} * left) >> 32U;
+    const std::uint64_t chosen = (std::uint64_t{random_bits(stream, left)} * left) >> 32U;
     std::swap(order[left - 1], order[chosen]);
   }
   return order;

@@ -21,7 +21,7 @@ struct RandomStream {
 ///
 /// Word `position` of the stream: block position / 4 of the counter {block low, block high,
 /// sequence, 0} under the key {seed low, seed high}, element position % 4.
-std::uint32_t random_bits(std::uint64_t seed, std::uint32_t sequence, std::uint64_t position);
+std::uint32_t random_bits(RandomStream stream, std::uint64_t position);
 /// The four words of one block: those at positions 4 block to 4 block + 3.
 std::array<std::uint32_t, 4> random_block(RandomStream stream, std::uint64_t block);
 
@@ -43,8 +43,7 @@ constexpr float unit_float(std::uint32_t bits) {
 }
 
 /// A permutation of 0 … n-1 (Fisher-Yates), the same for every rank.
-std::vector<std::int64_t> random_permutation(std::int64_t n, std::uint64_t seed,
-                                             std::uint32_t sequence);
+std::vector<std::int64_t> random_permutation(std::int64_t n, RandomStream stream);
 
 /// Who draws from which sequence. Parameters use kParameters + their index.
 namespace sequences {

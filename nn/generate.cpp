@@ -82,7 +82,8 @@ std::vector<std::int64_t> generate(GPT& model, std::vector<std::int64_t> prompt,
       }
       logits = model.forward_next(tokens[read], memory);
     }
-    const std::uint32_t bits = random_bits(options.seed, sequences::kGenerate, tokens.size());
+    const std::uint32_t bits =
+        random_bits({.seed = options.seed, .sequence = sequences::kGenerate}, tokens.size());
     tokens.push_back(draw(logits.to_vector<float>(), options, unit_float(bits)));
   }
   return {tokens.begin() + static_cast<std::ptrdiff_t>(given), tokens.end()};

@@ -11,8 +11,7 @@ namespace {
 
 Variable uniform_parameter(const Shape& shape, double bound, const RandomStream& stream) {
   Tensor values = Tensor::empty(shape);
-  ops::uniform({.seed = stream.seed, .sequence = stream.sequence, .low = -bound, .high = bound},
-               values);
+  ops::uniform({.stream = stream, .low = -bound, .high = bound}, values);
   return Variable(std::move(values), /*requires_grad=*/true);
 }
 

@@ -19,9 +19,10 @@ constexpr double kRounding = 1e-5;
 
 Tensor uniform(std::uint32_t sequence, const Shape& shape) {
   Tensor values = Tensor::empty(shape);
-  ops::uniform(
-      {.seed = kDataSeed, .sequence = sequences::kSynthetic + sequence, .low = -1.0, .high = 1.0},
-      values);
+  ops::uniform({.stream = {.seed = kDataSeed, .sequence = sequences::kSynthetic + sequence},
+                .low = -1.0,
+                .high = 1.0},
+               values);
   return values;
 }
 

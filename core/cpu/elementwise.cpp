@@ -61,10 +61,9 @@ void CpuElementwise<T>::uniform(Stream& /*s*/, std::int64_t n, UniformArgs args,
   // differently.
   const T low = static_cast<T>(args.low);
   const T width = static_cast<T>(args.high) - low;
-  for_each_word({.seed = args.seed, .sequence = args.sequence}, 0, n,
-                [=](std::int64_t i, std::uint32_t word) {
-                  x[i] = std::fma(static_cast<T>(unit_float(word)), width, low);
-                });
+  for_each_word(args.stream, 0, n, [=](std::int64_t i, std::uint32_t word) {
+    x[i] = std::fma(static_cast<T>(unit_float(word)), width, low);
+  });
 }
 
 template <class T>

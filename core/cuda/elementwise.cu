@@ -103,10 +103,9 @@ template <class T>
 void CudaElementwise<T>::uniform(Stream& s, std::int64_t n, UniformArgs args, T* x) {
   const T low = static_cast<T>(args.low);
   const T range = static_cast<T>(args.high) - low;
-  launch_for_each_word(s, n, {.seed = args.seed, .sequence = args.sequence},
-                       [=] __device__(std::int64_t i, std::uint32_t word) {
-                         x[i] = std::fma(static_cast<T>(unit_float(word)), range, low);
-                       });
+  launch_for_each_word(s, n, args.stream, [=] __device__(std::int64_t i, std::uint32_t word) {
+    x[i] = std::fma(static_cast<T>(unit_float(word)), range, low);
+  });
 }
 
 template <class T>

@@ -117,8 +117,7 @@ struct State {
                                                       .error = zeros(shape),
                                                       .p = firsts.take({rank, shape[0]}),
                                                       .q = seconds.take({rank, shape[1]})});
-        ops::uniform({.seed = kSeed,
-                      .sequence = static_cast<std::uint32_t>(member),
+        ops::uniform({.stream = {.seed = kSeed, .sequence = static_cast<std::uint32_t>(member)},
                       .low = -1.0,
                       .high = 1.0},
                      matrix.q);

@@ -44,7 +44,7 @@ DistributedSampler::DistributedSampler(std::int64_t samples, BatchGeometry geome
 
 void DistributedSampler::set_epoch(std::uint32_t epoch) {
   if (shuffle_) {
-    order_ = random_permutation(samples_, seed_, sequences::kShuffle + epoch);
+    order_ = random_permutation(samples_, {.seed = seed_, .sequence = sequences::kShuffle + epoch});
   } else if (order_.empty()) {
     order_.resize(static_cast<std::size_t>(samples_));
     std::iota(order_.begin(), order_.end(), std::int64_t{0});

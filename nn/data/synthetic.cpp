@@ -23,7 +23,7 @@ constexpr std::uint32_t kChunks = sequences::kSynthetic + 2;
 /// Uniform in (-limit, limit): variance limit² / 3.
 Tensor uniform(const Shape& shape, double limit, std::uint64_t seed, std::uint32_t sequence) {
   Tensor x = Tensor::empty(shape);
-  ops::uniform({.seed = seed, .sequence = sequence, .low = -limit, .high = limit}, x);
+  ops::uniform({.stream = {.seed = seed, .sequence = sequence}, .low = -limit, .high = limit}, x);
   return x;
 }
 

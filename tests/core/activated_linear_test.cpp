@@ -25,7 +25,7 @@ class ActivatedLinear : public testing::Test {
   /// Numbers in [-1, 1), and among them NaN, infinity and both zeros.
   static Tensor values(const Shape& shape, std::uint32_t sequence) {
     Tensor x = Tensor::empty(shape, kType);
-    ops::uniform({.seed = 2, .sequence = sequence, .low = -1.0, .high = 1.0}, x);
+    ops::uniform({.stream = {.seed = 2, .sequence = sequence}, .low = -1.0, .high = 1.0}, x);
     const T special[] = {std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::infinity(),
                          T{0}, -T{0}};
     for (std::int64_t i = sequence; i < x.numel(); i += 13) {
@@ -137,7 +137,7 @@ TEST(BiasBackward, RoundsWhatItHasAdded) {
 TYPED_TEST(ActivatedLinear, ColumnSumEqualsALoop) {
   for (const std::int64_t cols : kEdgeSizes) {
     Tensor x = Tensor::empty({17, cols}, this->kType);
-    ops::uniform({.seed = 4, .low = -1.0, .high = 1.0}, x);
+    ops::uniform({.stream = {.seed = 4}, .low = -1.0, .high = 1.0}, x);
     Tensor sums = this->garbage({cols});
     ops::column_sum(x, {.alpha = 0.5, .beta = 0.0}, sums);
     for (std::int64_t col = 0; col < cols; ++col) {
@@ -173,7 +173,7 @@ TEST(LinearWithGelu, RefusesAnotherShapeOfZ) {
 TEST(MseLoss, EqualsALoopAtEveryLength) {
   for (const std::int64_t n : kEdgeSizes) {
     Tensor x = Tensor::empty({n});
-    ops::uniform({.seed = 5, .low = -1.0, .high = 1.0}, x);
+    ops::uniform({.stream = {.seed = 5}, .low = -1.0, .high = 1.0}, x);
     const Tensor target = Tensor::zeros({n});
     Tensor loss = Tensor::empty({});
     ops::mse(x, target, loss);

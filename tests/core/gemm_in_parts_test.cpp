@@ -27,7 +27,7 @@ struct Sizes {
 
 Tensor numbers(const Shape& shape, std::uint64_t seed) {
   Tensor x = Tensor::empty(shape);
-  ops::uniform({.seed = seed, .low = -1.0, .high = 1.0}, x);
+  ops::uniform({.stream = {.seed = seed}, .low = -1.0, .high = 1.0}, x);
   return x;
 }
 

@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(Threads, GemmLibrary, testing::Values(1, 2));
 
 Tensor random(const Shape& shape, std::uint64_t seed) {
   Tensor values = Tensor::empty(shape);
-  ops::uniform({.seed = seed, .low = -1.0, .high = 1.0}, values);
+  ops::uniform({.stream = {.seed = seed}, .low = -1.0, .high = 1.0}, values);
   return values;
 }
 

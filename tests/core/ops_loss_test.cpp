@@ -174,9 +174,9 @@ TEST(CrossEntropyBackward, OfMoreClassesThanAVectorHoldsIsTheFormula) {
   constexpr std::int64_t kClasses = 37;
   Tensor softmax = Tensor::empty({kRows, kClasses});
   Tensor dx = Tensor::empty({kRows, kClasses});
-  ops::uniform({.seed = 1, .low = 0.0, .high = 1.0}, dx);
+  ops::uniform({.stream = {.seed = 1}, .low = 0.0, .high = 1.0}, dx);
   const std::vector<float> before = values(dx);
-  ops::uniform({.seed = 2, .low = 0.0, .high = 1.0}, softmax);
+  ops::uniform({.stream = {.seed = 2}, .low = 0.0, .high = 1.0}, softmax);
   const std::vector<std::int64_t> right = {0, 36, 17};
   ops::cross_entropy_backward(softmax, labels(right), f32({6}, {}), {.alpha = 0.5, .beta = 2.0},
                               dx);

@@ -210,7 +210,7 @@ TEST(ReluBackward, AddsToItsDestination) {
 
 TEST(Uniform, DrawsTheNumbersOfItsSequence) {
   Tensor x = poisoned({1000});
-  ops::uniform({.seed = 3, .sequence = 5, .low = -0.25, .high = 0.75}, x);
+  ops::uniform({.stream = {.seed = 3, .sequence = 5}, .low = -0.25, .high = 0.75}, x);
   const std::vector<float> drawn = values(x);
   EXPECT_THAT(drawn, Each(testing::AllOf(testing::Ge(-0.25F), testing::Lt(0.75F))));
   double sum = 0.0;

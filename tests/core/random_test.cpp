@@ -18,7 +18,7 @@ TEST(RandomBits, GiveThePublishedAnswerOfPhilox) {
   // Random123's kat_vectors: philox4x32 10, counter and key all zero.
   constexpr std::array<std::uint32_t, 4> kPublished{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
   for (std::uint64_t position = 0; position < 4; ++position) {
-    EXPECT_EQ(random_bits(0, 0, position), kPublished[position]);
+    EXPECT_EQ(random_bits({.seed = 0, .sequence = 0}, position), kPublished[position]);
   }
 }
 
@@ -28,7 +28,8 @@ TEST(RandomBits, UseAllBitsOfSeedSequenceAndPosition) {
   constexpr std::array<std::uint32_t, 4> kBlock{0xbf78cf93, 0xa290e883, 0xd6be891f, 0x8ad5f39d};
   constexpr std::uint64_t kFirst = 4 * ((std::uint64_t{1} << 32U) + 2);
   for (std::uint64_t lane = 0; lane < 4; ++lane) {
-    EXPECT_EQ(random_bits(0x0123456789abcdef, 0x30000007, kFirst + lane), kBlock[lane]);
+    EXPECT_EQ(random_bits({.seed = 0x0123456789abcdef, .sequence = 0x30000007}, kFirst + lane),
+              kBlock[lane]);
   }
 }
 
@@ -39,24 +40,25 @@ TEST(UnitFloat, LiesInTheHalfOpenUnitInterval) {
 }
 
 TEST(Uniform, IsAPureFunctionOfThePosition) {
+  constexpr RandomStream kStream{.seed = 9, .sequence = 4};
   Tensor x = Tensor::empty({1001});
-  ops::uniform({.seed = 9, .sequence = 4}, x);
+  ops::uniform({.stream = kStream}, x);
   const auto drawn = x.to_vector<float>();
   for (std::size_t i = 0; i < drawn.size(); ++i) {
-    ASSERT_EQ(drawn[i], unit_float(random_bits(9, 4, i))) << "element " << i;
+    ASSERT_EQ(drawn[i], unit_float(random_bits(kStream, i))) << "element " << i;
   }
 }
 
 TEST(Uniform, StartsWithTheSameNumbersWhateverItsLength) {
   Tensor longer = Tensor::empty({100});
   Tensor shorter = Tensor::empty({37});
-  ops::uniform({.seed = 1, .sequence = 2, .low = -2, .high = 3}, longer);
-  ops::uniform({.seed = 1, .sequence = 2, .low = -2, .high = 3}, shorter);
+  ops::uniform({.stream = {.seed = 1, .sequence = 2}, .low = -2, .high = 3}, longer);
+  ops::uniform({.stream = {.seed = 1, .sequence = 2}, .low = -2, .high = 3}, shorter);
   EXPECT_EQ(longer.flat_view(0, {37}).to_vector<float>(), shorter.to_vector<float>());
 }
 
 TEST(RandomPermutation, ContainsEveryElementOnce) {
-  auto order = random_permutation(10'007, 1, sequences::kShuffle);
+  auto order = random_permutation(10'007, {.seed = 1, .sequence = sequences::kShuffle});
   std::sort(order.begin(), order.end());
   std::vector<std::int64_t> all(10'007);
   std::iota(all.begin(), all.end(), 0);
@@ -65,13 +67,14 @@ TEST(RandomPermutation, ContainsEveryElementOnce) {
 
 TEST(RandomPermutation, IsFixedForAllTimes) {
   // A change would silently change every published training curve.
-  EXPECT_THAT(random_permutation(8, 7, sequences::kShuffle), ElementsAre(2, 7, 5, 1, 0, 3, 4, 6));
+  EXPECT_THAT(random_permutation(8, {.seed = 7, .sequence = sequences::kShuffle}),
+              ElementsAre(2, 7, 5, 1, 0, 3, 4, 6));
 }
 
 TEST(RandomPermutation, DiffersBySeedAndSequence) {
-  const auto order = random_permutation(100, 1, 0);
-  EXPECT_NE(order, random_permutation(100, 2, 0));
-  EXPECT_NE(order, random_permutation(100, 1, 1));
+  const auto order = random_permutation(100, {.seed = 1, .sequence = 0});
+  EXPECT_NE(order, random_permutation(100, {.seed = 2, .sequence = 0}));
+  EXPECT_NE(order, random_permutation(100, {.seed = 1, .sequence = 1}));
 }
 
 TEST(RandomPermutation, PutsEveryElementAtEveryPlaceEquallyOften) {
@@ -79,7 +82,7 @@ TEST(RandomPermutation, PutsEveryElementAtEveryPlaceEquallyOften) {
   constexpr std::uint32_t kTries = 10'000;
   std::array<std::array<int, kElements>, kElements> count{};
   for (std::uint32_t sequence = 0; sequence < kTries; ++sequence) {
-    const auto order = random_permutation(kElements, 3, sequence);
+    const auto order = random_permutation(kElements, {.seed = 3, .sequence = sequence});
     for (std::size_t place = 0; place < kElements; ++place) {
       ++count[place][static_cast<std::size_t>(order[place])];
     }
@@ -90,8 +93,8 @@ TEST(RandomPermutation, PutsEveryElementAtEveryPlaceEquallyOften) {
 }
 
 TEST(RandomPermutation, MayBeEmpty) {
-  EXPECT_THAT(random_permutation(0, 1, 1), testing::IsEmpty());
-  EXPECT_THAT(random_permutation(1, 1, 1), ElementsAre(0));
+  EXPECT_THAT(random_permutation(0, {.seed = 1, .sequence = 1}), testing::IsEmpty());
+  EXPECT_THAT(random_permutation(1, {.seed = 1, .sequence = 1}), ElementsAre(0));
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ TEST_F(BatchLoaderOnGpu, SaysThatItWaitsForTheDevice) {
 
 TEST_F(BatchLoaderOnGpu, PinnedMemoryTravelsBothWays) {
   Tensor host = empty_pinned({1000, 3}, DType::f32);
-  ops::uniform({.seed = 1, .sequence = 0, .low = -1.0, .high = 1.0}, host);
+  ops::uniform({.stream = {.seed = 1, .sequence = 0}, .low = -1.0, .high = 1.0}, host);
   const Tensor back = empty_pinned({1000, 3}, DType::f32);
   back.copy_from(host.to(kGpu));
   compute_stream(kGpu).synchronize();

@@ -57,8 +57,7 @@ nn::Sequential make_mlp(Device device, std::uint64_t seed = 3) {
 /// Numbers for all ranks and micro-batches of one step; each takes its rows.
 Tensor global_batch(std::int64_t rows, std::int64_t columns, int step, std::uint32_t what) {
   Tensor x = Tensor::empty({rows, columns});
-  ops::uniform({.seed = 11,
-                .sequence = what + 2 * static_cast<std::uint32_t>(step),
+  ops::uniform({.stream = {.seed = 11, .sequence = what + 2 * static_cast<std::uint32_t>(step)},
                 .low = -1.0,
                 .high = 1.0},
                x);

@@ -36,7 +36,8 @@ TYPED_TEST(ElementwiseOnGpu, AxpbyWithBetaZeroIgnoresTheDestination) {
 TYPED_TEST(ElementwiseOnGpu, UniformHasTheBitsOfTheCpu) {
   for (const std::int64_t n : kSizes) {
     for (const double low : {0.0, -0.125, -1.0 / 27.0}) {
-      const UniformArgs args{.seed = 0x1234'5678'9abc'def0, .sequence = 7, .low = low, .high = 0.3};
+      const UniformArgs args{
+          .stream = {.seed = 0x1234'5678'9abc'def0, .sequence = 7}, .low = low, .high = 0.3};
       Tensor cpu = Tensor::empty({n}, this->kType);
       Tensor gpu = Tensor::empty({n}, this->kType, kGpu);
       ops::uniform(args, cpu);
@@ -133,7 +134,7 @@ TEST_F(HalfOnGpu, ConversionsHaveTheBitsOfTheCpu) {
 TEST_F(HalfOnGpu, BiasBackwardRoundsAsTheCpuDoes) {
   const auto numbers = [](std::uint32_t sequence) {
     Tensor x = Tensor::empty({33, 70});
-    ops::uniform({.seed = 1, .sequence = sequence, .low = -1.0, .high = 1.0}, x);
+    ops::uniform({.stream = {.seed = 1, .sequence = sequence}, .low = -1.0, .high = 1.0}, x);
     return x;
   };
   const Tensor dy = numbers(1);

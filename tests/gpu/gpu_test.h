@@ -40,7 +40,7 @@ class KernelTest : public GpuTest {
   /// CPU numbers in [-1, 1), others for each `sequence`.
   static Tensor numbers(const Shape& shape, std::uint32_t sequence) {
     Tensor x = Tensor::empty(shape, kType);
-    ops::uniform({.seed = 1, .sequence = sequence, .low = -1.0, .high = 1.0}, x);
+    ops::uniform({.stream = {.seed = 1, .sequence = sequence}, .low = -1.0, .high = 1.0}, x);
     return x;
   }
 

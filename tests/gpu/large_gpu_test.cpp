@@ -35,7 +35,7 @@ TEST_F(LargeOnGpu, AxpbyEqualsTheCpu) {
 
 TEST_F(LargeOnGpu, UniformHasTheBitsOfTheCpu) {
   Tensor gpu = Tensor::empty({kLarge}, kType, kGpu);
-  ops::uniform({.seed = 1, .sequence = 3, .low = -1.0, .high = 1.0}, gpu);
+  ops::uniform({.stream = {.seed = 1, .sequence = 3}, .low = -1.0, .high = 1.0}, gpu);
   EXPECT_TRUE(gpu.to_vector<float>() == numbers({kLarge}, 3).to_vector<float>());
 }
 

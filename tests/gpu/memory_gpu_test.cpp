@@ -51,7 +51,7 @@ TEST_F(MemoryOnGpu, WhoReadsANumberSaysThatItWaitsForTheDevice) {
 TEST_F(MemoryOnGpu, CopiesBetweenTheDevicesKeepEveryByte) {
   for (const std::int64_t n : kSizes) {
     Tensor x = Tensor::empty({n});
-    ops::uniform({.seed = 3, .sequence = 1}, x);
+    ops::uniform({.stream = {.seed = 3, .sequence = 1}}, x);
     const Tensor copy = x.to(kGpu).clone();
     EXPECT_EQ(copy.to_vector<float>(), x.to_vector<float>());
   }

@@ -41,7 +41,7 @@ nn::Sequential make_mlp(Device device) {
 
 Tensor make_batch() {
   Tensor x = Tensor::empty({kBatch, kIn});
-  ops::uniform({.seed = 9, .sequence = 1, .low = -1.0, .high = 1.0}, x);
+  ops::uniform({.stream = {.seed = 9, .sequence = 1}, .low = -1.0, .high = 1.0}, x);
   return x;
 }
 

@@ -166,7 +166,7 @@ TEST(GptModel, DropsAttentionsWeightsInTrainingOnly) {
   manual_seed(1);
   CausalSelfAttention layer(4, 2, autograd::Precision::full, 0.5);
   Tensor numbers = Tensor::empty({1, 8, 4});
-  ops::uniform({.seed = 1, .low = -1.0, .high = 1.0}, numbers);
+  ops::uniform({.stream = {.seed = 1}, .low = -1.0, .high = 1.0}, numbers);
   const Variable x(numbers);
   const auto result = [&] { return layer(x).data().to_vector<float>(); };
   const auto first = result();

@@ -58,7 +58,8 @@ TEST(LinearLayer, StartsUniformWithinOneOverTheRootOfItsInputs) {
 
 TEST(LinearLayer, DrawsItsParametersFromTheStreamsThatFollowTheSeed) {
   const auto expected = [](std::uint32_t sequence, std::uint64_t i) {
-    return unit_float(random_bits(11, sequences::kParameters + sequence, i)) - 0.5F;
+    return unit_float(random_bits({.seed = 11, .sequence = sequences::kParameters + sequence}, i)) -
+           0.5F;
   };
   manual_seed(11);
   const std::vector<Linear> layers{Linear(4, 3), Linear(4, 3)};

@@ -51,7 +51,9 @@ std::unique_ptr<dist::AllReduce> make_all_reduce(const std::string& name) {
 
 Tensor terms(std::int64_t numel, DType dtype, int rank) {
   Tensor values = Tensor::empty({numel}, dtype);
-  ops::uniform({.seed = 7, .sequence = static_cast<std::uint32_t>(rank), .low = -0.7, .high = 0.9},
+  ops::uniform({.stream = {.seed = 7, .sequence = static_cast<std::uint32_t>(rank)},
+                .low = -0.7,
+                .high = 0.9},
                values);
   return values;
 }

@@ -55,7 +55,8 @@ double largest_gradient_error(const ScalarFunction& function, const std::vector<
 Tensor smooth_values(const Shape& shape, std::uint32_t sequence) {
   Tensor values = Tensor::empty(shape, DType::f64);
   for (std::int64_t i = 0; i < shape.numel(); ++i) {
-    const std::uint32_t bits = random_bits(2026, sequence, static_cast<std::uint64_t>(i));
+    const std::uint32_t bits =
+        random_bits({.seed = 2026, .sequence = sequence}, static_cast<std::uint64_t>(i));
     const double magnitude = 0.25 + 0.75 * static_cast<double>(unit_float(bits));
     values.data<double>()[i] = (bits & 1U) != 0 ? magnitude : -magnitude;
   }

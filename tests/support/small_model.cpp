@@ -27,7 +27,7 @@ std::unique_ptr<nn::Sequential> make_mlp(const std::vector<std::int64_t>& widths
 Tensor data_rows(std::int64_t first_row, std::int64_t rows, std::int64_t cols, std::uint64_t seed,
                  Device device) {
   Tensor all = Tensor::empty({first_row + rows, cols});
-  ops::uniform({.seed = seed, .sequence = 7, .low = -1.0, .high = 1.0}, all);
+  ops::uniform({.stream = {.seed = seed, .sequence = 7}, .low = -1.0, .high = 1.0}, all);
   return all.rows(first_row, rows).clone().to(device);
 }
 

@@ -23,7 +23,7 @@ inline Tensor poisoned(const Shape& shape) {
 /// Numbers in [-1, 1), others for each `sequence`.
 inline Tensor numbers(const Shape& shape, std::uint32_t sequence) {
   Tensor x = Tensor::empty(shape);
-  ops::uniform({.seed = 1, .sequence = sequence, .low = -1.0, .high = 1.0}, x);
+  ops::uniform({.stream = {.seed = 1, .sequence = sequence}, .low = -1.0, .high = 1.0}, x);
   return x;
 }
 

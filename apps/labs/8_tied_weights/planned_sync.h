@@ -15,8 +15,9 @@ inline nn::GPT make_gpt() {
 /// Mean loss over tokens that count up from a random one, another for each step and rank.
 inline Variable gpt_loss(nn::GPT& model, int step, int rank) {
   std::vector<std::int64_t> tokens(17);
-  tokens[0] =
-      random_bits(2, static_cast<std::uint32_t>(rank), static_cast<std::uint64_t>(step)) % 64;
+  tokens[0] = random_bits({.seed = 2, .sequence = static_cast<std::uint32_t>(rank)},
+                          static_cast<std::uint64_t>(step)) %
+              64;
   for (std::size_t i = 1; i < tokens.size(); ++i) {
     tokens[i] = (tokens[i - 1] + 3) % 64;
   }
