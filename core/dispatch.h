@@ -12,7 +12,7 @@ namespace brigade {
 
 /// The one place that chooses between CPU and GPU: calls `fn` with CpuKernels{} or CudaKernels{}.
 ///
-///   dispatch(x.device(), [&]<class K>(K) { K::relu(stream, n, x, y); });
+///   dispatch(x.device(), [&]<class K>(K) { K::narrow(stream, n, x, y); });
 ///
 /// A build without CUDA drops the second call, but the static_assert still compiles it: a kernel
 /// that is missing on one side is a compile error on a laptop, not a surprise on the cluster.

@@ -11,8 +11,8 @@ namespace brigade::autograd {
 ///
 /// Backward needs x and, per row, the mean and 1 / √(variance + eps), which forward saves. It
 /// writes dweight = Σ dy x̂ and dbias = Σ dy first, because the network waits for parameters. A
-/// linear() behind this saves no y but computes it again, from x, weight and bias; with bf16 it
-/// saves y rounded.
+/// fused_linear() behind this saves no y but computes it again, from x, weight and bias; with bf16
+/// it saves y rounded. linear() saves y.
 Variable layer_norm(const Variable& x, const Variable& weight, const Variable& bias,
                     double eps = 1e-5);
 

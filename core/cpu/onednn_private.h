@@ -33,8 +33,8 @@ std::string_view bf16_unit();
 bool gemm_bf16(const GemmArgs<float, BFloat16>& args);
 
 /// y = x wᵀ + b, the bias added while a tile of y is in registers or turned round; for AVX2 oneDNN
-/// would add it in a pass of its own. As CpuKernels::linear, but no extent may be 0. (oneDNN would
-/// apply the ReLU there too, but turns NaN into 0.)
+/// would add it in a pass of its own. As CpuProducts<float>::linear, but no extent may be 0.
+/// (oneDNN would apply the ReLU there too, but turns NaN into 0.)
 void linear(std::int64_t batch, std::int64_t in, std::int64_t out, const float* x, const float* w,
             const float* b, float* y);
 

@@ -5,8 +5,8 @@
 
 namespace brigade::cuda {
 
-/// CudaKernels::linear with a bias, a ReLU or both in one kernel: cuBLASLt's product with an
-/// epilogue. F is float or BFloat16.
+/// CudaProducts<float>::linear with a bias, a ReLU or both in one kernel: cuBLASLt's product with
+/// an epilogue. F is float or BFloat16.
 ///
 /// Returns false, and leaves y undetermined, if cuBLASLt has no such kernel for the shape, the
 /// types or the alignment, or if its ReLU turns NaN into 0. The first call with a shape asks

@@ -13,7 +13,7 @@ namespace brigade {
 
 /// What an allocator has done so far, in bytes and calls.
 struct MemoryStats {
-  /// Calls of malloc or cudaMalloc: 0 more of them in a steady step.
+  /// Calls of aligned_alloc, mmap or cudaMalloc: 0 more of them in a steady step.
   std::uint64_t system_allocations = 0;
   std::size_t in_use = 0;  ///< held by live tensors
   std::size_t peak_in_use = 0;

@@ -84,7 +84,7 @@ class Checkpoints {
   Checkpoints(const std::filesystem::path& directory, CheckpointParts parts,
               CheckpointOptions options);
   /// `loader`: a data::Loader of the same global batch as before (UsageError), or anything with
-  /// position(), start_at() and global_batch().
+  /// position(), start_at() and global_batch(). It, `ddp` and `optimizer` must outlive this.
   template <class Module, class Optimizer, class Loader>
   Checkpoints(const std::filesystem::path& directory, DataParallel<Module>& ddp,
               Optimizer& optimizer, Loader& loader, const CheckpointOptions& options = {})

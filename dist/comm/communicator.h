@@ -113,7 +113,8 @@ class Communicator : protected Collectives {
   Traffic traffic() const { return {collectives_, bytes_reduced_, bytes_sent()}; }
 
   /// From now on every collective is wrapped in this, too, around the wraps of before: a record of
-  /// it (dist/watch), a check of its result. remove_wrap() takes away the last.
+  /// it (dist/watch), a check of its result. remove_wrap() takes away the one added last, so those
+  /// that add wraps must remove them in the opposite order.
   void add_wrap(Wrap wrap) { wraps_.push_back(std::move(wrap)); }
   void remove_wrap() { wraps_.pop_back(); }
 

@@ -35,9 +35,10 @@ class TextDataset final : public Dataset {
   std::int64_t bytes_, context_, vocabulary_;
 };
 
-/// The text of a file, or of all files below a directory in the order of their paths: no hidden
-/// ones, none with a zero byte, none in directories named build or runs. Every tenth file is for
-/// testing; of a single one, its last tenth. UsageError: nothing to read.
+/// The text of a file, or of all files below a directory in the order of their paths. Skips hidden
+/// files and directories, those named build or runs, directories with a metrics.jsonl (a run's),
+/// and files with a zero byte. Every tenth file is for testing; of a single one, its last tenth.
+/// UsageError: nothing to read.
 DataSplits load_text(const std::filesystem::path& path, const Tokenizer& tokenizer,
                      std::int64_t context);
 
