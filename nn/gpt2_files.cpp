@@ -5,10 +5,10 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/json_file.h"
 #include "core/io/read_file.h"
 #include "core/io/safetensors.h"
 #include "core/ops.h"
-#include "nn/json_file.h"
 #include "nn/weights.h"
 
 namespace brigade::nn {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/io/json_file.h"
 #include "core/io/read_file.h"
 
 namespace brigade::apps {
@@ -113,12 +114,7 @@ std::string profile_json(const Profile& profile) {
 Profile read_profile(const std::filesystem::path& file) {
   std::ifstream stream = open_to_read(file);
   try {
-    return profile_from(Json::parse(stream, [](int depth, Json::parse_event_t, const Json&) {
-      if (depth > kDeepest) {  // the library calls itself once per level
-        throw UsageError("nested too deeply");
-      }
-      return true;
-    }));
+    return profile_from(Json::parse(stream, no_deeper_than(kDeepest)));
   } catch (const std::exception& error) {
     throw UsageError(message_of(file.string(), ": no profile.json of a run: ", error.what()));
   }

@@ -13,6 +13,7 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/json_file.h"
 #include "core/io/read_file.h"
 
 namespace brigade {
@@ -66,11 +67,10 @@ bool is_plain_name(const std::string& name) {
 
 /// JSON also has -1, 1.5 and 1e300, which a conversion would make other numbers of.
 template <class Int>
-Int whole_number(const Json& value, const std::string& subject, Int least = 0) {
+Int whole_number(const Json& value, Int least = 0) {
   if (!value.is_number_unsigned() || !std::in_range<Int>(value.get<std::uint64_t>()) ||
       value.get<Int>() < least) {
-    throw UsageError(
-        message_of(subject, ": expected a whole number from ", least, ", got ", value.dump()));
+    throw UsageError(message_of("expected a whole number from ", least, ", got ", value.dump()));
   }
   return value.get<Int>();
 }
@@ -97,32 +97,27 @@ std::string CheckpointInfo::to_json() const {
 
 CheckpointInfo CheckpointInfo::parse(const std::string& text, const std::string& subject) {
   try {
-    const Json json = Json::parse(text, [&](int depth, Json::parse_event_t, const Json&) {
-      if (depth > kDeepest) {  // dump() below calls itself once per level
-        throw UsageError(message_of(subject, ": nested too deeply"));
-      }
-      return true;
-    });
+    const Json json = Json::parse(text, no_deeper_than(kDeepest));
     if (json.at("format") != kFormat) {
       throw UsageError(
-          message_of(subject, ": expected format '", kFormat, "', got ", json.at("format").dump()));
+          message_of("expected format '", kFormat, "', got ", json.at("format").dump()));
     }
     CheckpointInfo info;
-    info.step = whole_number<std::int64_t>(json.at("step"), subject);
-    info.batches = whole_number<std::int64_t>(json.at("batches"), subject);
-    info.ranks = whole_number(json.at("ranks"), subject, 1);
+    info.step = whole_number<std::int64_t>(json.at("step"));
+    info.batches = whole_number<std::int64_t>(json.at("batches"));
+    info.ranks = whole_number(json.at("ranks"), 1);
     json.at("run").get_to(info.run);
     json.at("layout").get_to(info.layout);
     json.at("buckets").get_to(info.buckets);
     for (const auto& [name, fields] : json.at("files").items()) {
       if (!is_plain_name(name)) {
-        throw UsageError(message_of(subject, ": unexpected file ", Json(name).dump()));
+        throw UsageError(message_of("unexpected file ", Json(name).dump()));
       }
-      info.files[name] = {.bytes = whole_number<std::uint64_t>(fields.at("bytes"), subject),
-                          .xxh3 = whole_number<std::uint64_t>(fields.at("xxh3"), subject)};
+      info.files[name] = {.bytes = whole_number<std::uint64_t>(fields.at("bytes")),
+                          .xxh3 = whole_number<std::uint64_t>(fields.at("xxh3"))};
     }
     return info;
-  } catch (const Json::exception& error) {
+  } catch (const std::exception& error) {
     throw UsageError(message_of(subject, ": ", error.what()));
   }
 }

@@ -1,4 +1,4 @@
-#include "nn/json_file.h"
+#include "core/io/json_file.h"
 
 #include <fstream>
 
@@ -7,18 +7,16 @@
 namespace brigade {
 
 nlohmann::json read_json_object(const std::filesystem::path& path) {
-  using Json = nlohmann::json;
   constexpr int kDeepest = 3;
   std::ifstream file = open_to_read(path);
-  bool too_deep = false;
-  const auto note_depth = [&](int depth, Json::parse_event_t, const Json&) {
-    too_deep = too_deep || depth > kDeepest;
-    return !too_deep;
-  };
-  Json json = Json::parse(file, note_depth, /*allow_exceptions=*/false);
-  if (too_deep || !json.is_object()) {
-    fail_to_read(path, too_deep ? "expected a JSON object, got one nested too deeply"
-                                : "expected a JSON object");
+  nlohmann::json json;
+  try {
+    json = nlohmann::json::parse(file, no_deeper_than(kDeepest), /*allow_exceptions=*/false);
+  } catch (const UsageError& error) {
+    fail_to_read(path, message_of("expected a JSON object, got one ", error.what()));
+  }
+  if (!json.is_object()) {
+    fail_to_read(path, "expected a JSON object");
   }
   return json;
 }

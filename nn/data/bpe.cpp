@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/io/json_file.h"
 #include "core/io/read_file.h"
 #include "nn/data/tokenizer.h"
-#include "nn/json_file.h"
 
 // Text is cut into words first: no token crosses a border of these. A word begins as its bytes;
 // then, of all pairs of neighbours in merges.txt, the one that comes first there is joined, again
