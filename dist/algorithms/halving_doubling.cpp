@@ -4,6 +4,8 @@
 #include <bit>
 #include <vector>
 
+#include "core/share.h"
+
 namespace brigade::dist {
 
 // N' is the largest power of two that is not above N; the first 2 (N - N') ranks form pairs. In
@@ -53,8 +55,8 @@ void HalvingDoublingAllReduce::run_power_of_two(Collectives& ranks, const Tensor
   for (int distance = (ranks.size() - extra) / 2; distance >= 1; distance /= 2) {
     const int keep = (place & distance) == 0 ? 0 : 1;  // the partner's bit is the other one
     const Halving halving{.partner = rank_at(place ^ distance),
-                          .kept = chunk_of(stretch, 2, keep),
-                          .given = chunk_of(stretch, 2, 1 - keep)};
+                          .kept = share_of(stretch, keep, 2),
+                          .given = share_of(stretch, 1 - keep, 2)};
     exchange_and_add(ranks, std::array{Message{halving.partner, halving.given}},
                      std::array{Message{halving.partner, halving.kept}}, scratch_);
     stretch = halving.kept;

@@ -2,11 +2,13 @@
 
 #include <array>
 
+#include "core/share.h"
+
 namespace brigade::dist {
 
-// The tensor is cut into N chunks and the N ranks stand in a circle. In every step each rank sends
-// one chunk to its right neighbour and receives another one from its left, at the same time. All
-// numbers are modulo N.
+// The tensor is cut into N chunks (share_of) and the N ranks stand in a circle. In every step each
+// rank sends one chunk to its right neighbour and receives another one from its left, at the same
+// time. All numbers are modulo N.
 //
 //   reduce-scatter, step s = 0 ... N-2: rank r sends chunk r - s and adds what arrives to its own
 //     chunk r - s - 1. That is the chunk it sends next, so a partial sum walks around the circle
@@ -23,7 +25,7 @@ void RingAllReduce::run(Collectives& ranks, const Tensor& tensor) {
   const int rank = ranks.rank();
   const int right = (rank + 1) % size;
   const int left = (rank + size - 1) % size;
-  const auto chunk = [&](int number) { return chunk_of(tensor, size, (number + size) % size); };
+  const auto chunk = [&](int number) { return share_of(tensor, (number + size) % size, size); };
 
   for (int step = 0; step < size - 1; ++step) {
     exchange_and_add(ranks, std::array{Message{right, chunk(rank - step)}},

@@ -6,12 +6,6 @@
 
 namespace brigade::dist {
 
-Tensor chunk_of(const Tensor& tensor, int chunks, int index) {
-  const std::int64_t begin = tensor.numel() * index / chunks;
-  const std::int64_t end = tensor.numel() * (index + 1) / chunks;
-  return tensor.flat_view(begin, {end - begin});
-}
-
 std::vector<Tensor> segments_of(const Tensor& tensor) {
   const auto length = static_cast<std::int64_t>(kSegmentBytes / size_of(tensor.dtype()));
   std::vector<Tensor> segments;

@@ -7,12 +7,8 @@
 #include "dist/algorithms/scratch.h"
 #include "dist/comm/collectives.h"
 
-/// Shared by the all-reduce algorithms: chunks and segments of a tensor, and adding received data.
+/// Shared by the all-reduce algorithms: segments of a tensor, and adding received data.
 namespace brigade::dist {
-
-/// Flat view of chunk `index` of `chunks`. Chunk lengths differ by at most one element. Some chunks
-/// are empty if there are fewer elements than chunks.
-Tensor chunk_of(const Tensor& tensor, int chunks, int index);
 
 /// Received data is added in segments of at most this many bytes. While the processor adds one
 /// segment, the kernel's socket buffers (a few MiB) transfer the next ones. Adding 256 KiB takes

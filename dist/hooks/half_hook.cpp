@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "core/ops.h"
-#include "dist/algorithms/segments.h"
+#include "core/share.h"
 
 namespace brigade::dist {
 
@@ -14,18 +14,18 @@ namespace {
 struct State {
   State(const Tensor& bucket_grads, DType wire, const Communicator& comm)
       : grads(bucket_grads), narrow(Tensor::empty(grads.shape(), wire, grads.device())) {
-    sum = chunk_of(grads, comm.size(), comm.rank());
-    narrow_sum = chunk_of(narrow, comm.size(), comm.rank());
+    sum = share_of(grads, comm.rank(), comm.size());
+    narrow_sum = share_of(narrow, comm.rank(), comm.size());
     for (int rank = 0; rank < comm.size(); ++rank) {
       if (rank == comm.rank()) {
         versions.push_back(narrow_sum);
         continue;
       }
       versions.push_back(Tensor::empty(sum.shape(), wire, grads.device()));
-      scatter_out.push_back({rank, chunk_of(narrow, comm.size(), rank)});
+      scatter_out.push_back({rank, share_of(narrow, rank, comm.size())});
       scatter_in.push_back({rank, versions.back()});
       gather_out.push_back({rank, narrow_sum});
-      gather_in.push_back({rank, chunk_of(narrow, comm.size(), rank)});
+      gather_in.push_back({rank, share_of(narrow, rank, comm.size())});
     }
   }
 

@@ -118,10 +118,10 @@ std::vector<std::uint64_t> bytes_sent(int ranks, const std::string& algorithm, s
 }
 
 TEST(BytesSent, AreTheLeastPossibleWithRingHalvingAndDirectExchange) {
-  const std::uint64_t tensor = 4U * 8000U;
-  EXPECT_THAT(bytes_sent(5, "ring", 8000), testing::Each(2 * 4 * tensor / 5));
-  EXPECT_THAT(bytes_sent(8, "halving", 8000), testing::Each(2 * 7 * tensor / 8));
-  EXPECT_THAT(bytes_sent(5, "ordered", 8000), testing::Each(2 * 4 * tensor / 5));
+  const std::uint64_t tensor = 4U * 10240U;
+  EXPECT_THAT(bytes_sent(5, "ring", 10240), testing::Each(2 * 4 * tensor / 5));
+  EXPECT_THAT(bytes_sent(8, "halving", 10240), testing::Each(2 * 7 * tensor / 8));
+  EXPECT_THAT(bytes_sent(5, "ordered", 10240), testing::Each(2 * 4 * tensor / 5));
 }
 
 TEST(BytesSent, OfATreeAreTheWholeTensorOncePerNeighbour) {

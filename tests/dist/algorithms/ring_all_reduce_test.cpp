@@ -14,7 +14,7 @@ class Notes final : public Collectives {
       : Collectives(rank, size), first(tensor.data<float>()) {}
 
   const float* first;
-  std::vector<std::int64_t> sent;  // the place in `tensor` of each step's message
+  std::vector<std::int64_t> sent;  // the chunk of `tensor` in each step's message
   std::vector<int> peers;
 
  protected:
@@ -22,13 +22,13 @@ class Notes final : public Collectives {
   void do_exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
                    const OnArrival& /*arrived*/) override {
     EXPECT_EQ(incoming.size(), 1U);
-    sent.push_back(outgoing[0].tensor.data<float>() - first);
+    sent.push_back((outgoing[0].tensor.data<float>() - first) / kShareUnit);
     peers.push_back(outgoing[0].peer);
   }
 };
 
 TEST(RingAllReduce, NeedsTwoPhasesOfNMinusOneStepsAndPassesOnWhatItReceivedLast) {
-  const Tensor chunks = Tensor::zeros({4});
+  const Tensor chunks = Tensor::zeros({4 * kShareUnit});
   Notes ranks(1, 4, chunks);
   RingAllReduce().run(ranks, chunks);
   EXPECT_THAT(ranks.sent, ElementsAre(1, 0, 3, 2, 1, 0));
