@@ -47,11 +47,16 @@ Variable Module::register_parameter(const std::string& name, Variable parameter)
   BRIGADE_CHECK(parameter.defined() && parameter.is_leaf(), "module: expected '", name,
                 "' to be a leaf, got ",
                 parameter.defined() ? "a computed variable" : "an undefined variable");
+  parameter.set_requires_grad(true);
   return shared_->parameters.emplace_back(name, std::move(parameter)).second;
 }
 
 void Module::register_module(const std::string& name, const Module& module) {
   shared_->check_name(name);
+  module.shared_->visit("", [&](const std::string&, const Shared& part) {
+    BRIGADE_CHECK(&part != shared_.get(), "module: '", name,
+                  "' is or contains the module it is registered with");
+  });
   shared_->children.push_back({name, module.description(), module.shared_});
 }
 
@@ -79,7 +84,11 @@ std::vector<std::pair<std::string, Variable>> Module::named_parameters() const {
 std::vector<Variable> Module::parameters() const {
   std::vector<Variable> result;
   for (const auto& [name, parameter] : named_parameters()) {
-    parameter.set_name(name);
+    // Checkpoints and optimizer states have the name from the outermost module down; it stays when
+    // a part of that is asked for its own parameters.
+    if (!parameter.name().ends_with("." + name)) {
+      parameter.set_name(name);
+    }
     result.push_back(parameter);
   }
   return result;

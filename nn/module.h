@@ -14,7 +14,7 @@ using autograd::Variable;
 /// A layer or a composition of layers: a function with parameters.
 ///
 /// A class of one's own overrides forward() and registers, in its constructor, its parameters and
-/// the modules it is made of:
+/// the modules it is made of. What it does not register never trains and has no mode:
 ///
 ///   struct Residual : nn::Module {
 ///     nn::Linear a{64, 64}, b{64, 64};
@@ -44,7 +44,8 @@ class Module {
   /// Own parameters, then those of the registered modules, in the order of registration, each
   /// once. They are named as PyTorch names them, "0.weight", from this module down.
   std::vector<std::pair<std::string, Variable>> named_parameters() const;
-  /// The same without the names. Each Variable is given its name, for messages.
+  /// The same without the names. Each Variable is given its name, unless it has a longer one from a
+  /// module that contains this one. Messages, checkpoints and optimizer states use these names.
   std::vector<Variable> parameters() const;
 
   /// Moves all parameters to `device`, for all copies of this module. Call it before optimizers and
@@ -60,8 +61,8 @@ class Module {
  protected:
   Module();
 
-  /// Returns the parameter. Errors: it is undefined or no leaf; the name is empty, contains a dot
-  /// or is taken.
+  /// Returns the parameter, which trains from now on: freeze it afterwards (set_requires_grad).
+  /// Errors: it is undefined or no leaf; the name is empty, contains a dot or is taken.
   Variable register_parameter(const std::string& name, Variable parameter);
   /// Makes what is registered with `module`, now or later, a part of this one under "name.".
   /// Errors as above for the name.

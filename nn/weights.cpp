@@ -21,10 +21,23 @@ void check_finite(const std::string& name, const Tensor& tensor,
   }
 }
 
+/// Under the names from `model` down, whatever module contains it.
+NamedTensors named_data(const Module& model) {
+  NamedTensors tensors;
+  for (const auto& [name, parameter] : model.named_parameters()) {
+    tensors.emplace_back(name, parameter.data());
+  }
+  return tensors;
+}
+
 }  // namespace
 
 void save_parameters(const std::vector<Variable>& parameters, const std::filesystem::path& path) {
   save_safetensors(path, autograd::named_data(parameters));
+}
+
+void save(const Module& model, const std::filesystem::path& path) {
+  save_safetensors(path, named_data(model));
 }
 
 void load(const Module& model, const std::filesystem::path& path) {
@@ -33,7 +46,7 @@ void load(const Module& model, const std::filesystem::path& path) {
 
 void load_tensors(const Module& model, const NamedTensors& found,
                   const std::filesystem::path& path) {
-  const NamedTensors own = autograd::named_data(model.parameters());
+  const NamedTensors own = named_data(model);
   check_same_tensors(found, own, path.string());
   for (const auto& [name, tensor] : found) {
     check_finite(name, tensor, path);

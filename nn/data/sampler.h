@@ -31,8 +31,8 @@ enum class Uneven {
   join,
   /// They are left out; other ones in the next epoch, if it shuffles.
   drop,
-  /// The batch is filled up from the beginning of the permutation, as torch's DistributedSampler
-  /// does: these samples count twice in the epoch.
+  /// The last global batch is filled up from the beginning of the permutation: these samples count
+  /// twice in the epoch. (torch's DistributedSampler only fills up to a multiple of the ranks.)
   pad
 };
 Uneven parse_uneven(std::string_view name);

@@ -144,6 +144,31 @@ TEST(Module, RefusesNamesThatAreTakenOrThatAPathCouldNotHold) {
   EXPECT_ERROR(module.register_module("", ReLU()), "module: expected a name without dots, got ''");
 }
 
+TEST(Module, KeepsTheNamesFromTheOutermostModule) {
+  const Residual model;
+  const std::vector<Variable> all = model.parameters();
+  EXPECT_EQ(all[2].name(), "b.weight");
+  static_cast<void>(model.b.parameters());  // as nn::save(model.b, ...) or a count of elements does
+  EXPECT_EQ(all[2].name(), "b.weight") << "a checkpoint would not find it again";
+}
+
+TEST(Module, TrainsWhateverIsRegisteredAsAParameter) {
+  Gain module;
+  const Variable added =
+      module.register_parameter("added", Variable(test::f32({1, 2}, {2}), /*requires_grad=*/false));
+  EXPECT_TRUE(added.requires_grad());
+}
+
+TEST(Module, RefusesToContainItself) {
+  Gain inner;
+  Gain outer;
+  outer.register_module("inner", inner);
+  EXPECT_ERROR(inner.register_module("self", inner),
+               "module: 'self' is or contains the module it is registered with");
+  EXPECT_ERROR(inner.register_module("outer", outer),
+               "module: 'outer' is or contains the module it is registered with");
+}
+
 TEST(Module, RefusesAParameterThatIsNoLeaf) {
   Gain module;
   EXPECT_ERROR(module.register_parameter("twice", autograd::add(module.gain, module.gain)),

@@ -46,6 +46,17 @@ TEST(Weights, AreSavedUnderPyTorchsNames) {
   EXPECT_EQ(names, (std::vector<std::string>{"0.weight", "0.bias", "2.weight", "2.bias"}));
 }
 
+TEST(Weights, OfAPartHaveItsOwnNames) {
+  const TemporaryDirectory dir;
+  const Sequential part = two_layers();
+  const Sequential whole(part, ReLU());
+  EXPECT_EQ(whole.parameters()[0].name(), "0.0.weight");
+  save(part, dir / "w.safetensors");
+  EXPECT_EQ(load_safetensors(dir / "w.safetensors").front().first, "0.weight");
+  load(part, dir / "w.safetensors");
+  EXPECT_EQ(whole.parameters()[0].name(), "0.0.weight");
+}
+
 TEST(Weights, AreWrittenByRankZeroWhileTheOthersWait) {
   const TemporaryDirectory dir;
   for (const int number : {1, 0}) {
