@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "core/error.h"
@@ -29,6 +31,10 @@ Optimizer::Optimizer(const std::vector<autograd::Variable>& parameters,
       state_names_(std::move(state_names)),
       state_(parameters_, state_names_.size()),
       updates_(parameters_.size()) {
+  for (const autograd::Variable& parameter : parameters) {
+    BRIGADE_CHECK(parameter.is_leaf(), "optimizer: '", parameter.name(),
+                  "' is not a leaf but was computed; pass the parameters it comes from");
+  }
   BRIGADE_CHECK(rates.weight_decay >= 0.0, "optimizer: expected weight_decay >= 0, got ",
                 rates.weight_decay);
   set_lr(rates.lr);
@@ -173,6 +179,13 @@ std::function<void()> Optimizer::update_of(const Tensor& grads) {
 
 NamedTensors Optimizer::state() {
   state_.follow_parameters();
+  std::set<std::string> names;
+  for (const autograd::Variable& parameter : parameters_) {
+    BRIGADE_CHECK(names.insert(parameter.name()).second, "optimizer: two parameters are named '",
+                  parameter.name(),
+                  "', so a state cannot tell them apart; register the models in "
+                  "one module and take its parameters()");
+  }
   NamedTensors result;
   for (std::size_t slot = 0; slot < state_names_.size(); ++slot) {
     const std::vector<Tensor> tensors = state_.by_parameter(slot);

@@ -167,6 +167,18 @@ TEST(Optimizer, NamesTheParameterThatHasNoGradient) {
   EXPECT_EQ(used.data().to_vector<float>()[0], 1.0F) << "a refused step must change nothing";
 }
 
+TEST(Optimizer, RefusesWhatIsNoLeaf) {
+  EXPECT_ERROR(SGD({autograd::mul(parameter({1}), 2)}),
+               "optimizer: '' is not a leaf but was computed; pass the parameters it comes from");
+}
+
+TEST(Optimizer, HasNoStateForTwoParametersOfOneName) {
+  Adam both({parameter({1}, "0.weight"), parameter({2}, "0.weight")});
+  EXPECT_ERROR(both.state(),
+               "optimizer: two parameters are named '0.weight', so a state cannot tell them apart; "
+               "register the models in one module and take its parameters()");
+}
+
 TEST(Optimizer, RefusesAGradientThatWasNeverSynchronised) {
   const Variable w = parameter({1}, "0.weight");
   SGD optimizer({w}, {.lr = 0.1});
