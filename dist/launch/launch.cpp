@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <fstream>
@@ -130,6 +131,10 @@ bool started_by_srun() {
 }
 
 MpiSession::MpiSession() {
+  int initialized = 0;
+  MPI_Initialized(&initialized);
+  BRIGADE_CHECK(initialized == 0,
+                "run: MPI has been started already; call run() once, and do not call MPI_Init");
   set_open_mpi_defaults();
   int granted = MPI_THREAD_SINGLE;
   MPI_CHECK(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &granted));
@@ -174,7 +179,10 @@ int run_main(const std::function<int(MpiSession&)>& body) {
     const int code = exit_code(error);
     int initialized = 0;
     MPI_Initialized(&initialized);
-    if (initialized != 0) {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    std::fflush(stdout);  // MPI_Abort drops what a file or a pipe has not got yet
+    if (initialized != 0 && finalized == 0) {
       MPI_Abort(MPI_COMM_WORLD, code);  // ends the other ranks too, within a second
     }
     return code;

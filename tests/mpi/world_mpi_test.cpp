@@ -1,5 +1,6 @@
 // run() on the ranks that mpirun has started: without an argument the body returns a number, with
-// "void" nothing, with "throw" it fails on every rank.
+// "void" nothing, with "throw" it prints and fails on every rank, with "twice" run() comes again.
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -37,10 +38,14 @@ int main(int argc, char** argv) {
   }
   if (argc > 1 && std::strcmp(argv[1], "throw") == 0) {
     return brigade::dist::run(argc, argv, [](World& world) {
+      std::puts("printed before");
       world.barrier();
       throw brigade::VerificationError("expected equal weights");
     });
   }
   const int code = brigade::dist::run(argc, argv, brigade::dist::body);
+  if (argc > 1 && std::strcmp(argv[1], "twice") == 0) {
+    return brigade::dist::run(argc, argv, brigade::dist::body);
+  }
   return code == 5 ? 0 : 1;
 }
