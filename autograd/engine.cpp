@@ -85,7 +85,9 @@ void Engine::discover(GradState& root) {
       continue;
     }
     BRIGADE_CHECK(state->producer_->backward != nullptr, "backward: the graph behind ",
-                  state->producer_->name, " was freed by an earlier backward; call forward again");
+                  state->producer_->name,
+                  " was freed by an earlier backward; call forward again, or backward once on the "
+                  "sum of the losses");
     for (const std::shared_ptr<GradState>& input : state->producer_->inputs) {
       if (input) {
         ++input->pending_;

@@ -37,7 +37,9 @@ Shape rows_of_norm(const Tensor& x, const Tensor& mean, const Tensor& rstd) {
 /// `vector` is [D] or undefined.
 void check_parameter(const char* name, const Tensor& vector, const Tensor& x, std::int64_t cols) {
   if (vector.defined()) {
-    check_alike("layer_norm", {{"x", x}, {name, vector, Shape{cols}}});
+    BRIGADE_CHECK(vector.numel() == cols, "layer_norm: expected x [..., ", vector.numel(),
+                  "], as wide as ", name, ", got ", x.shape());
+    check_alike("layer_norm", {{name, vector, Shape{cols}}, {"x", x}});
   }
 }
 

@@ -20,7 +20,7 @@ void gemm(const Tensor& a, Trans trans_a, const Tensor& b, Trans trans_b, Scale 
 
 void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y, Activation activation,
             const Tensor& z) {
-  check_alike("linear", {{"x", x}, {"w", w}});
+  check_alike("linear", {{"w", w}, {"x", x}});
   check_matrix("linear", "w", w);
   const std::int64_t out = w.shape()[0];
   const std::int64_t in = w.shape()[1];

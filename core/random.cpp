@@ -61,10 +61,6 @@ void manual_seed(std::uint64_t seed) {
   next_dropout = {.seed = seed, .sequence = sequences::kDropout};
 }
 
-std::uint64_t initial_seed() {
-  return next_parameter.seed;
-}
-
 RandomStream next_parameter_stream() {
   return take(next_parameter);
 }

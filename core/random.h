@@ -60,9 +60,6 @@ inline constexpr std::uint32_t kGenerate = 0x5000'0000;    ///< word i draws tok
 /// seed 0.
 void manual_seed(std::uint64_t seed);
 
-/// The seed that this thread's last manual_seed set.
-std::uint64_t initial_seed();
-
 /// The next parameter stream of this thread: sequences kParameters + 0, + 1, … since manual_seed.
 /// No two parameters share one, so two layers of equal shape start different.
 RandomStream next_parameter_stream();

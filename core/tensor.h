@@ -55,11 +55,13 @@ class Tensor {
   /// First element, on the tensor's device. Error when T is not the dtype.
   template <class T>
   T* data() const {
-    BRIGADE_CHECK(defined(), "tensor: data() of an undefined tensor");
     BRIGADE_CHECK(dtype_ == kDTypeOf<T>, "tensor: expected dtype ", kDTypeOf<T>, ", got ", dtype_);
     return reinterpret_cast<T*>(bytes());
   }
-  std::byte* bytes() const { return storage_->data() + byte_offset_; }
+  std::byte* bytes() const {
+    BRIGADE_CHECK(defined(), "tensor: expected memory, got an undefined tensor");
+    return storage_->data() + byte_offset_;
+  }
   /// Offset of the first element in its storage; with same_storage() it tells whether two views
   /// adjoin.
   std::size_t byte_offset() const { return byte_offset_; }

@@ -10,11 +10,12 @@ namespace brigade::autograd {
 ///
 /// Element i is decided by number i of `stream`, on every device alike. Each call needs a stream of
 /// its own (sequences::kDropout + number of the call). Ranks that are to drop different elements
-/// use different seeds. Backward computes the mask again, so none is stored.
+/// use streams of different seeds. Backward computes the mask again, so none is stored.
 Variable dropout(const Variable& x, double p, bool training, RandomStream stream);
 
 /// The same with this thread's next_dropout_stream(): each call in training drops other elements.
-/// Ranks that called manual_seed with the same seed drop the same elements.
+/// Ranks that called manual_seed with the same seed drop the same elements; set_dropout_position
+/// (core/random.h) gives each rank elements of its own.
 inline Variable dropout(const Variable& x, double p = 0.5, bool training = true) {
   return dropout(x, p, training, training ? next_dropout_stream() : RandomStream());
 }

@@ -52,6 +52,7 @@ Work Communicator::enqueue(const Tensor& payload, std::string_view label, Collec
 }
 
 Work Communicator::all_reduce(const Tensor& tensor, std::string_view label) {
+  BRIGADE_CHECK(tensor.defined(), "all_reduce: expected a tensor, got an undefined one");
   // By value: on the CPU the memory stays alive until the collective has run.
   return enqueue(tensor, label, [this, tensor](Collectives& ranks) {
     algorithm_ ? algorithm_->run(ranks, tensor) : ranks.sum(tensor);

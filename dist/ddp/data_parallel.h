@@ -34,7 +34,8 @@ class DataParallel {
   }
 
   /// As long as the result lives, backward only accumulates, on each rank by itself; the first one
-  /// after it averages everything accumulated. Nestable.   auto silent = ddp.no_sync();
+  /// after it averages everything accumulated. Until then grad() is this rank's gradient divided by
+  /// the number of ranks. Nestable.   auto silent = ddp.no_sync();
   [[nodiscard]] GradAverager::NoSyncScope no_sync() { return averager_.no_sync(); }
 
   /// A step of `micro_batches` backwards with one synchronisation, as if they were one batch:

@@ -47,6 +47,9 @@ GradAverager::GradAverager(std::vector<autograd::Variable> parameters, Communica
       rebuilder_(options.plan.empty()) {
   std::ranges::copy_if(parameters, std::back_inserter(frozen_),
                        std::not_fn(&autograd::Variable::requires_grad));
+  BRIGADE_CHECK(!parameters_.empty(), "data parallel: none of ", parameters.size(),
+                " parameters requires a gradient; "
+                "call register_module() for each layer of a module of your own");
   for (const autograd::Variable& parameter : parameters_) {
     BRIGADE_CHECK(parameter.is_leaf(), "data parallel: '", parameter.name(),
                   "' is not a leaf but was computed; pass the parameters it comes from");
@@ -64,7 +67,7 @@ GradAverager::GradAverager(std::vector<autograd::Variable> parameters, Communica
 
   completion_ = std::make_unique<WaitForBuckets>(comm_);
   lay_out(plan);
-  if (options.find_unused_parameters && !parameters_.empty()) {
+  if (options.find_unused_parameters) {
     unused_ = std::make_unique<UnusedParameters>(parameters_, comm_);
   }
   for (std::size_t i = 0; i < parameters_.size(); ++i) {

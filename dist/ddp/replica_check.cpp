@@ -87,7 +87,9 @@ void check_same_values(const std::vector<autograd::Variable>& parameters, Commun
         "data parallel: parameter '", parameter.name(), "' of rank ", rank,
         " differs from rank 0's: largest difference ", largest_spread(mine, comm), "; ",
         replicas == Replicas::initial
-            ? "initialise all ranks alike (same --seed or --init file) or use --init-sync broadcast"
+            ? "initialise all ranks alike (same seed, or nn::load of one file on every rank) or "
+              "take "
+              "rank 0's weights (InitSync::broadcast, --init-sync broadcast)"
             : "they began alike: expected the same flags on all ranks, all ranks in every "
               "backward, and memory that keeps its bits"));
   }

@@ -56,7 +56,8 @@ std::string step_text(const LedgerEntry& entry, const char* before = " of step "
 
 /// "bucket_3 (4.weight, 4.bias) of step 812"
 std::string collective_text(const LedgerEntry& entry, const Describe& describe) {
-  return describe(text_of(entry.label)) + step_text(entry);
+  const std::string_view label = text_of(entry.label);
+  return (label.empty() ? "an all-reduce without a label" : describe(label)) + step_text(entry);
 }
 
 /// "; ranks 0 and 1 wait"

@@ -116,11 +116,11 @@ TEST(LayerNorm, NamesTheWrongShape) {
   EXPECT_ERROR(layer_norm(Variable(Tensor::empty({})), Variable(), Variable()),
                "layer_norm: expected x [..., D], got []");
   EXPECT_ERROR(layer_norm(x, Variable(Tensor::empty({2})), Variable()),
-               "layer_norm: expected weight [3], got [2]");
+               "layer_norm: expected x [..., 2], as wide as weight, got [2, 3]");
   EXPECT_ERROR(layer_norm(x, Variable(), Variable(Tensor::empty({3, 1}))),
                "layer_norm: expected bias [3], got [3, 1]");
   EXPECT_ERROR(layer_norm(x, Variable(Tensor::empty({3}, DType::f64)), Variable()),
-               "layer_norm: expected weight of dtype f32, got f64");
+               "layer_norm: expected x of dtype f64, got f32");
 }
 
 }  // namespace

@@ -156,7 +156,8 @@ TEST(Tensor, KeepsAnothersMemoryWhenItIsDiscarded) {
 }
 
 TEST(Tensor, RefusesDataOfAnUndefinedTensor) {
-  EXPECT_ERROR(static_cast<void>(Tensor().data<float>()), "tensor: data() of an undefined tensor");
+  EXPECT_ERROR(static_cast<void>(Tensor().data<float>()),
+               "tensor: expected memory, got an undefined tensor");
 }
 
 TEST(Tensor, RefusesToReshapeToAnotherNumberOfElements) {

@@ -299,6 +299,13 @@ TEST(GradAverager, RefusesToWrapAParameterTwice) {
               ThrowsMessage<Error>(HasSubstr("already wrapped")));
 }
 
+TEST(GradAverager, RefusesAModelThatHasNothingToTrain) {
+  SingleProcessCommunicator comm(kCpu);
+  EXPECT_THAT([&] { GradAverager({}, comm, {}); },
+              ThrowsMessage<Error>(HasSubstr("none of 0 parameters requires a gradient; call "
+                                             "register_module() for each layer")));
+}
+
 TEST(GradAverager, LeavesTheModelAsItWas) {
   thread_world(2, [](Communicator& comm) {
     const auto model = test::make_mlp({2, 2});

@@ -210,16 +210,6 @@ TEST(UnusedParameters, CostOneCollective) {
   EXPECT_EQ(comm.collectives() - before, 4U);
 }
 
-TEST(UnusedParameters, AreNoneWhereAllAreFrozen) {
-  test::FakeCommunicator comm(2);
-  const auto p = numbers(2);
-  for (const autograd::Variable& parameter : p) {
-    parameter.set_requires_grad(false);
-  }
-  GradAverager parallel(p, comm, finding(SyncMode::overlap));
-  EXPECT_NO_THROW(parallel.shadow_backward());
-}
-
 TEST(UnusedParameters, RefuseToGoOnWhenTheBitmapWasLeftInFlight) {
   test::FakeCommunicator comm(2);
   const auto p = numbers(1);

@@ -67,6 +67,15 @@ TEST(Diagnosis, NamesSeveral) {
       {0, 1});
 }
 
+TEST(Diagnosis, SaysWhatHasNoLabel) {
+  RankView reached = in_flight(0);
+  reached.last.label = name("");
+  expect({reached, view(1, "forward", 6, 6)},
+         "rank 1 has not reached an all-reduce without a label of step 812; it is in forward for "
+         "10 s; rank 0 waits",
+         {1});
+}
+
 TEST(Diagnosis, KnowsThatCodeOfTheProgramHasNoName) {
   expect({in_flight(0), view(1, "", 6, 6)},
          "rank 1 has not reached bucket_3 (4.weight, 4.bias) of step 812; it is in code of the "
