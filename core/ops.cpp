@@ -1,5 +1,7 @@
 #include "core/ops.h"
 
+#include <cmath>
+
 #include "core/ops_private.h"
 
 namespace brigade::ops {
@@ -132,6 +134,13 @@ void add_squares(const Tensor& x, Tensor& sum) {
   launch(x, [&]<class K, class T>(Stream& s) {
     K::add_squares(s, x.numel(), x.data<T>(), sum.data<double>());
   });
+}
+
+// A sum of squares in f64 is finite exactly if all f32 are: the largest squared is 1e77.
+bool all_finite(const Tensor& x) {
+  Tensor squares = Tensor::zeros({}, DType::f64, x.device());
+  add_squares(x, squares);
+  return std::isfinite(squares.item());
 }
 
 void clip(const Tensor& squares, double max_norm, Tensor& x) {

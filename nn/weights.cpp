@@ -1,25 +1,13 @@
 #include "nn/weights.h"
 
-#include <algorithm>
-#include <cmath>
 #include <string>
 
 #include "core/error.h"
 #include "core/io/safetensors.h"
+#include "core/ops.h"
 
 namespace brigade::nn {
 namespace {
-
-void check_finite(const std::string& name, const Tensor& tensor,
-                  const std::filesystem::path& path) {
-  const bool all = dispatch_float(tensor.dtype(), [&]<class T>() {
-    return std::ranges::all_of(tensor.to_vector<T>(), [](T value) { return std::isfinite(value); });
-  });
-  if (!all) {
-    throw UsageError(message_of(path.string(), ": expected finite numbers, got others in ", name,
-                                ": the training that it comes from has diverged"));
-  }
-}
 
 /// Under the names from `model` down, whatever module contains it.
 NamedTensors named_data(const Module& model) {
@@ -49,7 +37,10 @@ void load_tensors(const Module& model, const NamedTensors& found,
   const NamedTensors own = named_data(model);
   check_same_tensors(found, own, path.string());
   for (const auto& [name, tensor] : found) {
-    check_finite(name, tensor, path);
+    if (!ops::all_finite(tensor)) {
+      throw UsageError(message_of(path.string(), ": expected finite numbers, got others in ", name,
+                                  ": the training that it comes from has diverged"));
+    }
   }
   copy_by_name(found, own, path.string());
 }

@@ -24,7 +24,8 @@ std::vector<std::string> identity_of(const Options& o, const data::DataSplits& d
           message_of("uneven ", o.uneven, o.shuffle ? ", shuffled" : ", not shuffled"),
           message_of("seed ", o.seed),
           message_of("loss ", o.loss),
-          message_of("optimizer ", o.optimizer)};
+          message_of("optimizer ", o.optimizer,
+                     o.optimizer == "sgd" && o.momentum > 0.0 ? " with momentum" : "")};
 }
 
 /// --resume DIR: a run's directory, or one checkpoint.

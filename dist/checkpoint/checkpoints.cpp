@@ -279,6 +279,13 @@ void Checkpoints::save(bool last) {
                             .files = {}};
   std::vector<std::string> files{kModel, kOptimizer};
   const NamedTensors shared = autograd::named_data(parts_.state.parameters);
+  for (const auto& [name, tensor] : shared) {
+    // A run that continues from NaN never recovers, and it would take the place of a good one.
+    BRIGADE_CHECK(ops::all_finite(tensor), "checkpoint: expected finite weights after step ", step_,
+                  ", got NaN or inf in '", name,
+                  "': training has diverged, or a rank's data has NaN (--check-finite tells); the "
+                  "checkpoint before it remains");
+  }
   const NamedTensors optimizer = parts_.state.optimizer_state();  // ranks may have to gather it
   if (comm_.rank() == 0) {
     writer_.copy(kModel, shared);

@@ -1,7 +1,6 @@
 #include "dist/hooks/finite_check.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 
 #include "autograd/grad_state.h"
@@ -11,13 +10,6 @@
 namespace brigade::dist {
 
 namespace {
-
-/// A sum of squares in f64 is finite exactly if all numbers are: the largest f32 squared is 1e77.
-bool is_finite(const Tensor& values) {
-  Tensor squares = Tensor::zeros({}, DType::f64, values.device());
-  ops::add_squares(values, squares);
-  return std::isfinite(squares.item());
-}
 
 /// What `payload` has of a gradient; undefined if that is nothing.
 Tensor part_of(const Tensor& payload, const Tensor& grad) {
@@ -48,7 +40,7 @@ void FiniteCheck::check(const Tensor& payload, std::string_view label) const {
     // Not Variable::grad(): that would wait for updates in flight.
     const autograd::GradState& state = *parameter.grad_state();
     const Tensor part = state.has_grad() ? part_of(payload, state.grad()) : Tensor();
-    if (part.defined() && !is_finite(part)) {
+    if (part.defined() && !ops::all_finite(part)) {
       throw Error(message_of("finite check: expected finite gradients, got NaN or inf in step ",
                              step_, ", bucket '", label, "', parameter '", parameter.name(),
                              "': look at this rank's data; if the losses before grew, training has "

@@ -98,6 +98,23 @@ TEST_F(TrainMlpCheckpoints, MoreRanksContinueWithTheSameGlobalBatch) {
                         "with 'global batch 24'"));
 }
 
+TEST_F(TrainMlpCheckpoints, WeightsThatAreNotFiniteNeverReplaceAGoodCheckpoint) {
+  const Outcome spoilt = run("--log-every 24 --out r --checkpoint-every 5 --inject nan:step=7");
+  EXPECT_EQ(spoilt.exit_code, 1);
+  EXPECT_THAT(spoilt.err, HasSubstr("checkpoint: expected finite weights after step 10, got NaN or "
+                                    "inf in '0.weight': training has diverged"));
+  const Outcome resumed = run("--out r --checkpoint-every 5 --resume latest");
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_THAT(resumed.err, HasSubstr("continues after step 5"));
+}
+
+TEST_F(TrainMlpCheckpoints, MomentumIsPartOfWhatARunIs) {
+  run("--out first --checkpoint-every 4 --steps 9");
+  EXPECT_THAT(run("--out first --resume latest --momentum 0").err,
+              HasSubstr("expected the checkpoint of a run with 'optimizer sgd', got one with "
+                        "'optimizer sgd with momentum'"));
+}
+
 TEST_F(TrainMlpCheckpoints, FlagsThatCannotWorkAreRefused) {
   EXPECT_THAT(run("--resume latest").err, HasSubstr("--resume latest: expected --out DIR"));
   EXPECT_THAT(run("--resume nowhere").err,
