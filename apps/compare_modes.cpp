@@ -82,7 +82,8 @@ int compare(Options options, const dist::RankInfo& ranks) {
   comm.barrier();  // nobody ends the job while rank 0 still writes
   if (!result.equal) {
     throw VerificationError(
-        "compare_modes: the weights are not equal; see the line NOT EQUAL above");
+        "compare_modes: the weights are not equal; see the line NOT EQUAL above. Rounding "
+        "grows with the steps: compare with --steps 10");
   }
   return 0;
 }

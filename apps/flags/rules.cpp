@@ -84,6 +84,10 @@ std::vector<Rule> refused(const Options& o) {
            "--comm-hook ", o.comm_hook,
            ": expected a mode with buckets to compress, got naive; use flat, per_param, overlap "
            "or no_sync")},
+      {o.loss == "cross_entropy" && o.data == "synthetic" && o.synthetic_out < 2,
+       "--loss cross_entropy: expected 2 classes or more, got 1; use a wider last layer"},
+      {o.nesterov && o.optimizer != "sgd",
+       message_of("--nesterov: expected --optimizer sgd, got ", o.optimizer, "; leave it out")},
       {o.nesterov && o.momentum == 0.0,
        "--nesterov: expected --momentum greater than 0, got 0; add for instance --momentum 0.9"}};
 }
@@ -120,16 +124,21 @@ void check_combinations(const Options& options) {
 }
 
 std::vector<std::string> idle_flags(const Options& o) {
+  const Options usual;
+  const bool samples =
+      o.prompt != usual.prompt || o.temperature != usual.temperature || o.top_k != usual.top_k;
   const Rule rules[]{
+      {samples && o.sample == 0,
+       "--prompt, --temperature, --top-k: no text is written without --sample"},
       {o.momentum > 0.0 && o.optimizer != "sgd",
        message_of("--momentum: --optimizer ", o.optimizer, " has its own")},
-      {o.data == "synthetic" && o.data_dir != Options().data_dir,
+      {o.data == "synthetic" && o.data_dir != usual.data_dir,
        "--data-dir: synthetic data has no files"},
       {o.no_all_reduce && (o.emulated_link || o.choose_link || o.comm_hook != "none" ||
                            o.reduce != "fast" || o.find_unused || o.check_finite || o.check_reduce),
        "with --no-all-reduce no gradient leaves its rank: --emulate-link, --comm-hook, --reduce, "
        "--find-unused, --check-finite, --check-reduce"},
-      {o.keep != Options().keep && !o.checkpoints(),
+      {o.keep != usual.keep && !o.checkpoints(),
        "--keep: there are no checkpoints without --checkpoint-every or --resume"},
       {o.keep_global_batch && !o.shrinks(),
        "--keep-global-batch: no rank is lost without --on-failure shrink"},

@@ -196,8 +196,10 @@ std::vector<PlanRow> plan(const Profile& profile, const PlanQuestion& question) 
     }
   }
   if (rows.empty()) {
-    throw UsageError(message_of("--global-batch: expected at least one sample per rank, got ",
-                                training.global_batch, " for ", question.ranks.front(), " ranks"));
+    throw UsageError(
+        message_of("--global-batch: expected at least one sample per rank and micro-batch, ",
+                   question.ranks.front() * training.accum, " (ranks x --accum), got ",
+                   training.global_batch));
   }
   return rows;
 }

@@ -1,6 +1,7 @@
 #include "apps/training/run_progress.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "apps/report/report.h"
@@ -231,6 +232,10 @@ Evaluation RunProgress::run_test(std::int64_t done) {
   const Evaluation evaluation = evaluate(parts_.model, parts_.loss, test_data_, test_batch(info_),
                                          parts_.data_parallel.communicator(), info_.device);
   test_seconds_ += seconds_since(begin);
+  if (!std::isfinite(evaluation.loss)) {
+    throw Error(message_of("test: expected a finite loss, got ", evaluation.loss, " after step ",
+                           done, ": training has diverged; lower --lr"));
+  }
   result_.test = evaluation;
   result_.best_accuracy = std::max(result_.best_accuracy, evaluation.accuracy.value_or(0.0));
   print_evaluation(outputs_.console, info_, done, evaluation);

@@ -193,6 +193,7 @@ TEST(TrainGpt, RefusesWrongFlagsWithOneLine) {
   EXPECT_THAT(error("--layers 3 --init " + kGpt2.string()),
               HasSubstr("--layers: expected 2, which --init has, got 3"));
   EXPECT_THAT(error("--graph x.svg"), HasSubstr("--graph: expected a file for Graphviz' language"));
+  EXPECT_THAT(error("--inject nan"), HasSubstr("--inject nan: expected a model of numbers"));
   EXPECT_THAT(error("--hidden 8"), HasSubstr("unknown flag --hidden"));
   EXPECT_THAT(error("--context 100000"), HasSubstr("expected more than 100000 tokens"));
   EXPECT_THAT(error("--tokenizer nowhere"), HasSubstr("vocab.json: No such file"));

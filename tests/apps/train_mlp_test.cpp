@@ -337,5 +337,12 @@ TEST_F(TrainMlp, DivergenceEndsTheRunWithAdvice) {
   EXPECT_THAT(outcome.err, HasSubstr("lower --lr"));
 }
 
+TEST_F(TrainMlp, WeightsThatTheLastStepHasSpoiltAreNotSaved) {
+  const Outcome outcome = run("--hidden none --steps 1 --lr 1e300 --save w.safetensors");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("test: expected a finite loss, got "));
+  EXPECT_FALSE(std::filesystem::exists("w.safetensors"));
+}
+
 }  // namespace
 }  // namespace brigade

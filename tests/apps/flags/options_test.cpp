@@ -46,6 +46,8 @@ TEST(Options, WithoutEffectAreNamed) {
   EXPECT_THAT(idle({}), IsEmpty());
   EXPECT_THAT(idle({"--optimizer", "adam", "--momentum", "0.9"}),
               ElementsAre("--momentum: --optimizer adam has its own"));
+  EXPECT_THAT(idle_flags(parsed({"--top-k", "1"}, Program::train_gpt)),
+              ElementsAre(HasSubstr("no text is written without --sample")));
   EXPECT_THAT(idle({"--data-dir", "files"}),
               ElementsAre("--data-dir: synthetic data has no files"));
   EXPECT_THAT(idle({"--no-all-reduce", "--emulate-link", "50,1"}),
@@ -118,6 +120,10 @@ TEST(Options, ValuesAreChecked) {
   EXPECT_THAT(complaint({"--init", ""}), HasSubstr("--init: expected a name, got \"\""));
   EXPECT_THAT(complaint({"--mode", "overlp"}), HasSubstr("did you mean overlap?"));
   EXPECT_THAT(complaint({"--nesterov"}), HasSubstr("--momentum"));
+  EXPECT_THAT(complaint({"--nesterov", "--momentum", "0.9", "--optimizer", "adam"}),
+              HasSubstr("--nesterov: expected --optimizer sgd, got adam"));
+  EXPECT_THAT(complaint({"--loss", "cross_entropy", "--hidden", "64,1"}),
+              HasSubstr("expected 2 classes or more, got 1"));
   complaint({"--steps"});
 }
 

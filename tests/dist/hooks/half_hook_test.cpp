@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "core/share.h"
 #include "dist/comm/gather.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/hook_bench.h"
@@ -110,9 +111,8 @@ TEST(HalfHook, SendsHalfOfAnAllReduce) {
     thread_world(size, [&](Communicator& comm) {
       bench(comm, DType::f16, {{50}}).reduce(numbers(50, comm.rank()));
       const auto ranks = static_cast<std::uint64_t>(size);
-      const auto rank = static_cast<std::uint64_t>(comm.rank());
       // 50 numbers are 64 with padding, which three ranks cannot share evenly.
-      const std::uint64_t mine = 64 * (rank + 1) / ranks - 64 * rank / ranks;
+      const auto mine = static_cast<std::uint64_t>(share_of(64, comm.rank(), size).count);
       EXPECT_EQ(comm.bytes_sent(), 2 * (64 - mine) + 2 * (ranks - 1) * mine);
       std::uint64_t total = 0;
       for (const std::uint64_t bytes : all_gather_values(comm, comm.bytes_sent())) {
