@@ -20,8 +20,8 @@ void print(const Console& console, const std::vector<BenchResult>& results,
     return;
   }
   std::string text =
-      message_of("# ", ranks.size, " ranks on ", ranks.hosts, " host(s); time: median of ",
-                 options.iterations, " runs, slowest rank\n\n");
+      fmt::format("# {} ranks on {} host(s); time: median of {} runs, slowest rank\n\n", ranks.size,
+                  ranks.hosts, options.iterations);
   for (const BenchResult& result : results) {
     text += bench_table(result, ranks.size) + "\n";
   }
@@ -32,9 +32,10 @@ void check_sums(const std::vector<BenchResult>& results) {
   for (const BenchResult& result : results) {
     for (const BenchRow& row : result.rows) {
       if (row.wrong > 0) {
-        throw VerificationError(message_of("bench_all_reduce: --comm ", result.name, ", ",
-                                           row.bytes, " bytes: expected exact sums, got ",
-                                           row.wrong, " wrong elements; see the columns #wrong"));
+        throw VerificationError(
+            fmt::format("bench_all_reduce: --comm {}, {} bytes: expected exact sums, got {} wrong "
+                        "elements; see the columns #wrong",
+                        result.name, row.bytes, row.wrong));
       }
     }
   }

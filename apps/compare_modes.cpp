@@ -25,7 +25,7 @@ void write_results(const Console& console, const RunInfo& info, const Comparison
   files.write(directory / "compare.json", json);
   if (info.options.trace) {
     const auto write_trace = [&](const std::string& mode, const RunTrace& trace) {
-      const std::filesystem::path file = directory / message_of("trace-", mode, ".json.gz");
+      const std::filesystem::path file = directory / fmt::format("trace-{}.json.gz", mode);
       files.write(file, [&] { write_chrome_trace(file, trace); });
     };
     for (const ModeResult& mode : result.modes) {
@@ -50,10 +50,10 @@ int compare(Options options, const dist::RankInfo& ranks) {
   const data::DataSplits data = load_data(options, global_batch);
   check_same_data(data, *runtime.comm);
   if (data.train->size() < global_batch) {  // "(none)" would have more of them in a step
-    throw UsageError(message_of(
-        "compare_modes: expected at least as many training samples as a global batch has, ",
-        global_batch, " (--batch x --accum x ranks), got ", data.train->size(),
-        "; lower --batch or --accum"));
+    throw UsageError(
+        fmt::format("compare_modes: expected at least as many training samples as a global batch "
+                    "has, {} (--batch x --accum x ranks), got {}; lower --batch or --accum",
+                    global_batch, data.train->size()));
   }
   emulate_link(options, *data.train, runtime, console);
   dist::Communicator& comm = *runtime.comm;

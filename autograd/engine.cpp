@@ -14,7 +14,7 @@ void Variable::backward(double grad_scale) const {
   BRIGADE_CHECK(requires_grad(),
                 "backward: the root requires no gradient: nothing it depends on does, or it was "
                 "computed under NoGradGuard");
-  BRIGADE_CHECK(data().numel() == 1, "backward: expected a scalar root, got ", shape());
+  BRIGADE_CHECK(data().numel() == 1, "backward: expected a scalar root, got {}", shape());
   // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): a listener may drop this Variable
   const std::shared_ptr<GradState> root = grad_state();
   Engine().run(*root, grad_scale);
@@ -84,10 +84,10 @@ void Engine::discover(GradState& root) {
     if (state->is_leaf()) {
       continue;
     }
-    BRIGADE_CHECK(state->producer_->backward != nullptr, "backward: the graph behind ",
-                  state->producer_->name,
-                  " was freed by an earlier backward; call forward again, or backward once on the "
-                  "sum of the losses");
+    BRIGADE_CHECK(state->producer_->backward != nullptr,
+                  "backward: the graph behind {} was freed by an earlier backward; call forward "
+                  "again, or backward once on the sum of the losses",
+                  state->producer_->name);
     for (const std::shared_ptr<GradState>& input : state->producer_->inputs) {
       if (input) {
         ++input->pending_;
@@ -98,8 +98,8 @@ void Engine::discover(GradState& root) {
 }
 
 void Engine::written(GradState& state) {
-  BRIGADE_CHECK(state.pending_ > 0, "backward: a function wrote the gradient of '", state.name_,
-                "' twice");
+  BRIGADE_CHECK(state.pending_ > 0, "backward: a function wrote the gradient of '{}' twice",
+                state.name_);
   if (--state.pending_ > 0) {
     return;
   }
@@ -121,8 +121,8 @@ void Engine::run_node(GradState& output) {
   node.backward(dy, writer);
   const auto expected = static_cast<std::size_t>(std::ranges::count_if(
       node.inputs, [](const std::shared_ptr<GradState>& input) { return input != nullptr; }));
-  BRIGADE_CHECK(writer.written() == expected, "backward: ", node.name, ": expected ", expected,
-                " gradients, got ", writer.written());
+  BRIGADE_CHECK(writer.written() == expected, "backward: {}: expected {} gradients, got {}",
+                node.name, expected, writer.written());
   node.backward = nullptr;  // frees what it kept, so that memory falls while backward runs
 }
 

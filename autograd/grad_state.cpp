@@ -12,7 +12,7 @@ GradState::GradState(const Tensor& values, std::shared_ptr<Node> producer)
       dtype_(values.dtype()),
       device_(values.device()) {
   BRIGADE_CHECK(dtype_ == DType::f32 || dtype_ == DType::f64,
-                "variable: only f32 and f64 can require a gradient, got ", dtype_);
+                "variable: only f32 and f64 can require a gradient, got {}", dtype_);
 }
 
 const Tensor& GradState::allocate_grad() {
@@ -47,9 +47,8 @@ void GradState::mark_unused() {
 
 void GradState::move_grad_to(const Tensor& place) {
   BRIGADE_CHECK(place.shape() == shape_ && place.dtype() == dtype_ && place.device() == device_,
-                "variable '", name_, "': expected memory for a gradient ", dtype_, " ", shape_,
-                " on ", device_, ", got ", place.dtype(), " ", place.shape(), " on ",
-                place.device());
+                "variable '{}': expected memory for a gradient {} {} on {}, got {} {} on {}", name_,
+                dtype_, shape_, device_, place.dtype(), place.shape(), place.device());
   if (has_grad_) {  // accumulated so far; it must not be lost when buckets are made in between
     place.copy_from(grad_);
   }

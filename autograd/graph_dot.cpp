@@ -28,18 +28,18 @@ std::string graph_dot(const Variable& root,
     frontier.pop_back();
     const std::size_t number = number_of(state);
     if (state->is_leaf()) {
-      vertices += message_of("  v", number, " [shape=ellipse, ", attributes(*state), "];\n");
+      vertices += fmt::format("  v{} [shape=ellipse, {}];\n", number, attributes(*state));
       continue;
     }
-    vertices += message_of("  v", number, " [label=\"", state->producer()->name, "\"];\n");
+    vertices += fmt::format("  v{} [label=\"{}\"];\n", number, state->producer()->name);
     for (const std::shared_ptr<GradState>& input : state->producer()->inputs) {
       if (input) {
-        arrows += message_of("  v", number_of(input.get()), " -> v", number, ";\n");
+        arrows += fmt::format("  v{} -> v{};\n", number_of(input.get()), number);
       }
     }
   }
-  return message_of("digraph {\n  node [shape=box, style=filled, fillcolor=white];\n", vertices,
-                    arrows, "}\n");
+  return fmt::format("digraph {{\n  node [shape=box, style=filled, fillcolor=white];\n{}{}}}\n",
+                     vertices, arrows);
 }
 
 }  // namespace brigade::autograd

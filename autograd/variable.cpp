@@ -52,8 +52,10 @@ void Variable::set_name(std::string name) const {
 }
 
 void Variable::set_requires_grad(bool required) const {
-  BRIGADE_CHECK(is_leaf(), "variable '", name(),
-                "': only a leaf can be frozen; freeze the parameters it was computed from");
+  BRIGADE_CHECK(
+      is_leaf(),
+      "variable '{}': only a leaf can be frozen; freeze the parameters it was computed from",
+      name());
   // The state of a frozen leaf lives on: a DataParallel that listens to it notices the change, and
   // still hears of the leaf when it trains again.
   if (state_->grad_state) {
@@ -87,7 +89,7 @@ void Variable::move_data_to(const Tensor& place) const {
 }
 
 void Variable::move_grad_to(const Tensor& place) const {
-  BRIGADE_CHECK(requires_grad(), "variable '", name(), "': has no gradient to move");
+  BRIGADE_CHECK(requires_grad(), "variable '{}': has no gradient to move", name());
   if (grad_state()->has_grad()) {
     wait_for_pending_write();
   }
@@ -98,12 +100,14 @@ void Variable::move_to(Device device) const {
   if (device == this->device()) {
     return;
   }
-  BRIGADE_CHECK(is_leaf(), "variable '", name(),
-                "': only a leaf can move to another device; move the parameters it was computed "
-                "from");
-  BRIGADE_CHECK(!grad_state() || !grad_state()->has_listeners(), "variable '", name(),
-                "': expected to move to ", device,
-                " before a DataParallel wraps it, but one does; call to(device) first");
+  BRIGADE_CHECK(is_leaf(),
+                "variable '{}': only a leaf can move to another device; move the parameters it was "
+                "computed from",
+                name());
+  BRIGADE_CHECK(!grad_state() || !grad_state()->has_listeners(),
+                "variable '{}': expected to move to {} before a DataParallel wraps it, but one "
+                "does; call to(device) first",
+                name(), device);
   state_->data = data().to(device);
   if (grad_state()) {
     grad_state()->move_to(device);
@@ -111,8 +115,8 @@ void Variable::move_to(Device device) const {
 }
 
 ListenerHandle Variable::attach_listener(GradListener& listener, std::size_t index) const {
-  BRIGADE_CHECK(requires_grad() && is_leaf(), "variable '", name(),
-                "': only a leaf that requires a gradient reports it");
+  BRIGADE_CHECK(requires_grad() && is_leaf(),
+                "variable '{}': only a leaf that requires a gradient reports it", name());
   grad_state()->listeners_.push_back({&listener, index});
   return {grad_state(), listener, index};
 }

@@ -4,6 +4,8 @@
 #include <iosfwd>
 #include <string>
 
+#include "core/format.h"
+
 namespace brigade {
 
 enum class DeviceType : std::uint8_t { cpu, cuda };
@@ -41,3 +43,6 @@ struct GpuIdentity {
 GpuIdentity gpu_identity(int index);
 
 }  // namespace brigade
+
+template <>
+struct fmt::formatter<brigade::Device> : brigade::StreamFormatter {};

@@ -25,8 +25,8 @@ decltype(auto) dispatch(Device device, Fn&& fn) {
       return std::forward<Fn>(fn)(CudaKernels{});
     }
   }
-  BRIGADE_CHECK(!device.is_cuda(), "dispatch: ", device,
-                " asked of a build without CUDA; use --device cpu");
+  BRIGADE_CHECK(!device.is_cuda(), "dispatch: {} asked of a build without CUDA; use --device cpu",
+                device);
   return std::forward<Fn>(fn)(CpuKernels{});
 }
 

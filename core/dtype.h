@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/format.h"
 #include "core/half.h"
 
 namespace brigade {
@@ -17,6 +18,13 @@ enum class DType : std::uint8_t { f32, f64, u8, i64, f16, bf16 };
 
 std::size_t size_of(DType dtype);
 std::ostream& operator<<(std::ostream& out, DType dtype);
+
+}  // namespace brigade
+
+template <>
+struct fmt::formatter<brigade::DType> : brigade::StreamFormatter {};
+
+namespace brigade {
 
 template <class T>
 struct NoDType;
@@ -38,8 +46,8 @@ inline constexpr DType kDTypeOf<BFloat16> = DType::bf16;
 /// Calls fn.template operator()<A>() or <B>(), whichever `dtype` is; Error for the other types.
 template <class A, class B, class Fn>
 decltype(auto) dispatch_either(DType dtype, Fn&& fn) {
-  BRIGADE_CHECK(dtype == kDTypeOf<A> || dtype == kDTypeOf<B>, "expected a ", kDTypeOf<A>, " or ",
-                kDTypeOf<B>, " tensor, got ", dtype);
+  BRIGADE_CHECK(dtype == kDTypeOf<A> || dtype == kDTypeOf<B>, "expected a {} or {} tensor, got {}",
+                kDTypeOf<A>, kDTypeOf<B>, dtype);
   if (dtype == kDTypeOf<A>) {
     return std::forward<Fn>(fn).template operator()<A>();
   }

@@ -14,7 +14,7 @@ void report_line(std::string text) {
 }
 
 void throw_error(const char* file, int line, const std::string& message) {
-  throw Error(message_of(message, " (", file, ":", line, ")"));
+  throw Error(fmt::format("{} ({}:{})", message, file, line));
 }
 
 }  // namespace brigade

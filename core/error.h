@@ -1,6 +1,7 @@
 #pragma once
 
-#include <sstream>
+#include <fmt/core.h>  // IWYU pragma: export: fmt::format makes the messages
+
 #include <stdexcept>
 #include <string>
 
@@ -33,14 +34,6 @@ class Interrupted : public Error {
   using Error::Error;
 };
 
-/// Joins `parts` with operator<<.
-template <class... Parts>
-std::string message_of(const Parts&... parts) {
-  std::ostringstream out;
-  (out << ... << parts);
-  return out.str();
-}
-
 /// Writes a line to stderr, in one write(2): lines of several ranks do not mix. Control characters,
 /// which names in a file may have, become '?'.
 void report_line(std::string text);
@@ -50,10 +43,10 @@ void report_line(std::string text);
 
 }  // namespace brigade
 
-/// Throws brigade::Error with `...` joined as the message unless `condition` holds. Always on.
-#define BRIGADE_CHECK(condition, ...)                                                 \
-  do {                                                                                \
-    if (!(condition)) [[unlikely]] {                                                  \
-      ::brigade::throw_error(__FILE__, __LINE__, ::brigade::message_of(__VA_ARGS__)); \
-    }                                                                                 \
+/// Throws brigade::Error with the message fmt::format(...) unless `condition` holds. Always on.
+#define BRIGADE_CHECK(condition, ...)                                         \
+  do {                                                                        \
+    if (!(condition)) [[unlikely]] {                                          \
+      ::brigade::throw_error(__FILE__, __LINE__, ::fmt::format(__VA_ARGS__)); \
+    }                                                                         \
   } while (false)

@@ -13,7 +13,7 @@ CudaInfo cuda_info() {
 }
 
 GpuIdentity gpu_identity(int index) {
-  throw Error(message_of("gpu ", index, " asked of a build without CUDA"));
+  throw Error(fmt::format("gpu {} asked of a build without CUDA", index));
 }
 
 Tensor empty_pinned(const Shape& /*shape*/, DType /*dtype*/) {

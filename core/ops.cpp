@@ -8,23 +8,24 @@ namespace brigade::ops {
 namespace {
 
 void check_labels(const char* op, const Tensor& rows, const Tensor& labels) {
-  BRIGADE_CHECK(labels.defined() && labels.dtype() == DType::i64, op,
-                ": expected labels of dtype i64");
-  BRIGADE_CHECK(labels.device() == rows.device(), op, ": expected labels on ", rows.device(),
-                ", got ", labels.device());
+  BRIGADE_CHECK(labels.defined() && labels.dtype() == DType::i64,
+                "{}: expected labels of dtype i64", op);
+  BRIGADE_CHECK(labels.device() == rows.device(), "{}: expected labels on {}, got {}", op,
+                rows.device(), labels.device());
   check_shape(op, "labels", labels, {rows.shape()[0]});
 }
 
 void check_scalar_f64(const char* op, const char* name, const Tensor& tensor, Device device) {
-  BRIGADE_CHECK(tensor.defined() && tensor.dtype() == DType::f64 && tensor.device() == device, op,
-                ": expected ", name, " of dtype f64 on ", device);
+  BRIGADE_CHECK(tensor.defined() && tensor.dtype() == DType::f64 && tensor.device() == device,
+                "{}: expected {} of dtype f64 on {}", op, name, device);
   check_shape(op, name, tensor, {});
 }
 
 /// Equally long and on one device. The dtypes are checked where they are dispatched.
 void check_conversion(const char* op, const Tensor& x, const Tensor& y) {
   check_shape(op, "y", y, x.shape());
-  BRIGADE_CHECK(x.device() == y.device(), op, ": expected y on ", x.device(), ", got ", y.device());
+  BRIGADE_CHECK(x.device() == y.device(), "{}: expected y on {}, got {}", op, x.device(),
+                y.device());
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ AttentionArgs<T> checked(const Tensor& qkv, std::int64_t heads, DropoutArgs drop
                          const Tensor& y, const Tensor& log_sums) {
   const Shape shape = attention_shape(qkv.shape(), heads);
   BRIGADE_CHECK(dropout.p >= 0.0 && dropout.p < 1.0,
-                "attention: expected a dropout in [0, 1), got ", dropout.p);
+                "attention: expected a dropout in [0, 1), got {}", dropout.p);
   check_alike(
       "attention",
       {{"qkv", qkv}, {"y", y, shape}, {"log_sums", log_sums, Shape{shape[0], heads, shape[1]}}});
@@ -22,16 +22,16 @@ AttentionArgs<T> checked(const Tensor& qkv, std::int64_t heads, DropoutArgs drop
 
 Shape attention_shape(const Shape& qkv, std::int64_t heads) {
   BRIGADE_CHECK(heads > 0 && qkv.rank() == 3 && qkv[2] % (3 * heads) == 0,
-                "attention: expected qkv [N, T, 3 W] and heads that divide W, got ", qkv, " and ",
-                heads, " heads");
+                "attention: expected qkv [N, T, 3 W] and heads that divide W, got {} and {} heads",
+                qkv, heads);
   return {qkv[0], qkv[1], qkv[2] / 3};
 }
 
 void attention(const Tensor& qkv, std::int64_t heads, DropoutArgs dropout, Tensor& y,
                Tensor& log_sums) {
   BRIGADE_CHECK(y.shape().rank() == 3 && y.shape()[2] <= heads * kWidestHead,
-                "attention: expected heads of at most ", kWidestHead, " columns, got ", y.shape(),
-                " in ", heads, " heads");
+                "attention: expected heads of at most {} columns, got {} in {} heads", kWidestHead,
+                y.shape(), heads);
   launch(qkv, [&]<class K, class T>(Stream& s) {
     K::attention(s, checked<T>(qkv, heads, dropout, y, log_sums));
   });

@@ -40,9 +40,10 @@ Shape broadcast_shape(BinaryOp op, const Shape& a, const Shape& b) {
   for (std::size_t dim = 0; dim < rank; ++dim) {
     const std::int64_t in_a = extent_of(a, dim, rank);
     const std::int64_t in_b = extent_of(b, dim, rank);
-    BRIGADE_CHECK(in_a == in_b || in_a == 1 || in_b == 1, name_of(op),
-                  ": expected shapes whose extents, from the last one on, are equal or 1, got ", a,
-                  " and ", b, "; reshape one of them");
+    BRIGADE_CHECK(in_a == in_b || in_a == 1 || in_b == 1,
+                  "{}: expected shapes whose extents, from the last one on, are equal or 1, got {} "
+                  "and {}; reshape one of them",
+                  name_of(op), a, b);
     extents[dim] = in_a == 1 ? in_b : in_a;
   }
   return Shape(extents);

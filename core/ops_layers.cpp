@@ -18,9 +18,9 @@ Shape without_last(const Shape& shape, std::size_t count) {
 /// `rows`: w's, one per index.
 EmbeddingSize embedding_size(const Tensor& indices, const Tensor& w, const Tensor& rows) {
   BRIGADE_CHECK(indices.defined() && indices.dtype() == DType::i64,
-                "embedding: expected indices of dtype i64, got ", indices.dtype());
-  BRIGADE_CHECK(indices.device() == w.device(), "embedding: expected indices on ", w.device(),
-                ", got ", indices.device());
+                "embedding: expected indices of dtype i64, got {}", indices.dtype());
+  BRIGADE_CHECK(indices.device() == w.device(), "embedding: expected indices on {}, got {}",
+                w.device(), indices.device());
   check_alike("embedding",
               {{"weight", w}, {"y", rows, embedding_shape(indices.shape(), w.shape())}});
   return {.count = indices.numel(), .vocabulary = w.shape()[0], .width = w.shape()[1]};
@@ -28,7 +28,7 @@ EmbeddingSize embedding_size(const Tensor& indices, const Tensor& w, const Tenso
 
 /// [rows, cols]
 Shape rows_of_norm(const Tensor& x, const Tensor& mean, const Tensor& rstd) {
-  BRIGADE_CHECK(x.shape().rank() > 0, "layer_norm: expected x [..., D], got ", x.shape());
+  BRIGADE_CHECK(x.shape().rank() > 0, "layer_norm: expected x [..., D], got {}", x.shape());
   const Shape rows = without_last(x.shape(), 1);
   check_alike("layer_norm", {{"x", x}, {"mean", mean, rows}, {"rstd", rstd, rows}});
   return {rows.numel(), x.shape()[rows.rank()]};
@@ -37,8 +37,8 @@ Shape rows_of_norm(const Tensor& x, const Tensor& mean, const Tensor& rstd) {
 /// `vector` is [D] or undefined.
 void check_parameter(const char* name, const Tensor& vector, const Tensor& x, std::int64_t cols) {
   if (vector.defined()) {
-    BRIGADE_CHECK(vector.numel() == cols, "layer_norm: expected x [..., ", vector.numel(),
-                  "], as wide as ", name, ", got ", x.shape());
+    BRIGADE_CHECK(vector.numel() == cols, "layer_norm: expected x [..., {}], as wide as {}, got {}",
+                  vector.numel(), name, x.shape());
     check_alike("layer_norm", {{name, vector, Shape{cols}}, {"x", x}});
   }
 }
@@ -50,12 +50,12 @@ void matmul(const Tensor& a, Trans trans_a, const Tensor& b, Trans trans_b, Scal
   check_alike("matmul", {{"a", a}, {"b", b}, {"c", c}});
   const std::size_t rank = c.shape().rank();
   BRIGADE_CHECK(rank >= 2 && a.shape().rank() == rank && b.shape().rank() == rank,
-                "matmul: expected a, b and c of one rank, at least 2, got ", a.shape(), ", ",
-                b.shape(), " and ", c.shape());
+                "matmul: expected a, b and c of one rank, at least 2, got {}, {} and {}", a.shape(),
+                b.shape(), c.shape());
   const Shape batch = without_last(c.shape(), 2);
   BRIGADE_CHECK(without_last(a.shape(), 2) == batch && without_last(b.shape(), 2) == batch,
-                "matmul: expected a and b with the leading dimensions ", batch, ", got ", a.shape(),
-                " and ", b.shape());
+                "matmul: expected a and b with the leading dimensions {}, got {} and {}", batch,
+                a.shape(), b.shape());
   for (std::int64_t i = 0; i < batch.numel(); ++i) {
     Tensor product = matrix_of(c, i);
     gemm(matrix_of(a, i), trans_a, matrix_of(b, i), trans_b, scale, product);
@@ -63,7 +63,7 @@ void matmul(const Tensor& a, Trans trans_a, const Tensor& b, Trans trans_b, Scal
 }
 
 Shape embedding_shape(const Shape& indices, const Shape& w) {
-  BRIGADE_CHECK(w.rank() == 2, "embedding: expected weight [V, D], got ", w);
+  BRIGADE_CHECK(w.rank() == 2, "embedding: expected weight [V, D], got {}", w);
   std::vector<std::int64_t> extents(indices.extents().begin(), indices.extents().end());
   extents.push_back(w[1]);
   return Shape(extents);

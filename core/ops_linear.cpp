@@ -24,8 +24,8 @@ void linear(const Tensor& x, const Tensor& w, const Tensor& b, Tensor& y, Activa
   check_matrix("linear", "w", w);
   const std::int64_t out = w.shape()[0];
   const std::int64_t in = w.shape()[1];
-  BRIGADE_CHECK(x.shape().rank() == 2 && x.shape()[1] == in, "linear: expected x [N, ", in,
-                "], got ", x.shape());
+  BRIGADE_CHECK(x.shape().rank() == 2 && x.shape()[1] == in, "linear: expected x [N, {}], got {}",
+                in, x.shape());
   const std::int64_t batch = x.shape()[0];
   check_shape("linear", "y", y, {batch, out});
   if (b.defined()) {

@@ -20,7 +20,7 @@ struct Operand {
 
 inline void check_shape(const char* op, const char* name, const Tensor& tensor,
                         const Shape& expected) {
-  BRIGADE_CHECK(tensor.shape() == expected, op, ": expected ", name, " ", expected, ", got ",
+  BRIGADE_CHECK(tensor.shape() == expected, "{}: expected {} {}, got {}", op, name, expected,
                 tensor.shape());
 }
 
@@ -28,11 +28,11 @@ inline void check_shape(const char* op, const char* name, const Tensor& tensor,
 inline void check_alike(const char* op, std::initializer_list<Operand> operands) {
   const Tensor& first = operands.begin()->tensor;
   for (const auto& [name, tensor, shape] : operands) {
-    BRIGADE_CHECK(tensor.defined(), op, ": ", name, " is undefined");
-    BRIGADE_CHECK(tensor.dtype() == first.dtype(), op, ": expected ", name, " of dtype ",
-                  first.dtype(), ", got ", tensor.dtype());
-    BRIGADE_CHECK(tensor.device() == first.device(), op, ": expected ", name, " on ",
-                  first.device(), ", got ", tensor.device());
+    BRIGADE_CHECK(tensor.defined(), "{}: {} is undefined", op, name);
+    BRIGADE_CHECK(tensor.dtype() == first.dtype(), "{}: expected {} of dtype {}, got {}", op, name,
+                  first.dtype(), tensor.dtype());
+    BRIGADE_CHECK(tensor.device() == first.device(), "{}: expected {} on {}, got {}", op, name,
+                  first.device(), tensor.device());
     check_shape(op, name, tensor, shape.value_or(tensor.shape()));
   }
 }
@@ -46,7 +46,7 @@ inline void check_same(const char* op, std::initializer_list<Operand> operands) 
 }
 
 inline void check_matrix(const char* op, const char* name, const Tensor& tensor) {
-  BRIGADE_CHECK(tensor.shape().rank() == 2, op, ": expected ", name, " with 2 dimensions, got ",
+  BRIGADE_CHECK(tensor.shape().rank() == 2, "{}: expected {} with 2 dimensions, got {}", op, name,
                 tensor.shape());
 }
 
@@ -71,10 +71,10 @@ template <class Fn>
 void launch_product(const char* op, const Tensor& factor, const Tensor& sum, Fn&& fn) {
   const bool mixed = factor.dtype() == DType::bf16;
   const DType expected = mixed ? DType::f32 : factor.dtype();
-  BRIGADE_CHECK(sum.defined(), op, ": the result is undefined");
-  BRIGADE_CHECK(sum.dtype() == expected && sum.device() == factor.device(), op,
-                ": expected a result of dtype ", expected, " on ", factor.device(), ", got ",
-                sum.dtype(), " on ", sum.device());
+  BRIGADE_CHECK(sum.defined(), "{}: the result is undefined", op);
+  BRIGADE_CHECK(sum.dtype() == expected && sum.device() == factor.device(),
+                "{}: expected a result of dtype {} on {}, got {} on {}", op, expected,
+                factor.device(), sum.dtype(), sum.device());
   launch(sum, [&]<class K, class T>(Stream& s) {
     if constexpr (std::is_same_v<T, float>) {
       if (mixed) {

@@ -5,8 +5,8 @@ namespace brigade::ops {
 namespace {
 
 void check_numel(const char* op, const char* name, const Tensor& tensor, std::int64_t numel) {
-  BRIGADE_CHECK(tensor.numel() == numel, op, ": expected ", name, " with ", numel,
-                " elements, got ", tensor.shape());
+  BRIGADE_CHECK(tensor.numel() == numel, "{}: expected {} with {} elements, got {}", op, name,
+                numel, tensor.shape());
 }
 
 /// The reductions that make `from` of `to`, the last dimensions first.
@@ -55,7 +55,7 @@ void reduce_max(const Tensor& x, ReduceShape shape, Tensor& y, Tensor& index) {
   check_numel("max", "x", x, shape.n * shape.outputs());
   check_numel("max", "y", y, shape.outputs());
   check_shape("max", "index", index, y.shape());
-  BRIGADE_CHECK(shape.n > 0, "max: expected at least one element to choose from, got x ",
+  BRIGADE_CHECK(shape.n > 0, "max: expected at least one element to choose from, got x {}",
                 x.shape());
   launch(x, [&]<class K, class T>(Stream& s) {
     K::reduce_max(s, shape, x.data<T>(), y.data<T>(), index.data<std::int64_t>());

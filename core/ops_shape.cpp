@@ -19,11 +19,12 @@ void check_slice(const Tensor& part, std::size_t dim, std::int64_t begin, const 
   check_alike("slice", {{"whole", whole}, {"part", part}});
   BRIGADE_CHECK(part.shape().rank() == whole.shape().rank() &&
                     part.shape() == whole.shape().with_extent(dim, part.shape()[dim]),
-                "slice: expected a part of ", whole.shape(), " in dimension ", dim, ", got ",
+                "slice: expected a part of {} in dimension {}, got {}", whole.shape(), dim,
                 part.shape());
   const std::int64_t end = begin + part.shape()[dim];
-  BRIGADE_CHECK(begin >= 0 && end <= whole.shape()[dim], "slice: expected a range within 0 and ",
-                whole.shape()[dim], " of dimension ", dim, ", got ", begin, " to ", end);
+  BRIGADE_CHECK(begin >= 0 && end <= whole.shape()[dim],
+                "slice: expected a range within 0 and {} of dimension {}, got {} to {}",
+                whole.shape()[dim], dim, begin, end);
 }
 
 }  // namespace
@@ -39,13 +40,14 @@ void scale_in_place(double factor, Tensor& x) {
 void permute(const Tensor& x, std::span<const std::size_t> dims, Scale scale, Tensor& y) {
   check_alike("permute", {{"x", x}, {"y", y}});
   BRIGADE_CHECK(dims.size() == x.shape().rank() && dims.size() == y.shape().rank(),
-                "permute: expected ", dims.size(), " dimensions, got x ", x.shape(), " and y ",
+                "permute: expected {} dimensions, got x {} and y {}", dims.size(), x.shape(),
                 y.shape());
   const Strides strides = strides_of(x.shape());
   Strides from{};
   for (std::size_t dim = 0; dim < dims.size(); ++dim) {
-    BRIGADE_CHECK(y.shape()[dim] == x.shape()[dims[dim]], "permute: expected dimension ", dim,
-                  " of y to be ", x.shape()[dims[dim]], ", got ", y.shape());
+    BRIGADE_CHECK(y.shape()[dim] == x.shape()[dims[dim]],
+                  "permute: expected dimension {} of y to be {}, got {}", dim, x.shape()[dims[dim]],
+                  y.shape());
     from[dim] = strides[dims[dim]];
   }
   copy_strided(merged(y.shape(), from, strides_of(y.shape())), x, 0, scale, y, 0);

@@ -44,7 +44,7 @@ std::vector<std::int64_t> random_permutation(std::int64_t n, RandomStream stream
   // One 32-bit word per draw, scaled by a multiplication: the bias is below n / 2^32, too small to
   // see in a shuffle.
   constexpr std::int64_t kLargest = std::int64_t{1} << 32U;
-  BRIGADE_CHECK(n >= 0 && n <= kLargest, "random_permutation: expected 0 to 2^32 elements, got ",
+  BRIGADE_CHECK(n >= 0 && n <= kLargest, "random_permutation: expected 0 to 2^32 elements, got {}",
                 n);
   std::vector<std::int64_t> order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), std::int64_t{0});

@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 
+#include "core/format.h"
+
 namespace brigade {
 
 /// Extents of a contiguous row-major tensor, at most four. A scalar has rank 0 and one element.
@@ -45,3 +47,6 @@ std::string text_of(std::span<const std::int64_t> extents);
 std::ostream& operator<<(std::ostream& out, const Shape& shape);
 
 }  // namespace brigade
+
+template <>
+struct fmt::formatter<brigade::Shape> : brigade::StreamFormatter {};

@@ -55,7 +55,7 @@ class Tensor {
   /// First element, on the tensor's device. Error when T is not the dtype.
   template <class T>
   T* data() const {
-    BRIGADE_CHECK(dtype_ == kDTypeOf<T>, "tensor: expected dtype ", kDTypeOf<T>, ", got ", dtype_);
+    BRIGADE_CHECK(dtype_ == kDTypeOf<T>, "tensor: expected dtype {}, got {}", kDTypeOf<T>, dtype_);
     return reinterpret_cast<T*>(bytes());
   }
   std::byte* bytes() const {

@@ -18,8 +18,8 @@ CausalSelfAttention::CausalSelfAttention(std::int64_t width, std::int64_t heads,
       dropout_(dropout),
       c_attn_(width, 3 * width, {.precision = precision}),
       c_proj_(width, width, {.precision = precision}) {
-  BRIGADE_CHECK(heads > 0 && width % heads == 0, "attention: expected heads that divide the width ",
-                width, ", got ", heads);
+  BRIGADE_CHECK(heads > 0 && width % heads == 0,
+                "attention: expected heads that divide the width {}, got {}", width, heads);
   register_module("c_attn", c_attn_);
   register_module("c_proj", c_proj_);
 }

@@ -12,13 +12,13 @@ namespace brigade::nn {
 class Dropout final : public Module {
  public:
   explicit Dropout(double p = 0.5) : p_(p) {
-    BRIGADE_CHECK(p >= 0.0 && p < 1.0, "Dropout: expected p in [0, 1), got ", p);
+    BRIGADE_CHECK(p >= 0.0 && p < 1.0, "Dropout: expected p in [0, 1), got {}", p);
   }
 
   Variable forward(const Variable& x) override {
     return autograd::dropout(x, p_, is_training() && p_ > 0.0);
   }
-  std::string description() const override { return message_of("Dropout(", p_, ")"); }
+  std::string description() const override { return fmt::format("Dropout({})", p_); }
 
  private:
   double p_;

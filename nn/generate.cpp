@@ -44,8 +44,8 @@ Tensor GPT::forward_next(std::int64_t token, std::vector<KeysAndValues>& before)
   const autograd::NoGradGuard no_grad;
   const Device device = wte_.weight().device();
   const std::int64_t position = before.at(0).length;
-  BRIGADE_CHECK(position < options_.context, "GPT: expected a position below ", options_.context,
-                ", got ", position);
+  BRIGADE_CHECK(position < options_.context, "GPT: expected a position below {}, got {}",
+                options_.context, position);
   const Tensor index = Tensor::from(std::vector{token}, {1, 1}, device);
   Variable x = wte_(index) + slice(wpe_.weight(), 0, position, position + 1);
   for (std::size_t i = 0; i < blocks_.size(); ++i) {

@@ -24,7 +24,7 @@ GPT::GPT(const GPTOptions& o)
       wpe_(o.context, o.width),
       dropout_(o.dropout),
       ln_f_(o.width) {
-  BRIGADE_CHECK(o.layers > 0, "GPT: expected at least one layer, got ", o.layers);
+  BRIGADE_CHECK(o.layers > 0, "GPT: expected at least one layer, got {}", o.layers);
   Group h, transformer;
   for (std::int64_t i = 0; i < o.layers; ++i) {
     h.register_module(std::to_string(i), blocks_.emplace_back(o));
@@ -47,8 +47,8 @@ GPT::GPT(const GPTOptions& o)
 
 Variable GPT::forward(const Variable& tokens) {
   const Shape& shape = tokens.shape();
-  BRIGADE_CHECK(shape.rank() == 2 && shape[1] <= options_.context, "GPT: expected tokens [N, T], ",
-                "T at most ", options_.context, ", got ", shape);
+  BRIGADE_CHECK(shape.rank() == 2 && shape[1] <= options_.context,
+                "GPT: expected tokens [N, T], T at most {}, got {}", options_.context, shape);
   // One after the other, not inside one expression: C++ may compute the operands of + in any order,
   // and the function that is recorded last has its gradient first.
   const Variable rows = wte_(tokens);
@@ -65,8 +65,8 @@ Variable GPT::logits(const Variable& x) {
 
 std::string GPT::description() const {
   const auto& [layers, heads, width, context, vocabulary, dropout, precision] = options_;
-  return message_of("GPT(", layers, " layers of width ", width, ", ", heads, " heads, context ",
-                    context, ", vocabulary ", vocabulary, ")");
+  return fmt::format("GPT({} layers of width {}, {} heads, context {}, vocabulary {})", layers,
+                     width, heads, context, vocabulary);
 }
 
 }  // namespace brigade::nn

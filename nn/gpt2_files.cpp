@@ -45,8 +45,8 @@ std::int64_t number(const Json& json, const char* key, const fs::path& path) {
   const auto found = json.find(key);
   if (found == json.end() || !found->is_number_unsigned() || found->get<std::uint64_t>() == 0 ||
       found->get<std::uint64_t>() > 1U << 30U) {
-    fail_to_read(path, message_of("expected a positive number ", key, ", got ",
-                                  found == json.end() ? "nothing" : found->dump()));
+    fail_to_read(path, fmt::format("expected a positive number {}, got {}", key,
+                                   found == json.end() ? "nothing" : found->dump()));
   }
   return found->get<std::int64_t>();
 }
@@ -69,8 +69,8 @@ GPTOptions load_gpt2_options(const fs::path& path, GPTOptions options) {
   const auto expect = [&](const char* key, const Json& wanted) {
     const Json found = json.value(key, wanted);
     if (found != wanted) {
-      throw UsageError(message_of("cannot use ", file.string(), ": expected ", key, " ",
-                                  wanted.dump(), ", got ", found.dump()));
+      throw UsageError(fmt::format("cannot use {}: expected {} {}, got {}", file.string(), key,
+                                   wanted.dump(), found.dump()));
     }
   };
   expect("model_type", "gpt2");
@@ -105,8 +105,9 @@ void load_gpt2(const GPT& model, const fs::path& path) {
       std::ranges::find(found, "transformer.wte.weight", &NamedTensors::value_type::first);
   if (head.defined() && embedding != found.end() &&
       head.to_vector<float>() != embedding->second.to_vector<float>()) {
-    throw UsageError(message_of("cannot use ", file.string(), ": expected ", kHead,
-                                " equal to transformer.wte.weight, got other values"));
+    throw UsageError(
+        fmt::format("cannot use {}: expected {} equal to transformer.wte.weight, got other values",
+                    file.string(), kHead));
   }
   load_tensors(model, found, file);
 }

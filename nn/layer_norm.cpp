@@ -6,7 +6,7 @@
 namespace brigade::nn {
 
 LayerNorm::LayerNorm(std::int64_t width) {
-  BRIGADE_CHECK(width > 0, "LayerNorm: expected a positive width, got ", width);
+  BRIGADE_CHECK(width > 0, "LayerNorm: expected a positive width, got {}", width);
   Tensor ones = Tensor::empty({width});
   ops::fill(1.0, ones);
   weight_ = register_parameter("weight", Variable(ones, true));
@@ -14,7 +14,7 @@ LayerNorm::LayerNorm(std::int64_t width) {
 }
 
 std::string LayerNorm::description() const {
-  return message_of("LayerNorm(", weight_.shape()[0], ")");
+  return fmt::format("LayerNorm({})", weight_.shape()[0]);
 }
 
 }  // namespace brigade::nn

@@ -19,8 +19,8 @@ Variable uniform_parameter(const Shape& shape, double bound, const RandomStream&
 
 Linear::Linear(std::int64_t in, std::int64_t out, const LinearOptions& options)
     : precision_(options.precision) {
-  BRIGADE_CHECK(in > 0 && out > 0, "Linear: expected positive features, got ", in, " in, ", out,
-                " out");
+  BRIGADE_CHECK(in > 0 && out > 0, "Linear: expected positive features, got {} in, {} out", in,
+                out);
   const double bound = 1.0 / std::sqrt(static_cast<double>(in));
   const RandomStream weight_stream = next_parameter_stream();
   const RandomStream bias_stream = next_parameter_stream();
@@ -39,9 +39,9 @@ Variable Linear::forward_activated(const Variable& x, Activation activation) con
 }
 
 std::string Linear::description() const {
-  return message_of("Linear(", weight_.shape()[1], ", ", weight_.shape()[0],
-                    bias_.defined() ? "" : ", no bias",
-                    precision_ == autograd::Precision::bf16 ? ", bf16)" : ")");
+  return fmt::format("Linear({}, {}{}{})", weight_.shape()[1], weight_.shape()[0],
+                     bias_.defined() ? "" : ", no bias",
+                     precision_ == autograd::Precision::bf16 ? ", bf16" : "");
 }
 
 }  // namespace brigade::nn

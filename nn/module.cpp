@@ -22,12 +22,12 @@ struct Module::Shared {
 
   void check_name(const std::string& name) const {
     BRIGADE_CHECK(!name.empty() && name.find('.') == std::string::npos,
-                  "module: expected a name without dots, got '", name, "'");
+                  "module: expected a name without dots, got '{}'", name);
     const auto is_name = [&name](const auto& taken) { return taken == name; };
     const bool taken =
         std::ranges::any_of(parameters, is_name, &std::pair<std::string, Variable>::first) ||
         std::ranges::any_of(children, is_name, &Child::name);
-    BRIGADE_CHECK(!taken, "module: expected a new name, but '", name, "' is registered already");
+    BRIGADE_CHECK(!taken, "module: expected a new name, but '{}' is registered already", name);
   }
 
   /// Calls fn(prefix, module) for this and everything below, parents first.
@@ -44,8 +44,8 @@ Module::Module() : shared_(std::make_shared<Shared>()) {}
 
 Variable Module::register_parameter(const std::string& name, Variable parameter) {
   shared_->check_name(name);
-  BRIGADE_CHECK(parameter.defined() && parameter.is_leaf(), "module: expected '", name,
-                "' to be a leaf, got ",
+  BRIGADE_CHECK(parameter.defined() && parameter.is_leaf(),
+                "module: expected '{}' to be a leaf, got {}", name,
                 parameter.defined() ? "a computed variable" : "an undefined variable");
   parameter.set_requires_grad(true);
   return shared_->parameters.emplace_back(name, std::move(parameter)).second;
@@ -54,8 +54,8 @@ Variable Module::register_parameter(const std::string& name, Variable parameter)
 void Module::register_module(const std::string& name, const Module& module) {
   shared_->check_name(name);
   module.shared_->visit("", [&](const std::string&, const Shared& part) {
-    BRIGADE_CHECK(&part != shared_.get(), "module: '", name,
-                  "' is or contains the module it is registered with");
+    BRIGADE_CHECK(&part != shared_.get(),
+                  "module: '{}' is or contains the module it is registered with", name);
   });
   shared_->children.push_back({name, module.description(), module.shared_});
 }
@@ -63,9 +63,9 @@ void Module::register_module(const std::string& name, const Module& module) {
 std::string Module::description() const {
   std::string text;
   for (const Shared::Child& child : shared_->children) {
-    text += message_of(text.empty() ? "" : ", ", child.name, ": ", child.description);
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", child.name, child.description);
   }
-  return message_of("Module(", text, ")");
+  return fmt::format("Module({})", text);
 }
 
 std::vector<std::pair<std::string, Variable>> Module::named_parameters() const {

@@ -31,7 +31,8 @@ Variable Sequential::forward(const Variable& x) {
   const Layers& layers = *layers_;
   Variable y = x;
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    const TraceScope scope("layer ", [&] { return message_of(i, ' ', layers[i]->description()); });
+    const TraceScope scope("layer ",
+                           [&] { return fmt::format("{} {}", i, layers[i]->description()); });
     const auto* linear = dynamic_cast<const Linear*>(layers[i].get());
     const bool followed = linear != nullptr && i + 1 < layers.size();
     const Activation activation = activation_of(followed ? layers[i + 1].get() : nullptr);

@@ -38,8 +38,10 @@ void load_tensors(const Module& model, const NamedTensors& found,
   check_same_tensors(found, own, path.string());
   for (const auto& [name, tensor] : found) {
     if (!ops::all_finite(tensor)) {
-      throw UsageError(message_of(path.string(), ": expected finite numbers, got others in ", name,
-                                  ": the training that it comes from has diverged"));
+      throw UsageError(
+          fmt::format("{}: expected finite numbers, got others in {}: the training that it comes "
+                      "from has diverged",
+                      path.string(), name));
     }
   }
   copy_by_name(found, own, path.string());

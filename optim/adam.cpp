@@ -9,10 +9,10 @@ Adam::Adam(const std::vector<autograd::Variable>& parameters, const Options& opt
     : Optimizer(parameters, {"exp_avg", "exp_avg_sq"},
                 {options.lr, options.weight_decay, options.decay_matrices_only}),
       options_(options) {
-  BRIGADE_CHECK(options.eps >= 0.0, "adam: expected eps >= 0, got ", options.eps);
+  BRIGADE_CHECK(options.eps >= 0.0, "adam: expected eps >= 0, got {}", options.eps);
   BRIGADE_CHECK(
       options.beta1 >= 0.0 && options.beta1 < 1.0 && options.beta2 >= 0.0 && options.beta2 < 1.0,
-      "adam: expected betas in [0, 1), got ", options.beta1, " and ", options.beta2);
+      "adam: expected betas in [0, 1), got {} and {}", options.beta1, options.beta2);
 }
 
 void Adam::update(const ParamRange& part) {

@@ -6,7 +6,7 @@
 namespace brigade::optim {
 
 Tensor clip_grad_norm(Optimizer& optimizer, double max_norm) {
-  BRIGADE_CHECK(max_norm > 0.0, "clip_grad_norm: expected max_norm > 0, got ", max_norm);
+  BRIGADE_CHECK(max_norm > 0.0, "clip_grad_norm: expected max_norm > 0, got {}", max_norm);
   const std::vector<ParamRange> parts = optimizer.parts();
   Tensor squares =
       Tensor::zeros({}, DType::f64, parts.empty() ? kCpu : parts.front().grad.device());

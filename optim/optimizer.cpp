@@ -32,10 +32,12 @@ Optimizer::Optimizer(const std::vector<autograd::Variable>& parameters,
       state_(parameters_, state_names_.size()),
       updates_(parameters_.size()) {
   for (const autograd::Variable& parameter : parameters) {
-    BRIGADE_CHECK(parameter.is_leaf(), "optimizer: '", parameter.name(),
-                  "' is not a leaf but was computed; pass the parameters it comes from");
+    BRIGADE_CHECK(
+        parameter.is_leaf(),
+        "optimizer: '{}' is not a leaf but was computed; pass the parameters it comes from",
+        parameter.name());
   }
-  BRIGADE_CHECK(rates.weight_decay >= 0.0, "optimizer: expected weight_decay >= 0, got ",
+  BRIGADE_CHECK(rates.weight_decay >= 0.0, "optimizer: expected weight_decay >= 0, got {}",
                 rates.weight_decay);
   set_lr(rates.lr);
   std::ranges::copy_if(parameters, std::back_inserter(frozen_),
@@ -72,32 +74,34 @@ void Optimizer::step(LocalGradients local) {
 }
 
 void Optimizer::set_lr(double lr) {
-  BRIGADE_CHECK(lr >= 0.0, "optimizer: expected lr >= 0, got ", lr);
+  BRIGADE_CHECK(lr >= 0.0, "optimizer: expected lr >= 0, got {}", lr);
   rates_.lr = lr;
 }
 
 void Optimizer::check_not_in_flight() const {
   BRIGADE_CHECK(!in_flight_,
-                "optimizer: expected neither step() nor clipping nor GradMemory::discard "
-                "while buckets are updated in flight: the gradients may have been used already");
+                "optimizer: expected neither step() nor clipping nor GradMemory::discard while "
+                "buckets are updated in flight: the gradients may have been used already");
 }
 
 void Optimizer::check_gradients(LocalGradients local) const {
   check_not_in_flight();
   for (const autograd::Variable& parameter : frozen_) {
-    BRIGADE_CHECK(!parameter.requires_grad(), "optimizer: parameter '", parameter.name(),
-                  "' was frozen when the optimizer was made and trains now; freeze it "
-                  "afterwards, or give the optimizer only what it is to train");
+    BRIGADE_CHECK(!parameter.requires_grad(),
+                  "optimizer: parameter '{}' was frozen when the optimizer was made and trains "
+                  "now; freeze it afterwards, or give the optimizer only what it is to train",
+                  parameter.name());
   }
   for (const autograd::Variable& parameter : parameters_) {
     const autograd::GradState& state = *parameter.grad_state();
-    BRIGADE_CHECK(state.has_grad() || state.unused() || state.frozen(), "optimizer: parameter '",
-                  state.name(),
-                  "' has no gradient: call backward first, on a loss that depends on it");
+    BRIGADE_CHECK(state.has_grad() || state.unused() || state.frozen(),
+                  "optimizer: parameter '{}' has no gradient: call backward first, on a loss that "
+                  "depends on it",
+                  state.name());
     BRIGADE_CHECK(state.synchronized() || local == LocalGradients::allow,
-                  "optimizer: the gradient of '", state.name(),
-                  "' was never synchronised over the "
-                  "ranks: every backward since zero_grad ran inside no_sync()");
+                  "optimizer: the gradient of '{}' was never synchronised over the ranks: every "
+                  "backward since zero_grad ran inside no_sync()",
+                  state.name());
   }
 }
 
@@ -181,16 +185,17 @@ NamedTensors Optimizer::state() {
   state_.follow_parameters();
   std::set<std::string> names;
   for (const autograd::Variable& parameter : parameters_) {
-    BRIGADE_CHECK(names.insert(parameter.name()).second, "optimizer: two parameters are named '",
-                  parameter.name(),
-                  "', so a state cannot tell them apart; register the models in "
-                  "one module and take its parameters()");
+    BRIGADE_CHECK(names.insert(parameter.name()).second,
+                  "optimizer: two parameters are named '{}', so a state cannot tell them apart; "
+                  "register the models in one module and take its parameters()",
+                  parameter.name());
   }
   NamedTensors result;
   for (std::size_t slot = 0; slot < state_names_.size(); ++slot) {
     const std::vector<Tensor> tensors = state_.by_parameter(slot);
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      result.emplace_back(message_of(state_names_[slot], '.', parameters_[i].name()), tensors[i]);
+      result.emplace_back(fmt::format("{}.{}", state_names_[slot], parameters_[i].name()),
+                          tensors[i]);
     }
   }
   result.emplace_back("updates", Tensor::from(updates_, {std::ssize(updates_)}));

@@ -11,7 +11,7 @@ SGD::SGD(const std::vector<autograd::Variable>& parameters, const Options& optio
     : Optimizer(parameters, options.momentum > 0.0 ? Names{"momentum_buffer"} : Names{},
                 {options.lr, options.weight_decay, options.decay_matrices_only}),
       options_(options) {
-  BRIGADE_CHECK(options.momentum >= 0.0, "sgd: expected momentum >= 0, got ", options.momentum);
+  BRIGADE_CHECK(options.momentum >= 0.0, "sgd: expected momentum >= 0, got {}", options.momentum);
   BRIGADE_CHECK(!options.nesterov || options.momentum > 0.0, "sgd: Nesterov needs momentum > 0");
 }
 

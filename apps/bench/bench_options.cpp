@@ -28,10 +28,9 @@ std::size_t parse_bytes(const std::string& flag, const std::string& text) {
   const std::size_t shift = unit == kUnits.npos ? 0 : 10 * (unit % 3 + 1);
   if (error != std::errc{} || (rest != end && shift == 0) || number > kMost >> shift ||
       number << shift < sizeof(float)) {
-    throw UsageError(message_of(flag,
-                                ": expected a size from 4 bytes to 1 PiB, such as 4096, 64K, "
-                                "1M or 1G, got \"",
-                                text, "\""));
+    throw UsageError(fmt::format(
+        "{}: expected a size from 4 bytes to 1 PiB, such as 4096, 64K, 1M or 1G, got \"{}\"", flag,
+        text));
   }
   return number << shift;
 }
@@ -82,8 +81,8 @@ Parsed<BenchOptions> parse_bench_options(int argc, const char* const* argv) {
   const BenchFlags flags(app, options);
   result.exit = parse_command_line(app, argc, argv, [&] {
     if (options.max_bytes < options.min_bytes) {
-      throw UsageError(message_of("--max-bytes: expected at least --min-bytes, ", options.min_bytes,
-                                  ", got ", options.max_bytes));
+      throw UsageError(fmt::format("--max-bytes: expected at least --min-bytes, {}, got {}",
+                                   options.min_bytes, options.max_bytes));
     }
     options.config = config_lines(app);
   });

@@ -211,15 +211,15 @@ class Race {
         .title = {},
         .device = info_.device_name,
         .comm = info_.comm,
-        .caption = message_of(info_.shape.description(), ", batch ", options_.batch, " per rank, ",
-                              plural(options_.accum, "micro-batch", "es")),
+        .caption = fmt::format("{}, batch {} per rank, {}", info_.shape.description(),
+                               options_.batch, plural(options_.accum, "micro-batch", "es")),
         .ranks = {}};
     for (std::size_t i = 0; i < runs_.size(); ++i) {
       const std::string& mode = options_.modes[i];
-      trace.title = message_of(mode, ", ", world().size(), " ranks");
+      trace.title = fmt::format("{}, {} ranks", mode, world().size());
       comparison_.modes.push_back(runs_[i]->finish(mode, world(), trace, info_.ranks.host));
     }
-    trace.title = message_of(kIdeal, ", rank 0 by itself");
+    trace.title = fmt::format("{}, rank 0 by itself", kIdeal);
     ModeResult& ideal = comparison_.ideal =
         ideal_->finish(kIdeal, world(), trace, info_.ranks.host);
     // One rank's all-reduces only hand a tensor to another thread and back: nothing to show.

@@ -44,13 +44,13 @@ std::string find_in(const char* path, const std::string& pattern) {
 
 RankFacts collect_facts(const dist::RankInfo& ranks, Device device,
                         const dist::Communicator& control, const dist::Communicator& comm) {
-  RankFacts facts{ranks.rank, ranks.node_rank, ranks.host, message_of(device)};
+  RankFacts facts{ranks.rank, ranks.node_rank, ranks.host, fmt::format("{}", device)};
   facts.cpu = find_in("/proc/cpuinfo", "^(?:model name|CPU part)\\s*: (.*)");
   const std::string blas = blas_description();  // "... (Haswell kernels)" follows from the CPU
-  facts.libraries = message_of(control.description(), ", ", blas.substr(0, blas.rfind(" (")));
+  facts.libraries = fmt::format("{}, {}", control.description(), blas.substr(0, blas.rfind(" (")));
   facts.gpu = device.is_cuda() ? gpu_identity(device.index).uuid : "";
   facts.libraries +=
-      ", " + (device.is_cuda() ? message_of(cuda_info().runtime, ", ", comm.description())
+      ", " + (device.is_cuda() ? fmt::format("{}, {}", cuda_info().runtime, comm.description())
                                : bf16_description());
   std::ifstream program("/proc/self/exe", std::ios::binary);
   ChecksumOfPieces sum;

@@ -13,8 +13,8 @@ namespace brigade::apps {
 namespace {
 
 [[noreturn]] void refuse_line(const std::string& line) {
-  throw UsageError(message_of("--config: expected lines such as batch = 64, each flag once, got \"",
-                              line, "\""));
+  throw UsageError(
+      fmt::format("--config: expected lines such as batch = 64, each flag once, got \"{}\"", line));
 }
 
 /// What stands in `line` from `begin` on, without blanks, a comment, quotes and brackets:
@@ -70,8 +70,8 @@ std::string config_line(const std::string& name, const std::string& value) {
   const bool quoted_twice =
       value.find('"') != std::string::npos && value.find('\'') != std::string::npos;
   return quoted_twice || value.find('\n') != std::string::npos
-             ? message_of("# ", name, ": give it again, as no line can hold it")
-             : message_of(name, " = ", CLI::detail::convert_arg_for_ini(value));
+             ? fmt::format("# {}: give it again, as no line can hold it", name)
+             : fmt::format("{} = {}", name, CLI::detail::convert_arg_for_ini(value));
 }
 
 /// CLI11 puts two blank lines between groups; one is enough.
@@ -102,8 +102,8 @@ void reject_unknown(const CLI::App& app) {
   }
   const std::string word = unknown.front().substr(0, unknown.front().find('='));
   const std::string hint = suggestion(word, known);
-  throw UsageError(message_of("unknown ", word.starts_with('-') ? "flag " : "argument ", word,
-                              hint.empty() ? "; --help-all lists the flags" : hint));
+  throw UsageError(fmt::format("unknown {}{}{}", word.starts_with('-') ? "flag " : "argument ",
+                               word, hint.empty() ? "; --help-all lists the flags" : hint));
 }
 
 }  // namespace
@@ -145,11 +145,11 @@ std::optional<EarlyExit> parse_command_line(CLI::App& app, int argc, const char*
     return EarlyExit{std::string(version.what()) + "\n", 0};
   } catch (const CLI::FileError& error) {
     return EarlyExit{
-        message_of(app.get_name(), ": --config: expected a file of flags, got ",
-                   app.get_config_ptr()->as<std::string>(), ", which cannot be read\n"),
+        fmt::format("{}: --config: expected a file of flags, got {}, which cannot be read\n",
+                    app.get_name(), app.get_config_ptr()->as<std::string>()),
         2};
   } catch (const std::exception& error) {
-    return EarlyExit{message_of(app.get_name(), ": ", error.what(), "\n"), 2};
+    return EarlyExit{fmt::format("{}: {}\n", app.get_name(), error.what()), 2};
   }
   return std::nullopt;
 }

@@ -43,10 +43,10 @@ void set_key(const std::string& subject, Names keys, const std::string& item, Fa
   keys.insert(keys.begin(), "rank");
   check_choice(subject, key, keys);
   if (equals == std::string::npos) {
-    throw UsageError(message_of(subject, ": expected ", key, "=value, got \"", item, "\""));
+    throw UsageError(fmt::format("{}: expected {}=value, got \"{}\"", subject, key, item));
   }
   const std::string value = item.substr(equals + 1);
-  const std::string place = message_of(subject, ":", key);
+  const std::string place = fmt::format("{}:{}", subject, key);
   if (key == "rank") {
     fault.rank = parse_number<std::int64_t>(place, value, 0, kMany);
   } else if (key == "ms") {
@@ -75,7 +75,7 @@ Fault parse_fault(const std::string& flag, const std::string& text) {
   fault.text = text;
   if (colon != std::string::npos) {
     for (const std::string& item : split_at_commas(text.substr(colon + 1))) {
-      set_key(message_of(flag, " ", name), entry.keys, item, fault);
+      set_key(fmt::format("{} {}", flag, name), entry.keys, item, fault);
     }
   }
   return fault;

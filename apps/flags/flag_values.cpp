@@ -56,13 +56,13 @@ T parse_number(const std::string& flag, const std::string& text, T least, T most
     return value;
   }
   const bool above_zero = static_cast<double>(least) == kAboveZero;
-  const std::string from = above_zero ? "greater than 0" : message_of("from ", least);
+  const std::string from = above_zero ? "greater than 0" : fmt::format("from {}", least);
   const std::string to = static_cast<double>(most) == kBelowOne ? " to less than 1"
-                         : most < std::numeric_limits<T>::max() ? message_of(" to ", most)
+                         : most < std::numeric_limits<T>::max() ? fmt::format(" to {}", most)
                          : above_zero                           ? ""
                                                                 : " up";
-  throw UsageError(message_of(flag, ": expected a ", std::is_floating_point_v<T> ? "" : "whole ",
-                              "number ", from, to, ", got \"", text, "\""));
+  throw UsageError(fmt::format("{}: expected a {}number {}{}, got \"{}\"", flag,
+                               std::is_floating_point_v<T> ? "" : "whole ", from, to, text));
 }
 
 template double parse_number(const std::string&, const std::string&, double, double);
@@ -88,7 +88,7 @@ std::vector<std::string> parse_list(const std::string& flag, const std::string& 
   for (const std::string& part : split_at_commas(text)) {
     check_choice(flag, part, allowed);
     if (std::find(list.begin(), list.end(), part) != list.end()) {
-      throw UsageError(message_of(flag, ": expected each once, got \"", part, "\" twice"));
+      throw UsageError(fmt::format("{}: expected each once, got \"{}\" twice", flag, part));
     }
     list.push_back(part);
   }
@@ -100,9 +100,9 @@ dist::LinkModel parse_link(const std::string& flag, const std::string& text) {
   constexpr double kSlowestLink = 1e-3;
   const std::vector<std::string> parts = split_at_commas(text);
   if (parts.size() != 2) {
-    throw UsageError(message_of(flag,
-                                ": expected a latency in us and a bandwidth in GB/s, such as ",
-                                "50,1, got \"", text, "\""));
+    throw UsageError(fmt::format(
+        "{}: expected a latency in us and a bandwidth in GB/s, such as 50,1, got \"{}\"", flag,
+        text));
   }
   return {.alpha_us = parse_number(flag + " (latency in us)", parts[0], 0.0, kLongestLatency),
           .gigabytes_per_s = parse_number(flag + " (bandwidth in GB/s)", parts[1], kSlowestLink,
@@ -111,7 +111,7 @@ dist::LinkModel parse_link(const std::string& flag, const std::string& text) {
 
 std::string check_not_empty(const std::string& flag, const std::string& text) {
   if (text.empty()) {  // as the shell makes it of a variable that is not set
-    throw UsageError(message_of(flag, ": expected a name, got \"\"; leave the flag out"));
+    throw UsageError(fmt::format("{}: expected a name, got \"\"; leave the flag out", flag));
   }
   return text;
 }
@@ -140,7 +140,7 @@ std::string closest_match(const std::string& word, const std::vector<std::string
 
 std::string suggestion(const std::string& word, const std::vector<std::string>& candidates) {
   const std::string match = closest_match(word, candidates);
-  return match.empty() ? "" : message_of("; did you mean ", match, "?");
+  return match.empty() ? "" : fmt::format("; did you mean {}?", match);
 }
 
 }  // namespace brigade::apps

@@ -35,12 +35,12 @@ std::shared_ptr<dist::CommHook> make_comm_hook(const std::string& text) {
   }
   const std::string word = text.substr(0, text.find(':'));
   const std::string match = closest_match(word, {"none", "fp16", "bf16", "powersgd", "topk"});
-  const std::string meant = match == "powersgd" ? message_of(kPowerSgd, 4)
-                            : match == "topk"   ? message_of(kTopK, 0.01)
+  const std::string meant = match == "powersgd" ? fmt::format("{}{}", kPowerSgd, 4)
+                            : match == "topk"   ? fmt::format("{}{}", kTopK, 0.01)
                                                 : match;
-  throw UsageError(
-      message_of("--comm-hook: expected none, fp16, bf16, powersgd:rank=R or topk:ratio=X, got \"",
-                 text, "\"", meant.empty() ? "" : message_of("; did you mean ", meant, "?")));
+  throw UsageError(fmt::format(
+      "--comm-hook: expected none, fp16, bf16, powersgd:rank=R or topk:ratio=X, got \"{}\"{}", text,
+      meant.empty() ? "" : fmt::format("; did you mean {}?", meant)));
 }
 
 std::optional<DType> wire_type(const std::string& text) {

@@ -58,8 +58,8 @@ void refuse_flags_of_other(const CLI::App& app, const std::string& model) {
   for (const std::string& flag : model == "gpt" ? of_mlp : of_gpt) {
     const CLI::Option* option = app.get_option_no_throw(flag);
     if (option != nullptr && option->count() > 0) {
-      throw UsageError(message_of(flag, ": expected --model ", model == "gpt" ? "mlp" : "gpt",
-                                  ", got ", model, "; leave it out"));
+      throw UsageError(fmt::format("{}: expected --model {}, got {}; leave it out", flag,
+                                   model == "gpt" ? "mlp" : "gpt", model));
     }
   }
 }
@@ -71,7 +71,8 @@ nn::GPTOptions sizes_of_init(const CLI::App& app, const Options& o) {
                                            std::tuple{"--heads", o.gpt.heads, sizes.heads},
                                            std::tuple{"--width", o.gpt.width, sizes.width}}) {
     if (app.count(flag) > 0 && asked != found) {
-      throw UsageError(message_of(flag, ": expected ", found, ", which --init has, got ", asked));
+      throw UsageError(
+          fmt::format("{}: expected {}, which --init has, got {}", flag, found, asked));
     }
   }
   return sizes;
@@ -95,17 +96,18 @@ void resolve_gpt(const CLI::App& app, Options& o) {
     o.gpt.context = o.context;
   }
   if (o.context > o.gpt.context) {
-    throw UsageError(message_of("--context: expected at most ", o.gpt.context,
-                                ", the positions that --init has, got ", o.context));
+    throw UsageError(
+        fmt::format("--context: expected at most {}, the positions that --init has, got {}",
+                    o.gpt.context, o.context));
   }
   if (o.gpt.width % o.gpt.heads != 0) {
     throw UsageError(
-        message_of("--heads: expected a divisor of --width ", o.gpt.width, ", got ", o.gpt.heads));
+        fmt::format("--heads: expected a divisor of --width {}, got {}", o.gpt.width, o.gpt.heads));
   }
   if (o.gpt.width / o.gpt.heads > ops::kWidestHead) {
-    throw UsageError(message_of("--heads: expected at most ", ops::kWidestHead,
-                                " numbers per head, got --width ", o.gpt.width, " / ",
-                                o.gpt.heads));
+    throw UsageError(
+        fmt::format("--heads: expected at most {} numbers per head, got --width {} / {}",
+                    ops::kWidestHead, o.gpt.width, o.gpt.heads));
   }
 }
 
@@ -114,8 +116,8 @@ void resolve_hidden(CLI::App& app, Options& o) {
   keep_last(app, {{"--hidden"}, {"--depth", "--width"}});
   const bool depth = app.count("--depth") > 0;
   if (depth != (app.count("--width") > 0)) {
-    throw UsageError(
-        message_of("--depth and --width: expected both, got only ", depth ? "--depth" : "--width"));
+    throw UsageError(fmt::format("--depth and --width: expected both, got only {}",
+                                 depth ? "--depth" : "--width"));
   }
   if (depth) {
     o.hidden.assign(static_cast<std::size_t>(o.depth - 1), o.width);
@@ -221,7 +223,7 @@ void Options::share_global_batch(int ranks) {
   throw UsageError(fmt::format(
       "--global-batch: expected a multiple of ranks x --accum = {} x {} = {}, got {}; use {}{}, or "
       "make ranks x --accum one of {}",
-      ranks, accum, parts, global_batch, batch > 0 ? message_of(batch * parts, " or ") : "",
+      ranks, accum, parts, global_batch, batch > 0 ? fmt::format("{} or ", batch * parts) : "",
       (batch + 1) * parts, fmt::join(divisors, ", ")));
 }
 

@@ -38,56 +38,57 @@ std::vector<Rule> refused(const Options& o) {
   const bool by_bucket = compresses_by_bucket(o);
   return {
       {std::filesystem::path(o.graph).extension() == ".svg",
-       message_of("--graph: expected a file for Graphviz' language, such as graph.dot, got ",
-                  o.graph, ", which is the picture's name")},
+       fmt::format("--graph: expected a file for Graphviz' language, such as graph.dot, got {}, "
+                   "which is the picture's name",
+                   o.graph)},
       {o.deferred_sync() && o.accum == 1,
        "no_sync: expected --accum K with K > 1, got 1: with one micro-batch per step there is no "
        "synchronisation to leave out; add for instance --accum 4"},
       {once && o.accum > 1 && !o.deferred_sync(),
-       message_of(flight, ": expected --mode no_sync with --accum ", o.accum, ", got ", o.mode,
-                  ", which synchronises after every micro-batch; ", flight,
-                  " needs one synchronisation per step")},
+       fmt::format("{}: expected --mode no_sync with --accum {}, got {}, which synchronises after "
+                   "every micro-batch; {} needs one synchronisation per step",
+                   flight, o.accum, o.mode, flight)},
       {o.shard_optimizer && (in_flight || o.comm_hook != "none" || o.check_reduce),
-       message_of("--shard-optimizer: expected plain sums and one update after backward, got ",
-                  in_flight               ? flight
-                  : o.comm_hook != "none" ? message_of("--comm-hook ", o.comm_hook)
-                                          : "--check-reduce")},
+       fmt::format("--shard-optimizer: expected plain sums and one update after backward, got {}",
+                   in_flight               ? flight
+                   : o.comm_hook != "none" ? fmt::format("--comm-hook {}", o.comm_hook)
+                                           : "--check-reduce")},
       {o.choose_buckets && (once || o.comm_hook != "none" || o.no_all_reduce ||
                             (o.mode != "overlap" && o.mode != "no_sync")),
-       message_of("--bucket-mb auto: expected all-reduces of buckets during backward, got ",
-                  once                    ? flight
-                  : o.no_all_reduce       ? "--no-all-reduce"
-                  : o.comm_hook != "none" ? message_of("--comm-hook ", o.comm_hook)
-                                          : message_of("--mode ", o.mode))},
+       fmt::format("--bucket-mb auto: expected all-reduces of buckets during backward, got {}",
+                   once                    ? flight
+                   : o.no_all_reduce       ? "--no-all-reduce"
+                   : o.comm_hook != "none" ? fmt::format("--comm-hook {}", o.comm_hook)
+                                           : fmt::format("--mode {}", o.mode))},
       {once && (o.mode == "naive" || o.no_all_reduce),
-       message_of(flight, ": expected buckets that arrive, got ",
-                  o.no_all_reduce ? "--no-all-reduce" : "--mode naive; use --mode overlap")},
+       fmt::format("{}: expected buckets that arrive, got {}", flight,
+                   o.no_all_reduce ? "--no-all-reduce" : "--mode naive; use --mode overlap")},
       {in_flight && (o.clip_norm > 0.0 || o.find_unused),
-       message_of(flight, ": expected no ", o.clip_norm > 0.0 ? "--clip-norm" : "--find-unused",
-                  ": what it needs is known only when backward is over, and by then the first "
-                  "gradients are used up; leave one of them out")},
+       fmt::format("{}: expected no {}: what it needs is known only when backward is over, and by "
+                   "then the first gradients are used up; leave one of them out",
+                   flight, o.clip_norm > 0.0 ? "--clip-norm" : "--find-unused")},
       {in_flight && o.low_memory,
-       message_of("--low-memory: expected gradients that are used when a step ends, got ", flight)},
+       fmt::format("--low-memory: expected gradients that are used when a step ends, got {}",
+                   flight)},
       {o.no_all_reduce && (!o.save.empty() || o.verify_every > 0 || o.checkpoints()),
-       message_of("--no-all-reduce: expected no ",
-                  !o.save.empty()      ? "--save"
-                  : o.verify_every > 0 ? "--verify-every"
-                                       : "checkpoints",
-                  ": the ranks end with different weights; leave one of them out")},
+       fmt::format("--no-all-reduce: expected no {}: the ranks end with different weights; leave "
+                   "one of them out",
+                   !o.save.empty()      ? "--save"
+                   : o.verify_every > 0 ? "--verify-every"
+                                        : "checkpoints")},
       {o.reduce == "deterministic" && (o.comm == "hierarchical" || by_bucket),
-       message_of("--reduce deterministic: expected sums in rank order, got ",
-                  by_bucket ? message_of("--comm-hook ", o.comm_hook,
-                                         ", whose result depends on the buckets")
-                            : "--comm hierarchical, which adds within the hosts first")},
+       fmt::format("--reduce deterministic: expected sums in rank order, got {}",
+                   by_bucket ? fmt::format("--comm-hook {}, whose result depends on the buckets",
+                                           o.comm_hook)
+                             : "--comm hierarchical, which adds within the hosts first")},
       {o.comm_hook != "none" && runs_naive(o),
-       message_of(
-           "--comm-hook ", o.comm_hook,
-           ": expected a mode with buckets to compress, got naive; use flat, per_param, overlap "
-           "or no_sync")},
+       fmt::format("--comm-hook {}: expected a mode with buckets to compress, got naive; use flat, "
+                   "per_param, overlap or no_sync",
+                   o.comm_hook)},
       {o.loss == "cross_entropy" && o.data == "synthetic" && o.synthetic_out < 2,
        "--loss cross_entropy: expected 2 classes or more, got 1; use a wider last layer"},
       {o.nesterov && o.optimizer != "sgd",
-       message_of("--nesterov: expected --optimizer sgd, got ", o.optimizer, "; leave it out")},
+       fmt::format("--nesterov: expected --optimizer sgd, got {}; leave it out", o.optimizer)},
       {o.nesterov && o.momentum == 0.0,
        "--nesterov: expected --momentum greater than 0, got 0; add for instance --momentum 0.9"}};
 }
@@ -97,18 +98,19 @@ std::vector<Rule> refused_with_shrink(const Options& o) {
   const bool by_bucket = compresses_by_bucket(o);
   return {
       {o.shrinks() && (!flight.empty() || by_bucket || o.no_all_reduce),
-       message_of(
-           "--on-failure shrink: expected a step that can be dropped, got ",
+       fmt::format(
+           "--on-failure shrink: expected a step that can be dropped, got {}",
            o.shard_optimizer ? "--shard-optimizer, which loses the state that a dead rank kept"
            : !flight.empty() ? flight + ", which updates weights before all gradients have arrived"
-           : by_bucket ? message_of("--comm-hook ", o.comm_hook, ", whose error feedback is lost")
+           : by_bucket ? fmt::format("--comm-hook {}, whose error feedback is lost", o.comm_hook)
                        : "--no-all-reduce, whose ranks do not need each other")},
       {o.shrinks() && (o.emulated_link || o.choose_link),
        "--on-failure shrink: expected the network that there is, got --emulate-link"},
       {o.shrinks() &&
            std::ranges::count(std::array{"mpi", "shared", "hierarchical", "nccl"}, o.comm) > 0,
-       message_of("--on-failure shrink: expected --comm ring, halving or tree, got ", o.comm,
-                  ": it cannot be used with a rank that is gone")}};
+       fmt::format("--on-failure shrink: expected --comm ring, halving or tree, got {}: it cannot "
+                   "be used with a rank that is gone",
+                   o.comm)}};
 }
 
 }  // namespace
@@ -131,7 +133,7 @@ std::vector<std::string> idle_flags(const Options& o) {
       {samples && o.sample == 0,
        "--prompt, --temperature, --top-k: no text is written without --sample"},
       {o.momentum > 0.0 && o.optimizer != "sgd",
-       message_of("--momentum: --optimizer ", o.optimizer, " has its own")},
+       fmt::format("--momentum: --optimizer {} has its own", o.optimizer)},
       {o.data == "synthetic" && o.data_dir != usual.data_dir,
        "--data-dir: synthetic data has no files"},
       {o.no_all_reduce && (o.emulated_link || o.choose_link || o.comm_hook != "none" ||

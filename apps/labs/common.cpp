@@ -112,16 +112,18 @@ double difference_between_ranks(const std::vector<Variable>& parameters, dist::C
 void check_weights(const std::vector<Variable>& parameters, dist::Communicator& comm,
                    const std::vector<std::int64_t>& rows_of_pieces, nn::Module& fresh) {
   const double between = difference_between_ranks(parameters, comm);
-  expect(between == 0.0,
-         message_of("expected equal weights on all ranks, but they differ, by up to ", between));
+  expect(
+      between == 0.0,
+      fmt::format("expected equal weights on all ranks, but they differ, by up to {:g}", between));
   say(comm, "weights equal on all ranks");
   train_alone(fresh, rows_of_pieces);
   const double from_one =
       largest_difference(autograd::values_of(parameters), autograd::values_of(fresh.parameters()));
-  expect(from_one <= kRounding,
-         message_of(
-             "expected the weights of one process on the whole batch, but they differ, by up to ",
-             from_one));
+  expect(
+      from_one <= kRounding,
+      fmt::format(
+          "expected the weights of one process on the whole batch, but they differ, by up to {:g}",
+          from_one));
   say(comm, "weights equal to one process on the whole batch (largest difference {:.0e})",
       from_one);
 }

@@ -33,10 +33,10 @@ int run_on_rank(const apps::Options& options, const dist::RankInfo& ranks) {
   try {
     run(*comm, recorder);
   } catch (const VerificationError& error) {
-    throw VerificationError(message_of(name, ": ", error.what(),
-                                       exercise ? "; still to do: see TODO in its source" : ""));
+    throw VerificationError(fmt::format("{}: {}{}", name, error.what(),
+                                        exercise ? "; still to do: see TODO in its source" : ""));
   } catch (const Error& error) {
-    throw Error(message_of(name, ": ", error.what()));
+    throw Error(fmt::format("{}: {}", name, error.what()));
   }
   recorder.write(name, ranks.host);
   return 0;
@@ -50,7 +50,7 @@ std::optional<int> run_quiz(int argc, char** argv) {
     return {};
   }
   if (flags.size() > 1) {
-    return apps::leave_early({message_of(kName, ": expected --quiz and no other flag\n"), 2});
+    return apps::leave_early({fmt::format("{}: expected --quiz and no other flag\n", kName), 2});
   }
   if (dist::launcher_rank() != 0) {
     return 0;
@@ -58,7 +58,7 @@ std::optional<int> run_quiz(int argc, char** argv) {
   try {
     return take_quiz(parse_quiz(kQuiz), std::cin, std::cout);
   } catch (const UsageError& error) {
-    return apps::leave_early({message_of(kName, ": ", error.what(), "\n"), 2});
+    return apps::leave_early({fmt::format("{}: {}\n", kName, error.what()), 2});
   }
 }
 

@@ -26,8 +26,9 @@ std::size_t read_choice(std::istream& in, std::ostream& out, std::size_t number)
     }
     out << "expected a, b or c, got '" << line << "'\n";
   }
-  throw UsageError(message_of("quiz: expected an answer to question ", number,
-                              ", got the end of the input; answer with a, b or c"));
+  throw UsageError(fmt::format(
+      "quiz: expected an answer to question {}, got the end of the input; answer with a, b or c",
+      number));
 }
 
 }  // namespace
@@ -45,7 +46,7 @@ std::vector<Question> parse_quiz(const std::string& text) {
   static const std::regex three_questions(R"((\?(\+--|-\+-|--\+)=){3})");
   BRIGADE_CHECK(std::regex_match(marks, three_questions),
                 "quiz: expected three questions of the form ?+--= (apps/labs/quiz.h), got lines "
-                "that begin with ",
+                "that begin with {}",
                 marks);
   std::vector<Question> quiz;
   for (auto line = lines.begin(); line != lines.end(); line += 5) {
@@ -69,8 +70,8 @@ int take_quiz(const std::vector<Question>& quiz, std::istream& in, std::ostream&
     const bool is_right = read_choice(in, out, i + 1) == question.right;
     right += is_right ? 1 : 0;
     out << "answer " << i + 1 << ": "
-        << (is_right ? "right" : message_of("wrong, expected ", letter_of(question.right))) << ". "
-        << question.reason << "\n\n";
+        << (is_right ? "right" : fmt::format("wrong, expected {}", letter_of(question.right)))
+        << ". " << question.reason << "\n\n";
   }
   out << right << " of " << quiz.size() << " right\n";
   return right == quiz.size() ? 0 : kWrongAnswer;

@@ -68,8 +68,8 @@ std::string shortened(const std::string& names) {
   if (count <= kAll) {
     return names;
   }
-  return message_of(names.substr(0, names.find(',')), " ... ", names.substr(names.rfind(' ') + 1),
-                    " (", count, " parameters)");
+  return fmt::format("{} ... {} ({} parameters)", names.substr(0, names.find(',')),
+                     names.substr(names.rfind(' ') + 1), count);
 }
 
 std::string short_contents_of(const RunTrace& trace, const std::string& label) {

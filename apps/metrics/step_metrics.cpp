@@ -136,8 +136,8 @@ StepSpans StepClock::finish(std::vector<dist::UpdateRecord> updates) {
   const Event& start = marks_.front();
   const auto ms = [&start](const Event& event) { return elapsed_ms(start, event); };
   BRIGADE_CHECK(marks_.size() % 2 == 0 && marks_.size() >= 4,
-                "StepClock: expected pairs of forward and backward, got ", marks_.size() - 2,
-                " marks");
+                "StepClock: expected pairs of forward and backward, got {} marks",
+                marks_.size() - 2);
   StepSpans spans;
   spans.start = elapsed_ms(epoch_event_, start);
   for (std::size_t i = 1; i + 1 < marks_.size(); i += 2) {

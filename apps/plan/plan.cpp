@@ -163,20 +163,20 @@ void check(const PlanQuestion& question) {
   make_comm_hook(training.comm_hook);
   if (training.comm_hook != "none" && question.algorithm != "ring") {
     throw UsageError(
-        message_of("--comm-hook: expected --algorithm ring, got ", question.algorithm,
-                   ": hooks have algorithms of their own, which cost what a ring does"));
+        fmt::format("--comm-hook: expected --algorithm ring, got {}: hooks have algorithms of "
+                    "their own, which cost what a ring does",
+                    question.algorithm));
   }
   if (training.shard_optimizer && (question.algorithm != "ring" || question.ranks_per_host > 1)) {
     throw UsageError(
-        message_of("--shard-optimizer: expected --algorithm ring and one rank per "
-                   "host, got ",
-                   question.algorithm, " and ", question.ranks_per_host,
-                   ": shares travel from every rank to every other"));
+        fmt::format("--shard-optimizer: expected --algorithm ring and one rank per host, got {} "
+                    "and {}: shares travel from every rank to every other",
+                    question.algorithm, question.ranks_per_host));
   }
   const bool knows_hosts = question.algorithm == "ring" || question.algorithm == "hierarchical";
   if (question.ranks_per_host > 1 && !knows_hosts) {
-    throw UsageError(message_of("--ranks-per-host: expected --algorithm ring or hierarchical, got ",
-                                question.algorithm));
+    throw UsageError(fmt::format(
+        "--ranks-per-host: expected --algorithm ring or hierarchical, got {}", question.algorithm));
   }
   if (question.local_link && question.ranks_per_host == 1) {
     throw UsageError("--local-link: expected --ranks-per-host of more than 1");
@@ -197,9 +197,9 @@ std::vector<PlanRow> plan(const Profile& profile, const PlanQuestion& question) 
   }
   if (rows.empty()) {
     throw UsageError(
-        message_of("--global-batch: expected at least one sample per rank and micro-batch, ",
-                   question.ranks.front() * training.accum, " (ranks x --accum), got ",
-                   training.global_batch));
+        fmt::format("--global-batch: expected at least one sample per rank and micro-batch, {} "
+                    "(ranks x --accum), got {}",
+                    question.ranks.front() * training.accum, training.global_batch));
   }
   return rows;
 }

@@ -23,7 +23,7 @@ double in_range(const Json& json, const char* key, double least, double most) {
   const double value = json.get<double>();
   if (!(value >= least && value <= most)) {
     throw UsageError(
-        message_of("expected ", key, " from ", least, " to ", most, ", got ", json.dump()));
+        fmt::format("expected {} from {} to {}, got {}", key, least, most, json.dump()));
   }
   return value;
 }
@@ -36,7 +36,7 @@ Profile profile_from(const Json& json) {
   constexpr double kMostRanks = 1e6;
   constexpr double kMostSpread = 10.0;
   if (json.at("format") != kFormat) {
-    throw UsageError(message_of("expected format ", kFormat, ", got ", json.at("format").dump()));
+    throw UsageError(fmt::format("expected format {}, got {}", kFormat, json.at("format").dump()));
   }
   Profile profile{.model = json.at("model"),
                   .mode = json.at("mode"),
@@ -116,7 +116,7 @@ Profile read_profile(const std::filesystem::path& file) {
   try {
     return profile_from(Json::parse(stream, no_deeper_than(kDeepest)));
   } catch (const std::exception& error) {
-    throw UsageError(message_of(file.string(), ": no profile.json of a run: ", error.what()));
+    throw UsageError(fmt::format("{}: no profile.json of a run: {}", file.string(), error.what()));
   }
 }
 

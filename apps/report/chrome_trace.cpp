@@ -27,9 +27,9 @@ class RankEvents {
 
   void add() {
     const RankTrace& mine = trace_.ranks[rank_];
-    metadata("process_name", 0, {{"name", message_of("rank ", pid_, " (", mine.host, ")")}});
+    metadata("process_name", 0, {{"name", fmt::format("rank {} ({})", pid_, mine.host)}});
     metadata("process_labels", 0,
-             {{"labels", message_of("clock error at most ", mine.clock_error_ms, " ms")}});
+             {{"labels", fmt::format("clock error at most {:g} ms", mine.clock_error_ms)}});
     for (const Lane lane : {Lane::compute, Lane::optimizer, Lane::data, Lane::host}) {
       metadata("thread_name", static_cast<int>(lane), {{"name", to_string(lane)}});
     }
@@ -38,7 +38,7 @@ class RankEvents {
     }
     const std::size_t count = lanes_.empty() ? 0 : std::ranges::max(lanes_) + 1;
     for (std::size_t lane = 0; lane < count; ++lane) {
-      metadata("thread_name", comm_tid(lane), {{"name", message_of("communication ", lane)}});
+      metadata("thread_name", comm_tid(lane), {{"name", fmt::format("communication {}", lane)}});
     }
   }
 
@@ -67,7 +67,7 @@ class RankEvents {
     const auto at = [&spans](double begin, double end) {
       return Interval{spans.start + begin, spans.start + end};
     };
-    span(static_cast<int>(Lane::host), message_of("step ", step.step), "step",
+    span(static_cast<int>(Lane::host), fmt::format("step {}", step.step), "step",
          at(0.0, spans.optimizer.end));
     for (const ScopeTimes& scope : spans.scopes) {
       span(static_cast<int>(scope.lane), scope.name, "scope", at(scope.begin, scope.end));
@@ -124,7 +124,7 @@ std::string gzip(std::string text) {
   z_stream stream{};
   const int started = deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED,
                                    MAX_WBITS + kGzipWrapper, kMemoryLevel, Z_DEFAULT_STRATEGY);
-  BRIGADE_CHECK(started == Z_OK, "gzip: zlib cannot start (", started, ")");
+  BRIGADE_CHECK(started == Z_OK, "gzip: zlib cannot start ({})", started);
   std::string packed(deflateBound(&stream, static_cast<uLong>(text.size())), '\0');
   stream.next_in = reinterpret_cast<Bytef*>(text.data());
   stream.avail_in = static_cast<uInt>(text.size());
@@ -133,7 +133,7 @@ std::string gzip(std::string text) {
   const int done = deflate(&stream, Z_FINISH);
   packed.resize(packed.size() - stream.avail_out);
   deflateEnd(&stream);
-  BRIGADE_CHECK(done == Z_STREAM_END, "gzip: zlib stopped early (", done, ")");
+  BRIGADE_CHECK(done == Z_STREAM_END, "gzip: zlib stopped early ({})", done);
   return packed;
 }
 

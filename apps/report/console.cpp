@@ -81,7 +81,7 @@ void Console::note(const std::string& text) const {
 
 void Console::result(const std::string& text) const {
   if (const int error = speaks_ ? write_all(STDOUT_FILENO, text) : 0; error != 0) {
-    throw Error(message_of("stdout: cannot write the result: ", std::strerror(error)));
+    throw Error(fmt::format("stdout: cannot write the result: {}", std::strerror(error)));
   }
 }
 

@@ -21,9 +21,9 @@ std::string graph_of(const autograd::Variable& loss, const dist::GradAverager& d
   for (const dist::Bucket& bucket : data_parallel.buckets()) {
     for (const std::size_t member : bucket.members) {
       const autograd::Variable& parameter = data_parallel.parameters()[member];
-      attributes[parameter.grad_state().get()] = fmt::format(
-          R"(label="{}\n{}\nready {}, bucket {}", colorscheme=set312, fillcolor={})",
-          parameter.name(), message_of(parameter.shape()), ++place, number, number % kColors + 1);
+      attributes[parameter.grad_state().get()] =
+          fmt::format(R"(label="{}\n{}\nready {}, bucket {}", colorscheme=set312, fillcolor={})",
+                      parameter.name(), parameter.shape(), ++place, number, number % kColors + 1);
     }
     ++number;
   }

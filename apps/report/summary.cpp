@@ -113,8 +113,8 @@ Figures times_figures(const RunInfo& info, const RunResult& result) {
   const TimingSummary& t = result.timing;
   constexpr double kShown = 0.005;  // ms; one rank in mode naive waits as well
   const bool waits = t.communicates || t.median.wait >= kShown;
-  const std::string step = message_of("step", emulated_text(info.options));
-  const std::string speed = message_of("speed", emulated_text(info.options));
+  const std::string step = fmt::format("step{}", emulated_text(info.options));
+  const std::string speed = fmt::format("speed{}", emulated_text(info.options));
   return {{"measured_steps", t.measured_steps},
           {"slowest_rank", t.slowest_rank},
           {"rank_compute_ms", t.rank_compute},
@@ -142,7 +142,7 @@ Figures times_figures(const RunInfo& info, const RunResult& result) {
 Figures communication_figures(const RunInfo& info, const RunResult& result) {
   const TimingSummary& t = result.timing;
   const std::string place =
-      t.communicates ? message_of("communication", emulated_text(info.options)) : "";
+      t.communicates ? fmt::format("communication{}", emulated_text(info.options)) : "";
   const std::string& hook = info.options.comm_hook;
   const double ratio =
       compression_ratio(info.ranks.size, result.traffic.bytes_reduced, result.traffic.bytes_sent);
@@ -157,13 +157,13 @@ Figures communication_figures(const RunInfo& info, const RunResult& result) {
       {"bytes_sent_per_step", result.traffic.bytes_sent, place, "{:.2f} MiB sent by rank 0", kMiB},
       {"compression_ratio", known(result.traffic.bytes_sent > 0.0, ratio),
        hook == "none" ? "" : place,
-       message_of("{:.1f} times less than uncompressed (", hook, ")")}};
+       fmt::format("{{:.1f}} times less than uncompressed ({})", hook)}};
 }
 
 Figures memory_figures(const MemoryUse& memory) {
   const auto part = [](const char* key, std::uint64_t bytes, const char* name) {
-    return Figure{message_of("memory_bytes/", key), bytes, "memory at its peak, largest rank",
-                  message_of(name, " {:.2f} MiB"), kMiB};
+    return Figure{fmt::format("memory_bytes/{}", key), bytes, "memory at its peak, largest rank",
+                  fmt::format("{} {{:.2f}} MiB", name), kMiB};
   };
   const std::uint64_t growth = memory.process_growth;  // 0: /proc does not tell
   return {{"peak_memory_bytes", memory.peak},
@@ -221,7 +221,7 @@ std::string summary_json(const RunInfo& info, const RunResult& result) {
 Figures figures_of(const RunInfo& info, const Progress& progress) {
   const StepTimes& t = progress.times;
   const auto epoch = static_cast<double>(progress.step) / static_cast<double>(info.steps_per_epoch);
-  const std::string step_format = message_of("{:.2f} ms/step", emulated_text(info.options));
+  const std::string step_format = fmt::format("{{:.2f}} ms/step{}", emulated_text(info.options));
   Figures figures{{"step", progress.step},
                   {"epoch", epoch},
                   {"loss", progress.loss, "progress", "loss {:.5f}"},
@@ -253,7 +253,8 @@ Figures figures_of(const RunInfo& info, const Progress& progress) {
 MetricsFile::MetricsFile(const std::filesystem::path& path, const std::string& before)
     : path_(path), file_(path, std::ios::trunc), complete_(before.size()) {
   if (!(file_ << before << std::flush)) {
-    throw UsageError(message_of("--out: cannot write ", path.string(), ": ", std::strerror(errno)));
+    throw UsageError(
+        fmt::format("--out: cannot write {}: {}", path.string(), std::strerror(errno)));
   }
 }
 
@@ -280,7 +281,7 @@ bool MetricsFile::write(const RunInfo& info, const Progress& progress,
 void MetricsFile::check() const {
   if (!file_) {
     throw Error(
-        message_of("cannot write ", path_.string(), ": lines are missing; is the disk full?"));
+        fmt::format("cannot write {}: lines are missing; is the disk full?", path_.string()));
   }
 }
 

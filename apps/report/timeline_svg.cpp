@@ -213,7 +213,7 @@ void draw_step_numbers(TimelineCanvas& canvas, const RunTrace& trace, StepRange 
     canvas.vertical("bracket", all.end, kBracket, kBracket + 4.0);
     canvas.block_label("", all, {0.0, 12.0},
                        {fmt::format("step {} · {} ms", step.step, ms_text(ms)),
-                        fmt::format("step {}", step.step), fmt::format("{}", step.step)});
+                        fmt::format("step {}", step.step), std::to_string(step.step)});
   }
 }
 

@@ -18,14 +18,14 @@ constexpr const char* kDirectory = "checkpoints";
 /// What decides which samples are in which step, and what the optimizer keeps. The learning rate,
 /// the number of steps, the mode and the number of ranks may change.
 std::vector<std::string> identity_of(const Options& o, const data::DataSplits& data, int ranks) {
-  return {message_of("data ", o.data, ", ", data.train->size(), " training samples of checksum ",
-                     data.train->checksum()),
-          message_of("global batch ", o.batch * o.accum * ranks),
-          message_of("uneven ", o.uneven, o.shuffle ? ", shuffled" : ", not shuffled"),
-          message_of("seed ", o.seed),
-          message_of("loss ", o.loss),
-          message_of("optimizer ", o.optimizer,
-                     o.optimizer == "sgd" && o.momentum > 0.0 ? " with momentum" : "")};
+  return {fmt::format("data {}, {} training samples of checksum {}", o.data, data.train->size(),
+                      data.train->checksum()),
+          fmt::format("global batch {}", o.batch * o.accum * ranks),
+          fmt::format("uneven {}{}", o.uneven, o.shuffle ? ", shuffled" : ", not shuffled"),
+          fmt::format("seed {}", o.seed),
+          fmt::format("loss {}", o.loss),
+          fmt::format("optimizer {}{}", o.optimizer,
+                      o.optimizer == "sgd" && o.momentum > 0.0 ? " with momentum" : "")};
 }
 
 /// --resume DIR: a run's directory, or one checkpoint.
@@ -55,10 +55,10 @@ std::unique_ptr<dist::Checkpoints> open_checkpoints(const Options& options, cons
   if (!options.checkpoints()) {
     const CheckpointStore others(directory / kDirectory);
     if (runtime.comm->rank() == 0 && !others.steps().empty()) {
-      throw UsageError(message_of(others.path_of(others.steps().front()).string(),
-                                  ": expected no checkpoints where a run without any writes; "
-                                  "continue that run (--resume latest), or write to another "
-                                  "directory"));
+      throw UsageError(
+          fmt::format("{}: expected no checkpoints where a run without any writes; continue that "
+                      "run (--resume latest), or write to another directory",
+                      others.path_of(others.steps().front()).string()));
     }
     return nullptr;
   }

@@ -103,12 +103,12 @@ FaultInjector::FaultInjector(std::optional<Fault> fault, const dist::Communicato
   }
   if (comm.size() < 2) {
     throw UsageError(
-        message_of("--inject ", fault_->text,
-                   ": expected at least 2 ranks, got 1; start them with mpirun -np 2"));
+        fmt::format("--inject {}: expected at least 2 ranks, got 1; start them with mpirun -np 2",
+                    fault_->text));
   }
   if (fault_->rank >= comm.size()) {
-    throw UsageError(message_of("--inject ", fault_->text, ": expected a rank from 0 to ",
-                                comm.size() - 1, ", got ", fault_->rank));
+    throw UsageError(fmt::format("--inject {}: expected a rank from 0 to {}, got {}", fault_->text,
+                                 comm.size() - 1, fault_->rank));
   }
   mine_ = fault_->rank == comm.rank();
 }
@@ -127,8 +127,8 @@ std::vector<autograd::Variable> FaultInjector::parameters(
   const std::string& wanted = fault_->name.empty() ? names.front() : fault_->name;
   const auto found = std::ranges::find(names, wanted);
   if (found == names.end()) {
-    throw UsageError(message_of("--inject ", fault_->text, ": the model has no parameter \"",
-                                wanted, "\"", suggestion(wanted, names)));
+    throw UsageError(fmt::format("--inject {}: the model has no parameter \"{}\"{}", fault_->text,
+                                 wanted, suggestion(wanted, names)));
   }
   if (mine_) {
     autograd::Variable& skipped = parameters[static_cast<std::size_t>(found - names.begin())];
@@ -140,10 +140,9 @@ std::vector<autograd::Variable> FaultInjector::parameters(
 dist::DataParallelOptions FaultInjector::synchronisation(
     dist::DataParallelOptions options, const std::vector<autograd::Variable>& parameters) const {
   if (has(FaultKind::swap_buckets) && parameters.size() < 2) {
-    throw UsageError(
-        message_of("--inject ", fault_->text,
-                   ": expected a model of at least 2 parameters, got 1: there is nothing "
-                   "to swap"));
+    throw UsageError(fmt::format(
+        "--inject {}: expected a model of at least 2 parameters, got 1: there is nothing to swap",
+        fault_->text));
   }
   if (!strikes(FaultKind::swap_buckets)) {
     return options;
@@ -158,8 +157,8 @@ dist::DataParallelOptions FaultInjector::synchronisation(
 
 void FaultInjector::on_the_wire(dist::Communicator& comm, Device device) const {
   if (has(FaultKind::wire_flip) && device.is_cuda()) {
-    throw UsageError(message_of("--inject ", fault_->text, ": expected ranks on the CPU, got ",
-                                device, "; add --device cpu"));
+    throw UsageError(fmt::format("--inject {}: expected ranks on the CPU, got {}; add --device cpu",
+                                 fault_->text, device));
   }
   if (!strikes(FaultKind::wire_flip)) {
     return;
@@ -193,8 +192,8 @@ nn::Module& FaultInjector::around(nn::Module& model, std::int64_t accum, std::in
   const bool at_a_step =
       has(nan) || has(kill) || has(stop) || has(spin) || has(bit_flip) || has(wire_flip);
   if (at_a_step && fault_->step > steps) {
-    throw UsageError(message_of("--inject ", fault_->text, ": expected a step from 1 to ", steps,
-                                ", got ", fault_->step));
+    throw UsageError(fmt::format("--inject {}: expected a step from 1 to {}, got {}", fault_->text,
+                                 steps, fault_->step));
   }
   if (!mine_ || !(at_a_step || has(FaultKind::slow))) {
     return model;

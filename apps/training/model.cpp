@@ -65,8 +65,9 @@ ModelShape shape_of(const Options& options, const data::Dataset& data) {
     shape.gpt = options.gpt;
     if (!options.init.empty() && nn::has_gpt2_config(options.init) &&
         options.gpt.vocabulary != data.output_width()) {
-      throw UsageError(message_of("--tokenizer: expected the vocabulary of --init, ",
-                                  options.gpt.vocabulary, " tokens, got ", data.output_width()));
+      throw UsageError(
+          fmt::format("--tokenizer: expected the vocabulary of --init, {} tokens, got {}",
+                      options.gpt.vocabulary, data.output_width()));
     }
     shape.gpt->vocabulary = data.output_width();
     shape.gpt->precision = shape.precision;

@@ -19,7 +19,7 @@ std::filesystem::path make_run_directory(const std::string& requested) {
     std::filesystem::create_directories(requested, error);
     if (error) {
       throw UsageError(
-          message_of("--out ", requested, ": cannot make the directory: ", error.message()));
+          fmt::format("--out {}: cannot make the directory: {}", requested, error.message()));
     }
     return requested;
   }
@@ -31,8 +31,9 @@ std::filesystem::path make_run_directory(const std::string& requested) {
       return candidate;
     }
   }
-  throw UsageError(message_of("runs: cannot make a directory for this run: ", error.message(),
-                              "; choose another place with --out DIR"));
+  throw UsageError(fmt::format(
+      "runs: cannot make a directory for this run: {}; choose another place with --out DIR",
+      error.message()));
 }
 
 }  // namespace
@@ -43,9 +44,9 @@ void check_output_files(const std::vector<std::filesystem::path>& files) {
     const AtomicFile attempt(file);
     const std::filesystem::path directory = file.has_parent_path() ? file.parent_path() : ".";
     if (!places.insert(canonical(directory) / file.filename()).second) {
-      throw UsageError(message_of("cannot write ", file.string(),
-                                  ": expected a place of its own, but this run writes another file "
-                                  "there"));
+      throw UsageError(fmt::format(
+          "cannot write {}: expected a place of its own, but this run writes another file there",
+          file.string()));
     }
   }
 }

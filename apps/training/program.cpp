@@ -23,11 +23,11 @@ int leave_early(const EarlyExit& exit) {
     // A rank that still runs after these seconds is alone with its mistake. If rank 0 has it as
     // well, mpirun ends the others; on other hosts that was seen to take 2.5 s.
     std::this_thread::sleep_for(std::chrono::seconds(6));
-    write_all(STDERR_FILENO, message_of("[rank ", rank, "] ", exit.text));
+    write_all(STDERR_FILENO, fmt::format("[rank {}] {}", rank, exit.text));
   } else if (rank == 0) {
     const int error = write_all(exit.exit_code == 0 ? STDOUT_FILENO : STDERR_FILENO, exit.text);
     if (exit.exit_code == 0 && error != 0) {
-      write_all(STDERR_FILENO, message_of("stdout: cannot write: ", std::strerror(error), "\n"));
+      write_all(STDERR_FILENO, fmt::format("stdout: cannot write: {}\n", std::strerror(error)));
       return 1;
     }
   }

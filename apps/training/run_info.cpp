@@ -76,8 +76,9 @@ RunInfo describe_run(const Options& options, const dist::RankInfo& ranks,
   info.steps = options.steps > 0 ? options.steps : options.epochs * info.steps_per_epoch;
   info.first_step = steps_done;
   if (steps_done >= info.steps && runtime.lost == 0) {
-    throw UsageError(message_of("--resume: expected more than the ", steps_done,
-                                " steps that are done, got ", info.steps, "; raise --steps"));
+    throw UsageError(fmt::format(
+        "--resume: expected more than the {} steps that are done, got {}; raise --steps",
+        steps_done, info.steps));
   }
   // With --no-all-reduce every step is worth a line: how far the ranks have drifted apart.
   info.log_every = options.log_every > 0 ? options.log_every

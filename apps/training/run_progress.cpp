@@ -141,11 +141,11 @@ void RunProgress::record() {
   result_.operations = operation_times(recorder.steps());
   if (info_.options.trace) {
     result_.trace = {
-        .title = message_of(info_.options.mode, ", ", plural(info_.ranks.size, "rank")),
+        .title = fmt::format("{}, {}", info_.options.mode, plural(info_.ranks.size, "rank")),
         .device = info_.device_name,
         .comm = info_.comm,
         .caption =
-            message_of(info_.shape.description(), ", batch ", info_.options.batch, " per rank"),
+            fmt::format("{}, batch {} per rank", info_.shape.description(), info_.options.batch),
         .contents = bucket_contents(result_.buckets),
         .ranks = recorder.gather(info_.ranks.host)};
   }
@@ -184,7 +184,7 @@ void RunProgress::verify(std::int64_t done) {
   try {
     parts_.data_parallel.verify_parameters_equal();
   } catch (const VerificationError& error) {
-    throw VerificationError(message_of("after step ", done, ": ", error.what()));
+    throw VerificationError(fmt::format("after step {}: {}", done, error.what()));
   }
   trainer_.pause();
 }
@@ -233,8 +233,9 @@ Evaluation RunProgress::run_test(std::int64_t done) {
                                          parts_.data_parallel.communicator(), info_.device);
   test_seconds_ += seconds_since(begin);
   if (!std::isfinite(evaluation.loss)) {
-    throw Error(message_of("test: expected a finite loss, got ", evaluation.loss, " after step ",
-                           done, ": training has diverged; lower --lr"));
+    throw Error(fmt::format(
+        "test: expected a finite loss, got {:g} after step {}: training has diverged; lower --lr",
+        evaluation.loss, done));
   }
   result_.test = evaluation;
   result_.best_accuracy = std::max(result_.best_accuracy, evaluation.accuracy.value_or(0.0));

@@ -33,7 +33,7 @@ void save_memory() {
 
 Runtime find_runtime(const Options& options, const dist::RankInfo& ranks, const Console& console) {
   const auto control = dist::make_communicator("mpi", kCpu);
-  dist::check_same_lines("program", {message_of("version ", kVersion)}, *control);
+  dist::check_same_lines("program", {fmt::format("version {}", kVersion)}, *control);
   dist::check_same_lines("flags", options.agreement(), *control);
   Runtime runtime;
   runtime.device = find_device(options.device, ranks, *control, console);
@@ -80,8 +80,9 @@ void choose_sum(const Options& options, dist::Communicator& comm) {
 
 void set_threads(const Options& options, const dist::RankInfo& ranks) {
   if (options.threads > max_cpu_threads()) {
-    throw UsageError(message_of("--threads: expected at most ", max_cpu_threads(),
-                                ", which this OpenBLAS is built for, got ", options.threads));
+    throw UsageError(
+        fmt::format("--threads: expected at most {}, which this OpenBLAS is built for, got {}",
+                    max_cpu_threads(), options.threads));
   }
   set_cpu_threads(static_cast<int>(options.threads > 0
                                        ? options.threads

@@ -52,9 +52,9 @@ data::DataSplits load_data(const Options& options, std::int64_t global_batch) {
 
 void check_same_data(const data::DataSplits& data, dist::Communicator& comm) {
   dist::check_same_lines("data",
-                         {message_of(data.train->size(), " training samples"),
-                          message_of(data.test->size(), " test samples"),
-                          message_of("training samples of checksum ", data.train->checksum())},
+                         {fmt::format("{} training samples", data.train->size()),
+                          fmt::format("{} test samples", data.test->size()),
+                          fmt::format("training samples of checksum {}", data.train->checksum())},
                          comm);
 }
 
@@ -93,9 +93,9 @@ std::unique_ptr<dist::ReduceCheck> make_reduce_check(const Options& options,
   }
   if (runtime.device.is_cuda()) {
     throw UsageError(
-        message_of("--check-reduce: expected ranks on the CPU, where the host sees an "
-                   "all-reduce end, got ",
-                   runtime.device, "; leave it out, or use --verify-every"));
+        fmt::format("--check-reduce: expected ranks on the CPU, where the host sees an all-reduce "
+                    "end, got {}; leave it out, or use --verify-every",
+                    runtime.device));
   }
   return std::make_unique<dist::ReduceCheck>(*runtime.comm, wire_type(options.comm_hook));
 }

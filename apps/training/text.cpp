@@ -52,7 +52,7 @@ void print_sample(const Options& options, nn::GPT& model, const Console& console
                                                .seed = options.seed})) {
     text += tokenizer->decode(token);
   }
-  console.line(console.strong(message_of("sample, ", options.sample, " tokens")));
+  console.line(console.strong(fmt::format("sample, {} tokens", options.sample)));
   console.line(printable(std::move(text)));
 }
 

@@ -26,13 +26,13 @@ void check_finite(const std::vector<double>& losses, std::int64_t step) {
   std::string where = losses.size() == 1 ? "rank 0" : "all ranks";
   std::string advice = "; training has diverged: lower --lr";
   if (!std::ranges::all_of(losses, bad)) {
-    where = message_of("rank ", first - losses.begin());
+    where = fmt::format("rank {}", first - losses.begin());
     advice =
         ", while other ranks' are finite: look for NaN or inf in that rank's data; if the losses "
         "before grew, training has diverged: lower --lr";
   }
-  throw Error(message_of("loss: expected a finite number, got ", *first, " in step ", step, " on ",
-                         where, advice));
+  throw Error(fmt::format("loss: expected a finite number, got {:g} in step {} on {}{}", *first,
+                          step, where, advice));
 }
 
 double samples_of(const std::vector<data::Batch>& batches) {

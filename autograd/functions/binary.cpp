@@ -48,7 +48,7 @@ Variable Operand::beside(const char* who, const Operand& other) const {
   if (!number_) {
     return variable_;
   }
-  BRIGADE_CHECK(!other.number_, who, ": expected at least one Variable, got two numbers");
+  BRIGADE_CHECK(!other.number_, "{}: expected at least one Variable, got two numbers", who);
   Tensor scalar = Tensor::empty_like(other.variable_.data(), {});
   ops::fill(*number_, scalar);
   return Variable(std::move(scalar));

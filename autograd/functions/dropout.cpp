@@ -7,7 +7,7 @@
 namespace brigade::autograd {
 
 Variable dropout(const Variable& x, double p, bool training, RandomStream stream) {
-  BRIGADE_CHECK(p >= 0.0 && p < 1.0, "dropout: expected p in [0, 1), got ", p);
+  BRIGADE_CHECK(p >= 0.0 && p < 1.0, "dropout: expected p in [0, 1), got {}", p);
   if (!training || p == 0.0) {
     return x;
   }

@@ -18,7 +18,8 @@ Tensor factor(const Tensor& x, bool rounds) {
   if (!rounds) {
     return x;
   }
-  BRIGADE_CHECK(x.dtype() == DType::f32, "linear: expected f32 to round to bf16, got ", x.dtype());
+  BRIGADE_CHECK(x.dtype() == DType::f32, "linear: expected f32 to round to bf16, got {}",
+                x.dtype());
   Tensor rounded = Tensor::empty(x.shape(), DType::bf16, x.device());
   ops::narrow(x, rounded);
   return rounded;

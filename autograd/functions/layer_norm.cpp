@@ -18,7 +18,7 @@ Variable layer_norm(const Variable& input, const Variable& weight, const Variabl
   const Tensor& x = input.data();
   const Tensor w = data_of(weight);
   const Tensor b = data_of(bias);
-  BRIGADE_CHECK(x.shape().rank() > 0, "layer_norm: expected x [..., D], got ", x.shape());
+  BRIGADE_CHECK(x.shape().rank() > 0, "layer_norm: expected x [..., D], got {}", x.shape());
   const Shape rows(x.shape().extents().first(x.shape().rank() - 1));
   Tensor y = Tensor::empty_like(x);
   Tensor mean = Tensor::empty_like(x, rows);

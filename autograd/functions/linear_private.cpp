@@ -11,7 +11,7 @@ Tensor rows_of(const Tensor& x) {
 
 Tensor empty_output(const Tensor& x, const Tensor& w) {
   BRIGADE_CHECK(x.shape().rank() > 0 && w.shape().rank() == 2,
-                "linear: expected x [..., in] and w [out, in], got ", x.shape(), " and ",
+                "linear: expected x [..., in] and w [out, in], got {} and {}", x.shape(),
                 w.shape());
   return Tensor::empty_like(x, x.shape().with_extent(x.shape().rank() - 1, w.shape()[0]));
 }

@@ -14,8 +14,8 @@ Variable cross_entropy(const Variable& x, const Tensor& labels) {
   BRIGADE_CHECK(labels.dtype() == DType::i64, "cross_entropy: expected labels of dtype i64");
   BRIGADE_CHECK(x.shape().rank() == labels.shape().rank() + 1 &&
                     std::ranges::equal(x.shape().extents().first(last), labels.shape().extents()),
-                "cross_entropy: expected x [..., classes] and labels [...], got ", x.shape(),
-                " and ", labels.shape());
+                "cross_entropy: expected x [..., classes] and labels [...], got {} and {}",
+                x.shape(), labels.shape());
   const Tensor rows = x.data().reshape({labels.numel(), x.shape()[last]});
   const Tensor flat_labels = labels.reshape({labels.numel()});
   Tensor loss = Tensor::empty_like(rows, {});

@@ -26,8 +26,8 @@ Variable matmul(const Variable& a, const Variable& b) {
   const Shape& right = b.shape();
   BRIGADE_CHECK(fit(left, right),
                 "matmul: expected a [..., m, k] and b [k, n], or b [..., k, n] with the leading "
-                "dimensions of a, got ",
-                left, " and ", right, "; reshape to one of these");
+                "dimensions of a, got {} and {}; reshape to one of these",
+                left, right);
   const std::size_t last = left.rank() - 1;
   const std::int64_t n = right[right.rank() - 1];
   Tensor y = Tensor::empty_like(a.data(), left.with_extent(last, n));

@@ -43,9 +43,9 @@ Variable reshape(const Variable& x, std::span<const std::int64_t> shape) {
     valid = others > 0;  // beside an extent of 0 any number would do
     *inferred = valid ? x.data().numel() / others : 0;
   }
-  BRIGADE_CHECK(valid && Shape(extents).numel() == x.data().numel(), "reshape: expected ",
-                x.data().numel(), " elements as in ", x.shape(), " and at most one -1, got ",
-                text_of(shape));
+  BRIGADE_CHECK(valid && Shape(extents).numel() == x.data().numel(),
+                "reshape: expected {} elements as in {} and at most one -1, got {}",
+                x.data().numel(), x.shape(), text_of(shape));
   return record("reshape", x.data().reshape(Shape(extents)), x,
                 [](const Tensor& dy, Tensor& dx, Scale scale) {
                   ops::axpby(dy.reshape(dx.shape()), scale, dx);
@@ -68,9 +68,9 @@ Variable permute(const Variable& x, const std::vector<int>& dims) {
   Dims sorted = wrapped;
   std::ranges::sort(sorted);
   const bool repeated = std::ranges::adjacent_find(sorted) != sorted.end();
-  BRIGADE_CHECK(dims.size() == x.shape().rank() && !repeated, "permute: expected each of the ",
-                x.shape().rank(), " dimensions of ", x.shape(), " once, got ",
-                text_of(std::vector<std::int64_t>(dims.begin(), dims.end())));
+  BRIGADE_CHECK(dims.size() == x.shape().rank() && !repeated,
+                "permute: expected each of the {} dimensions of {} once, got {}", x.shape().rank(),
+                x.shape(), text_of(std::vector<std::int64_t>(dims.begin(), dims.end())));
   return permuted(x, wrapped);
 }
 
@@ -100,8 +100,9 @@ Variable concat(const std::vector<Variable>& tensors, int dim) {
     const Shape& shape = tensors[i].shape();
     BRIGADE_CHECK(shape.rank() == first.shape().rank() &&
                       shape.with_extent(d, 0) == first.shape().with_extent(d, 0),
-                  "concat: expected tensor ", i, " to have the shape ", first.shape(),
-                  " of tensor 0, dimension ", d, " excepted, got ", shape);
+                  "concat: expected tensor {} to have the shape {} of tensor 0, dimension {} "
+                  "excepted, got {}",
+                  i, first.shape(), d, shape);
     begins.push_back(extent);
     extent += shape[d];
   }

@@ -21,7 +21,7 @@ std::atomic<int> threads_set = 0;
 template <class Function>
 Function* symbol(void* library, const char* name) {
   void* address = dlsym(library, name);
-  BRIGADE_CHECK(address != nullptr, "blas: OpenBLAS has no symbol ", name);
+  BRIGADE_CHECK(address != nullptr, "blas: OpenBLAS has no symbol {}", name);
   return reinterpret_cast<Function*>(address);
 }
 
@@ -33,8 +33,8 @@ Blas load() {
   if (library == nullptr) {
     library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);  // installed elsewhere than built
   }
-  BRIGADE_CHECK(library != nullptr, "blas: cannot load OpenBLAS (", dlerror(),
-                "); run scripts/setup.sh");
+  BRIGADE_CHECK(library != nullptr, "blas: cannot load OpenBLAS ({}); run scripts/setup.sh",
+                dlerror());
   Blas result;
   result.sgemm = symbol<std::remove_pointer_t<decltype(result.sgemm)>>(library, "cblas_sgemm");
   result.dgemm = symbol<std::remove_pointer_t<decltype(result.dgemm)>>(library, "cblas_dgemm");
@@ -45,8 +45,8 @@ Blas load() {
     result.max_threads = std::stoi(config.substr(at + kMaxThreads.size()));
   }
   const std::string name_and_version = config.substr(0, config.find(' ', config.find(' ') + 1));
-  result.description = message_of(name_and_version, " (",
-                                  symbol<char*()>(library, "openblas_get_corename")(), " kernels)");
+  result.description = fmt::format("{} ({} kernels)", name_and_version,
+                                   symbol<char*()>(library, "openblas_get_corename")());
   return result;
 }
 
@@ -58,8 +58,9 @@ const Blas& blas() {
 }
 
 void set_cpu_threads(int threads) {
-  BRIGADE_CHECK(threads >= 1 && threads <= max_cpu_threads(), "threads: expected 1 to ",
-                max_cpu_threads(), ", which this OpenBLAS is built for, got ", threads);
+  BRIGADE_CHECK(threads >= 1 && threads <= max_cpu_threads(),
+                "threads: expected 1 to {}, which this OpenBLAS is built for, got {}",
+                max_cpu_threads(), threads);
   blas().set_num_threads(threads);
   threads_set = threads;
 }
@@ -77,28 +78,28 @@ bool use_onednn() {
 }
 
 std::string blas_description() {
-  return use_onednn() ? message_of(onednn::description(), " and ", blas().description)
+  return use_onednn() ? fmt::format("{} and {}", onednn::description(), blas().description)
                       : blas().description;
 }
 
 std::string f32_description() {
   constexpr std::int64_t kLeast = kLeastExtentInParts;
   if (const int parts = parts_of_floats(kLeast, kLeast); parts > 0) {
-    return message_of("f32 products ", parts == 1 ? "of bf16 factors" : "as three of bf16",
-                      " from ", kLeast, " x ", kLeast, " on");
+    return fmt::format("f32 products {} from {} x {} on",
+                       parts == 1 ? "of bf16 factors" : "as three of bf16", kLeast, kLeast);
   }
   const std::string_view unit = onednn::bf16_unit();
-  return message_of("f32 products as they are: ", unit.empty() ? "no fast unit for bf16"
-                                                  : !use_onednn()
-                                                      ? message_of(unit, " needs --threads 1")
-                                                      : "three of bf16 would take longer");
+  return fmt::format("f32 products as they are: {}", unit.empty() ? "no fast unit for bf16"
+                                                     : !use_onednn()
+                                                         ? fmt::format("{} needs --threads 1", unit)
+                                                         : "three of bf16 would take longer");
 }
 
 std::string bf16_description() {
   const std::string_view unit = onednn::bf16_unit();
   return unit.empty()   ? "bf16 as f32: no fast unit for it"
-         : use_onednn() ? message_of("bf16 by ", unit)
-                        : message_of("bf16 as f32: ", unit, " needs --threads 1");
+         : use_onednn() ? fmt::format("bf16 by {}", unit)
+                        : fmt::format("bf16 as f32: {} needs --threads 1", unit);
 }
 
 }  // namespace brigade

@@ -12,7 +12,7 @@ namespace {
 
 /// BLAS counts in int.
 int to_int(std::int64_t extent) {
-  BRIGADE_CHECK(extent <= 0x7fffffff, "gemm: extent ", extent, " exceeds BLAS's 32-bit limit");
+  BRIGADE_CHECK(extent <= 0x7fffffff, "gemm: extent {} exceeds BLAS's 32-bit limit", extent);
   return static_cast<int>(extent);
 }
 

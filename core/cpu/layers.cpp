@@ -10,8 +10,8 @@ namespace {
 
 std::int64_t checked_index(EmbeddingSize size, const std::int64_t* indices, std::int64_t i) {
   BRIGADE_CHECK(indices[i] >= 0 && indices[i] < size.vocabulary,
-                "embedding: expected indices 0 to ", size.vocabulary - 1, " (vocabulary of ",
-                size.vocabulary, "), got ", indices[i], " at position ", i);
+                "embedding: expected indices 0 to {} (vocabulary of {}), got {} at position {}",
+                size.vocabulary - 1, size.vocabulary, indices[i], i);
   return indices[i];
 }
 

@@ -9,8 +9,8 @@ namespace brigade {
 namespace {
 
 void check_label(std::int64_t label, std::int64_t classes, std::int64_t row) {
-  BRIGADE_CHECK(label >= 0 && label < classes, "labels: expected 0 to ", classes - 1, ", got ",
-                label, " in row ", row);
+  BRIGADE_CHECK(label >= 0 && label < classes, "labels: expected 0 to {}, got {} in row {}",
+                classes - 1, label, row);
 }
 
 }  // namespace

@@ -115,8 +115,7 @@ bool has(dnnl::cpu_isa wanted) {
 void linear(std::int64_t batch, std::int64_t in, std::int64_t out, const float* x, const float* w,
             const float* b, float* y) {
   BRIGADE_CHECK(multiply_by_weight(batch, in, out, x, w, b, y),
-                "matrix product: oneDNN refuses x [", batch, ", ", in, "], w [", out, ", ", in,
-                "]");
+                "matrix product: oneDNN refuses x [{}, {}], w [{}, {}]", batch, in, out, in);
 }
 
 bool available() {
@@ -130,7 +129,7 @@ bool has_avx512() {
 std::string description() {
   const dnnl_version_t* version = dnnl_version();
   return available()
-             ? message_of("oneDNN ", version->major, '.', version->minor, '.', version->patch)
+             ? fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch)
              : std::string();
 }
 
@@ -147,7 +146,7 @@ void gemm(const GemmArgs<float>& args) {
   const dnnl_status_t status = dnnl_sgemm(
       transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, static_cast<float>(scale.alpha), a,
       transpose_a ? m : k, b, transpose_b ? k : n, static_cast<float>(scale.beta), c, n);
-  BRIGADE_CHECK(status == dnnl_success, "gemm: dnnl_sgemm failed with status ", status);
+  BRIGADE_CHECK(status == dnnl_success, "gemm: dnnl_sgemm failed with status {}", status);
 }
 
 bool gemm_bf16(const GemmArgs<float, BFloat16>& args) {

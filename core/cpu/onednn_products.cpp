@@ -131,8 +131,8 @@ bool Products::multiply(const ProductShape& shape, const void* a, const void* b,
   code.execute(stream_, arguments);
   return true;
 } catch (const dnnl::error& error) {
-  throw Error(message_of("matrix product: oneDNN refuses ", shape.m, " x ", shape.k, " times ",
-                         shape.k, " x ", shape.n, ": ", error.what()));
+  throw Error(fmt::format("matrix product: oneDNN refuses {} x {} times {} x {}: {}", shape.m,
+                          shape.k, shape.k, shape.n, error.what()));
 }
 
 std::string_view bf16_unit() {

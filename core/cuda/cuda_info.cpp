@@ -1,6 +1,3 @@
-#include <iomanip>
-#include <sstream>
-
 #include "core/cuda/cuda_check.h"
 #include "core/device.h"
 
@@ -17,16 +14,15 @@ std::string runtime_versions() {
       cublasGetProperty(MINOR_VERSION, &minor) != CUBLAS_STATUS_SUCCESS) {
     return "CUDA (unknown version)";
   }
-  return message_of("CUDA ", cuda / 1000, ".", cuda % 1000 / 10, ", cuBLAS ", major, ".", minor);
+  return fmt::format("CUDA {}.{}, cuBLAS {}.{}", cuda / 1000, cuda % 1000 / 10, major, minor);
 }
 
 std::string hex(const cudaUUID_t& uuid) {
-  std::ostringstream text;
-  text << std::hex << std::setfill('0');
+  std::string text;
   for (const char byte : uuid.bytes) {
-    text << std::setw(2) << int{static_cast<unsigned char>(byte)};
+    text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   }
-  return text.str();
+  return text;
 }
 
 }  // namespace
@@ -39,7 +35,7 @@ CudaInfo cuda_info() {
     static_cast<void>(
         cudaGetLastError());  // an answer, not a failure: no later call shall report it
     info.device_count = 0;
-    info.why_not = message_of(cudaGetErrorName(status), ": ", cudaGetErrorString(status));
+    info.why_not = fmt::format("{}: {}", cudaGetErrorName(status), cudaGetErrorString(status));
   } else if (info.device_count == 0) {
     info.why_not = "the CUDA driver sees no GPU (is CUDA_VISIBLE_DEVICES empty?)";
   }

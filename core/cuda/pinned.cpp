@@ -14,8 +14,10 @@ Tensor empty_pinned(const Shape& shape, DType dtype) {
       cudaHostAlloc(&memory, std::max<std::size_t>(bytes, 1), cudaHostAllocPortable);
   if (status == cudaErrorMemoryAllocation) {
     static_cast<void>(cudaGetLastError());
-    throw Error(message_of("pinned memory: asked for ", bytes,
-                           " bytes, which this host has not left; use smaller batches or buckets"));
+    throw Error(
+        fmt::format("pinned memory: asked for {} bytes, which this host has not left; use smaller "
+                    "batches or buckets",
+                    bytes));
   }
   CUDA_CHECK(status);
   const std::shared_ptr<void> owner(memory,

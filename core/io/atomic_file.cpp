@@ -24,20 +24,20 @@ AtomicFile::AtomicFile(const fs::path& path) : path_(path) {
   std::error_code absent;
   if (fs::exists(path, absent) && !fs::is_regular_file(path, absent)) {
     throw UsageError(
-        message_of("cannot write ", path.string(), ": it exists and is not a regular file"));
+        fmt::format("cannot write {}: it exists and is not a regular file", path.string()));
   }
   // Beside `path`, because a rename is atomic only within one file system. The number passes over
   // what a killed process of the same id left behind.
   constexpr int kAttempts = 100;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    temporary_ = path.string() + message_of(".tmp", ::getpid(), "-", attempt);
+    temporary_ = path.string() + fmt::format(".tmp{}-{}", ::getpid(), attempt);
     fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd_ >= 0 || errno != EEXIST) {
       break;
     }
   }
   if (fd_ < 0) {
-    throw UsageError(message_of("cannot write ", path.string(), ": ", std::strerror(errno)));
+    throw UsageError(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
   }
 }
 
@@ -82,7 +82,7 @@ void AtomicFile::commit() {
 
 void AtomicFile::require(bool succeeded) const {
   if (!succeeded) {
-    throw Error(message_of("cannot write ", path_.string(), ": ", std::strerror(errno)));
+    throw Error(fmt::format("cannot write {}: {}", path_.string(), std::strerror(errno)));
   }
 }
 

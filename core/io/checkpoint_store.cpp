@@ -45,10 +45,7 @@ Checksum checksum_of(const fs::path& path) {
 }
 
 std::string name_of(std::int64_t step) {
-  constexpr std::size_t kDigits = 9;  // so that names sort as steps do
-  const std::string digits = std::to_string(step);
-  const std::string zeros(kDigits - std::min(kDigits, digits.size()), '0');
-  return message_of(kPrefix, zeros, digits);
+  return fmt::format("{}{:09}", kPrefix, step);  // so that names sort as steps do
 }
 
 /// The step in "step-000000500"; nothing for any other name, such as "step-500".
@@ -70,14 +67,14 @@ template <class Int>
 Int whole_number(const Json& value, Int least = 0) {
   if (!value.is_number_unsigned() || !std::in_range<Int>(value.get<std::uint64_t>()) ||
       value.get<Int>() < least) {
-    throw UsageError(message_of("expected a whole number from ", least, ", got ", value.dump()));
+    throw UsageError(fmt::format("expected a whole number from {}, got {}", least, value.dump()));
   }
   return value.get<Int>();
 }
 
 void require(bool succeeded, const char* what, const fs::path& path, const std::error_code& why) {
   if (!succeeded) {
-    throw Error(message_of("cannot ", what, " ", path.string(), ": ", why.message()));
+    throw Error(fmt::format("cannot {} {}: {}", what, path.string(), why.message()));
   }
 }
 
@@ -100,7 +97,7 @@ CheckpointInfo CheckpointInfo::parse(const std::string& text, const std::string&
     const Json json = Json::parse(text, no_deeper_than(kDeepest));
     if (json.at("format") != kFormat) {
       throw UsageError(
-          message_of("expected format '", kFormat, "', got ", json.at("format").dump()));
+          fmt::format("expected format '{}', got {}", kFormat, json.at("format").dump()));
     }
     CheckpointInfo info;
     info.step = whole_number<std::int64_t>(json.at("step"));
@@ -111,14 +108,14 @@ CheckpointInfo CheckpointInfo::parse(const std::string& text, const std::string&
     json.at("buckets").get_to(info.buckets);
     for (const auto& [name, fields] : json.at("files").items()) {
       if (!is_plain_name(name)) {
-        throw UsageError(message_of("unexpected file ", Json(name).dump()));
+        throw UsageError(fmt::format("unexpected file {}", Json(name).dump()));
       }
       info.files[name] = {.bytes = whole_number<std::uint64_t>(fields.at("bytes")),
                           .xxh3 = whole_number<std::uint64_t>(fields.at("xxh3"))};
     }
     return info;
   } catch (const std::exception& error) {
-    throw UsageError(message_of(subject, ": ", error.what()));
+    throw UsageError(fmt::format("{}: {}", subject, error.what()));
   }
 }
 
@@ -146,9 +143,9 @@ CheckpointInfo CheckpointStore::check(std::int64_t step) const {
   const fs::path path = path_of(step);
   const std::string text = read_text(path / kInfo);
   CheckpointInfo info =
-      CheckpointInfo::parse(text, message_of("cannot read ", (path / kInfo).string()));
+      CheckpointInfo::parse(text, fmt::format("cannot read {}", (path / kInfo).string()));
   if (info.step != step) {
-    fail_to_read(path / kInfo, message_of("it is the checkpoint of step ", info.step));
+    fail_to_read(path / kInfo, fmt::format("it is the checkpoint of step {}", info.step));
   }
   if (info.to_json() != text) {  // a number that has changed gives another checksum
     fail_to_read(path / kInfo, kChanged);
@@ -157,7 +154,7 @@ CheckpointInfo CheckpointStore::check(std::int64_t step) const {
     const Checksum found = checksum_of(path / name);
     if (found.bytes != expected.bytes) {
       fail_to_read(path / name,
-                   message_of("expected ", expected.bytes, " bytes, got ", found.bytes));
+                   fmt::format("expected {} bytes, got {}", expected.bytes, found.bytes));
     }
     if (found.xxh3 != expected.xxh3) {
       fail_to_read(path / name, kChanged);

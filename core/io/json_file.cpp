@@ -13,7 +13,7 @@ nlohmann::json read_json_object(const std::filesystem::path& path) {
   try {
     json = nlohmann::json::parse(file, no_deeper_than(kDeepest), /*allow_exceptions=*/false);
   } catch (const UsageError& error) {
-    fail_to_read(path, message_of("expected a JSON object, got one ", error.what()));
+    fail_to_read(path, fmt::format("expected a JSON object, got one {}", error.what()));
   }
   if (!json.is_object()) {
     fail_to_read(path, "expected a JSON object");

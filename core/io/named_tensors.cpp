@@ -11,7 +11,7 @@ namespace {
 
 /// "0.weight [512, 784] f32"
 std::string signature(const std::string& name, const Tensor& tensor) {
-  return message_of(name, " ", tensor.shape(), " ", tensor.dtype());
+  return fmt::format("{} {} {}", name, tensor.shape(), tensor.dtype());
 }
 
 /// All of a few faults; of many, enough to see the pattern.
@@ -21,7 +21,7 @@ std::string first_few(const std::vector<std::string>& faults) {
   for (std::size_t i = 0; i < std::min(faults.size(), kShown); ++i) {
     text += (i == 0 ? "" : "; ") + faults[i];
   }
-  return faults.size() > kShown ? message_of(text, "; and ", faults.size() - kShown, " more")
+  return faults.size() > kShown ? fmt::format("{}; and {} more", text, faults.size() - kShown)
                                 : text;
 }
 
@@ -37,17 +37,18 @@ void check_same_tensors(const NamedTensors& tensors, const NamedTensors& wanted,
     const auto match = found.extract(name);
     const std::string got = match ? signature(name, match.mapped()) : "nothing";
     if (got != expected) {
-      faults.push_back(message_of("expected ", expected, ", got ", got));
+      faults.push_back(fmt::format("expected {}, got {}", expected, got));
       same_shapes &= match && match.mapped().shape() == tensor.shape();
     }
   }
   for (const auto& [name, tensor] : found) {
-    faults.push_back(message_of("expected nothing, got ", signature(name, tensor)));
+    faults.push_back(fmt::format("expected nothing, got {}", signature(name, tensor)));
   }
   if (!faults.empty()) {
     const bool convert = same_shapes && found.empty();
-    throw UsageError(message_of(
-        subject, ": ", convert ? "numbers of another type: " : "the weights of another network: ",
+    throw UsageError(fmt::format(
+        "{}: {}{}{}", subject,
+        convert ? "numbers of another type: " : "the weights of another network: ",
         first_few(faults), convert ? "; convert the file" : "; use the network it was saved from"));
   }
 }

@@ -30,7 +30,7 @@ std::string read_text(const fs::path& path) {
 }
 
 void fail_to_read(const fs::path& path, const std::string& reason) {
-  throw UsageError(message_of("cannot read ", path.string(), ": ", reason));
+  throw UsageError(fmt::format("cannot read {}: {}", path.string(), reason));
 }
 
 }  // namespace brigade

@@ -29,7 +29,7 @@ constexpr std::array kDTypes{DType::f32, DType::f64, DType::u8,
 
 /// "F32": ours in capitals.
 std::string name_of(DType dtype) {
-  std::string name = message_of(dtype);
+  std::string name = fmt::format("{}", dtype);
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::toupper(c); });
   return name;
 }
@@ -38,9 +38,8 @@ std::string make_header(const NamedTensors& tensors) {
   Json header{{kMetadataKey, {{"format", "pt"}}}};  // Hugging Face's transformers asks for it
   std::uint64_t offset = 0;
   for (const auto& [name, tensor] : tensors) {
-    BRIGADE_CHECK(tensor.defined(), "safetensors: tensor ", name, " is undefined");
-    BRIGADE_CHECK(!header.contains(name), "safetensors: name ", name,
-                  " is given twice or reserved");
+    BRIGADE_CHECK(tensor.defined(), "safetensors: tensor {} is undefined", name);
+    BRIGADE_CHECK(!header.contains(name), "safetensors: name {} is given twice or reserved", name);
     const auto extents = tensor.shape().extents();
     header[name] = {{"dtype", name_of(tensor.dtype())},
                     {"shape", std::vector<std::int64_t>(extents.begin(), extents.end())},
@@ -51,7 +50,7 @@ std::string make_header(const NamedTensors& tensors) {
   try {
     text = header.dump();
   } catch (const Json::exception& error) {
-    throw Error(message_of("safetensors: expected names in UTF-8: ", error.what()));
+    throw Error(fmt::format("safetensors: expected names in UTF-8: {}", error.what()));
   }
   text.resize((text.size() + 7) / 8 * 8, ' ');  // aligns the data
   return text;
@@ -75,12 +74,14 @@ class Reader {
     NamedTensors tensors;
     std::uint64_t position = 0;
     for (const Entry& entry : entries) {
-      require(entry.begin == position, "tensor ", entry.name, " begins at byte ", entry.begin,
-              " of the data, expected ", position, ": tensors overlap or leave a hole");
+      require(
+          entry.begin == position,
+          "tensor {} begins at byte {} of the data, expected {}: tensors overlap or leave a hole",
+          entry.name, entry.begin, position);
       position = entry.end;
       tensors.emplace_back(entry.name, Tensor::empty(entry.shape, entry.dtype));
     }
-    require(position == data_bytes_, "the data has ", data_bytes_, " bytes, the tensors take ",
+    require(position == data_bytes_, "the data has {} bytes, the tensors take {}", data_bytes_,
             position);
     for (const auto& [name, tensor] : tensors) {
       read(tensor.bytes(), tensor.nbytes());
@@ -97,10 +98,10 @@ class Reader {
   };
 
   [[noreturn]] void fail(const std::string& fault) const { fail_to_read(path_, fault); }
-  template <class... Parts>
-  void require(bool condition, const Parts&... parts) const {
+  template <class... Args>
+  void require(bool condition, fmt::format_string<Args...> fault, Args&&... args) const {
     if (!condition) {
-      fail(message_of(parts...));
+      fail(fmt::format(fault, std::forward<Args>(args)...));
     }
   }
 
@@ -112,11 +113,11 @@ class Reader {
   }
 
   Json read_header() {
-    require(size_ >= kLengthBytes, "not a safetensors file: it has ", size_, " bytes");
+    require(size_ >= kLengthBytes, "not a safetensors file: it has {} bytes", size_);
     std::uint64_t length = 0;
     read(&length, kLengthBytes);
     const std::uint64_t limit = std::min(size_ - kLengthBytes, kLargestHeader);
-    require(length <= limit, "not a safetensors file: header of ", length, " bytes in a file of ",
+    require(length <= limit, "not a safetensors file: header of {} bytes in a file of {}", length,
             size_);
     data_bytes_ = size_ - kLengthBytes - length;
     std::string text(length, '\0');
@@ -127,7 +128,7 @@ class Reader {
         require(depth <= kDeepestHeader, "the header is nested too deeply");
         const bool is_name = depth == 1 && event == Json::parse_event_t::key;
         if (is_name && !names.insert(key.get<std::string>()).second) {
-          fail(message_of("tensor ", key.dump(), " is listed twice"));
+          fail(fmt::format("tensor {} is listed twice", key.dump()));
         }
         return true;
       });
@@ -137,7 +138,7 @@ class Reader {
       std::string fault = error.what();  // quotes the file
       std::ranges::replace_if(
           fault, [](unsigned char c) { return std::isprint(c) == 0; }, '?');
-      fail(message_of("the header is not valid JSON: ", fault));
+      fail(fmt::format("the header is not valid JSON: {}", fault));
     }
   }
 
@@ -145,21 +146,21 @@ class Reader {
     try {
       const auto dtype_name = fields.at("dtype").get<std::string>();
       const auto* dtype = std::ranges::find(kDTypes, dtype_name, name_of);
-      require(dtype != kDTypes.end(), "tensor ", name, " has dtype ", dtype_name,
-              ", known are F32, F64, U8, I64, F16, BF16");
+      require(dtype != kDTypes.end(),
+              "tensor {} has dtype {}, known are F32, F64, U8, I64, F16, BF16", name, dtype_name);
       const std::vector<std::uint64_t> shape = unsigned_numbers(name, fields.at("shape"));
       const std::vector<std::uint64_t> offsets = unsigned_numbers(name, fields.at("data_offsets"));
       require(offsets.size() == 2 && offsets[0] <= offsets[1] && offsets[1] <= data_bytes_,
-              "tensor ", name, " has data_offsets ", fields.at("data_offsets").dump(), " in ",
-              data_bytes_, " bytes of data");
+              "tensor {} has data_offsets {} in {} bytes of data", name,
+              fields.at("data_offsets").dump(), data_bytes_);
       const Shape result = shape_of(name, shape);
       const auto numel = static_cast<std::uint64_t>(result.numel());
-      require(numel * size_of(*dtype) == offsets[1] - offsets[0], "tensor ", name, " of shape ",
-              fields.at("shape").dump(), " and dtype ", dtype_name, " does not fill data_offsets ",
-              fields.at("data_offsets").dump());
+      require(numel * size_of(*dtype) == offsets[1] - offsets[0],
+              "tensor {} of shape {} and dtype {} does not fill data_offsets {}", name,
+              fields.at("shape").dump(), dtype_name, fields.at("data_offsets").dump());
       return {name, *dtype, result, offsets[0], offsets[1]};
     } catch (const Json::exception& error) {
-      fail(message_of("tensor ", name, ": ", error.what()));
+      fail(fmt::format("tensor {}: {}", name, error.what()));
     }
   }
 
@@ -167,14 +168,14 @@ class Reader {
   Shape shape_of(const std::string& name, const std::vector<std::uint64_t>& extents) const try {
     return Shape(std::vector<std::int64_t>(extents.begin(), extents.end()));
   } catch (const Error& error) {
-    fail(message_of("tensor ", name, ": ", error.what()));
+    fail(fmt::format("tensor {}: {}", name, error.what()));
   }
 
   std::vector<std::uint64_t> unsigned_numbers(const std::string& name, const Json& list) const {
     const bool valid = list.is_array() && std::ranges::all_of(list, [](const Json& number) {
                          return number.is_number_unsigned();
                        });
-    require(valid, "tensor ", name, ": expected a list of non-negative integers, got ",
+    require(valid, "tensor {}: expected a list of non-negative integers, got {}", name,
             list.dump());
     return list.get<std::vector<std::uint64_t>>();
   }

@@ -33,9 +33,10 @@ void* CachingAllocator::allocate(std::size_t bytes) {
       block = obtain(size);
     }
     if (block == nullptr) {
-      throw Error(message_of("allocator: ", device_, " is out of memory: asked for ", size,
-                             " bytes, ", stats_.in_use,
-                             " in use; use a smaller model, batch or data set"));
+      throw Error(
+          fmt::format("allocator: {} is out of memory: asked for {} bytes, {} in use; use a "
+                      "smaller model, batch or data set",
+                      device_, size, stats_.in_use));
     }
     ++stats_.system_allocations;
     stats_.reserved += size;

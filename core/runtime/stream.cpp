@@ -204,7 +204,7 @@ std::unique_ptr<Stream> make_stream(Device device, const char* name, StreamPrior
       return make_cuda_stream(device, priority);
     }
   }
-  BRIGADE_CHECK(!device.is_cuda(), "stream: ", device, " asked of a build without CUDA");
+  BRIGADE_CHECK(!device.is_cuda(), "stream: {} asked of a build without CUDA", device);
   return std::make_unique<WorkerStream>(name, priority);
 }
 

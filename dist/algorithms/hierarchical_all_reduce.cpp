@@ -47,14 +47,14 @@ HierarchicalAllReduce::HierarchicalAllReduce(std::unique_ptr<Communicator> node,
     : node_(std::move(node)), across_(std::move(across)) {}
 
 std::string HierarchicalAllReduce::name() const {
-  return message_of("hierarchical ", across_.size(), " x ", node_->size(), ": ring between nodes, ",
-                    node_->description(), " inside");
+  return fmt::format("hierarchical {} x {}: ring between nodes, {} inside", across_.size(),
+                     node_->size(), node_->description());
 }
 
 void HierarchicalAllReduce::run(Collectives& ranks, const Tensor& tensor) {
   BRIGADE_CHECK(node_->size() * static_cast<int>(across_.size()) == ranks.size(),
-                "hierarchical: ", across_.size(), " nodes of ", node_->size(),
-                " ranks, but the group has ", ranks.size());
+                "hierarchical: {} nodes of {} ranks, but the group has {}", across_.size(),
+                node_->size(), ranks.size());
   node_->host_collectives().reduce_scatter(tensor);
   // Equal shares on all nodes: they have equally many ranks and the tensor is as long everywhere.
   Members(ranks, across_, ring_).sum(share_of(tensor, node_->rank(), node_->size()));

@@ -20,12 +20,12 @@ constexpr const char* kDropout = "dropout";
 constexpr std::string_view kErrorFeedback = "error.";
 
 std::string own_file(int rank) {
-  return message_of("rank-", rank, ".safetensors");
+  return fmt::format("rank-{}.safetensors", rank);
 }
 
 /// From which flags the buckets come.
 std::string layout_of(const DataParallelOptions& options) {
-  return message_of(to_string(options.mode), ", buckets of ", options.capacity(), " bytes");
+  return fmt::format("{}, buckets of {} bytes", to_string(options.mode), options.capacity());
 }
 
 std::vector<std::vector<std::string>> names_of(const GradAverager& averager) {
@@ -44,10 +44,10 @@ void check_same_run(const std::vector<std::string>& before, const std::vector<st
                     const std::filesystem::path& path) {
   const auto [theirs, ours] = std::ranges::mismatch(before, now);
   if (theirs != before.end() || ours != now.end()) {
-    throw UsageError(message_of(path.string(), ": expected the checkpoint of a run with '",
-                                ours == now.end() ? "" : *ours, "', got one with '",
-                                theirs == before.end() ? "" : *theirs,
-                                "'; continue with the flags it was started with, or elsewhere"));
+    throw UsageError(fmt::format(
+        "{}: expected the checkpoint of a run with '{}', got one with '{}'; continue with the "
+        "flags it was started with, or elsewhere",
+        path.string(), ours == now.end() ? "" : *ours, theirs == before.end() ? "" : *theirs));
   }
 }
 
@@ -81,8 +81,8 @@ Checkpoints::Checkpoints(const std::filesystem::path& directory, CheckpointParts
       writer_(store_, comm_.rank(), options_.keep) {
   const ScopeName scope(kWritesFiles);
   check_same_lines("checkpoints",
-                   {message_of("every ", options_.every, " steps"),
-                    message_of(options_.resume ? "continued" : "from the beginning")},
+                   {fmt::format("every {} steps", options_.every),
+                    options_.resume ? "continued" : "from the beginning"},
                    comm_);
   if (comm_.rank() == 0) {
     store_.remove_unfinished();
@@ -95,7 +95,7 @@ Checkpoints::Checkpoints(const std::filesystem::path& directory, CheckpointParts
 }
 
 CheckpointOptions Checkpoints::with_batch(CheckpointOptions options, std::int64_t global_batch) {
-  options.run.push_back(message_of("global batch ", global_batch));
+  options.run.push_back(fmt::format("global batch {}", global_batch));
   return options;
 }
 
@@ -113,7 +113,7 @@ void Checkpoints::resume() {
   load_shared(info);
   take_plan(info);
   load_own(info);
-  say(message_of("continues after step ", step_, " (", source_.path_of(step_).string(), ")"));
+  say(fmt::format("continues after step {} ({})", step_, source_.path_of(step_).string()));
 }
 
 /// They would be taken for this run's newest when it fails. Where the newest good one was
@@ -122,10 +122,10 @@ void Checkpoints::check_none_newer() const {
   const bool newest = options_.resume && !options_.resume_step && options_.resume_from.empty();
   const std::vector<std::int64_t> steps = store_.steps();
   if (comm_.rank() == 0 && !newest && !steps.empty() && steps.front() > step_) {
-    throw UsageError(message_of(store_.path_of(steps.front()).string(), ": expected no checkpoint ",
-                                "beyond step ", step_,
-                                ", where this run begins; continue from the "
-                                "newest (--resume latest), or write to another directory"));
+    throw UsageError(
+        fmt::format("{}: expected no checkpoint beyond step {}, where this run begins; continue "
+                    "from the newest (--resume latest), or write to another directory",
+                    store_.path_of(steps.front()).string(), step_));
   }
 }
 
@@ -139,17 +139,17 @@ std::string Checkpoints::newest_good() const {
     try {
       info = source_.check(step);
     } catch (const UsageError& error) {
-      say(message_of("WARNING: that of step ", step,
-                     " is refused, and the one before it used: ", error.what()));
+      say(fmt::format("WARNING: that of step {} is refused, and the one before it used: {}", step,
+                      error.what()));
       continue;
     }
     check_same_run(info.run, options_.run, source_.path_of(step));
     return info.to_json();
   }
   if (options_.resume_step || !options_.resume_from.empty()) {
-    throw UsageError(message_of(
-        "checkpoint: expected ", source_.path_of(options_.resume_step.value_or(0)).string(),
-        options_.resume_step ? "" : " or a later one", ", got none that is whole"));
+    throw UsageError(fmt::format("checkpoint: expected {}{}, got none that is whole",
+                                 source_.path_of(options_.resume_step.value_or(0)).string(),
+                                 options_.resume_step ? "" : " or a later one"));
   }
   return {};
 }
@@ -247,9 +247,9 @@ void Checkpoints::after_step() {
     // All ranks leave together: the first that ends the job must not end a rank that still writes.
     const bool written =
         std::ranges::min(all_gather_values<char>(comm_, writer_.finish() ? 1 : 0)) != 0;
-    throw Interrupted(message_of("a signal has ended the training after step ", step_,
-                                 written ? "; resume from its checkpoint: " : "; not written: ",
-                                 store_.path_of(step_).string()));
+    throw Interrupted(fmt::format("a signal has ended the training after step {}{}{}", step_,
+                                  written ? "; resume from its checkpoint: " : "; not written: ",
+                                  store_.path_of(step_).string()));
   }
 }
 
@@ -281,10 +281,11 @@ void Checkpoints::save(bool last) {
   const NamedTensors shared = autograd::named_data(parts_.state.parameters);
   for (const auto& [name, tensor] : shared) {
     // A run that continues from NaN never recovers, and it would take the place of a good one.
-    BRIGADE_CHECK(ops::all_finite(tensor), "checkpoint: expected finite weights after step ", step_,
-                  ", got NaN or inf in '", name,
-                  "': training has diverged, or a rank's data has NaN (--check-finite tells); the "
-                  "checkpoint before it remains");
+    BRIGADE_CHECK(ops::all_finite(tensor),
+                  "checkpoint: expected finite weights after step {}, got NaN or inf in '{}': "
+                  "training has diverged, or a rank's data has NaN (--check-finite tells); the "
+                  "checkpoint before it remains",
+                  step_, name);
   }
   const NamedTensors optimizer = parts_.state.optimizer_state();  // ranks may have to gather it
   if (comm_.rank() == 0) {
@@ -306,7 +307,7 @@ void Checkpoints::save(bool last) {
 
 void Checkpoints::say(const std::string& text) const {
   if (comm_.rank() == 0) {
-    report_line(message_of("[rank 0] checkpoint: ", text));
+    report_line(fmt::format("[rank 0] checkpoint: {}", text));
   }
 }
 

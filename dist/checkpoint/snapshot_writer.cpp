@@ -64,17 +64,19 @@ void SnapshotWriter::write(CheckpointInfo info, const std::vector<std::string>& 
     for (const std::string& file : files) {
       while (!store_.written(info.step, file)) {
         BRIGADE_CHECK(store_.written(info.step, own), "the directory has been removed meanwhile");
-        BRIGADE_CHECK(!abandoned_ && std::chrono::steady_clock::now() < deadline, file,
-                      " has not been written within ", kPatience.count(),
-                      " s: expected a directory that all hosts share");
+        BRIGADE_CHECK(
+            !abandoned_ && std::chrono::steady_clock::now() < deadline,
+            "{} has not been written within {} s: expected a directory that all hosts share", file,
+            kPatience.count());
         std::this_thread::sleep_for(kPause);
       }
     }
     store_.publish(info, files, keep_);
   } catch (const std::exception& error) {
     store_.discard(info.step);
-    failure_ = message_of("WARNING: the checkpoint of step ", info.step,
-                          " is not written, the one before it remains: ", error.what());
+    failure_ = fmt::format(
+        "WARNING: the checkpoint of step {} is not written, the one before it remains: {}",
+        info.step, error.what());
   }
 }
 
@@ -82,7 +84,7 @@ bool SnapshotWriter::finish() {
   thread_->synchronize();  // write() lets nothing out
   const std::string failure = std::exchange(failure_, {});
   if (!failure.empty()) {
-    report_line(message_of("[rank ", rank_, "] ", failure));
+    report_line(fmt::format("[rank {}] {}", rank_, failure));
   }
   return failure.empty();
 }

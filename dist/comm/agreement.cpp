@@ -25,10 +25,10 @@ void check_same_lines(std::string_view subject, const std::vector<std::string>& 
   if (const std::size_t rank = first_different(all); rank > 0) {
     const auto at = std::ranges::mismatch(all[rank], all[0]).in1 - all[rank].begin();
     const auto differs = static_cast<std::size_t>(at);
-    throw VerificationError(message_of(subject, ": the ranks disagree: rank 0 has '",
-                                       line_at(all[0], differs), "', rank ", rank, " has '",
-                                       line_at(all[rank], differs),
-                                       "'; start every rank with the same program and flags"));
+    throw VerificationError(
+        fmt::format("{}: the ranks disagree: rank 0 has '{}', rank {} has '{}'; start every rank "
+                    "with the same program and flags",
+                    subject, line_at(all[0], differs), rank, line_at(all[rank], differs)));
   }
 }
 

@@ -17,7 +17,7 @@ void Communicator::abandon() noexcept {
 }
 
 std::unique_ptr<Communicator> Communicator::split(int /*color*/, int /*key*/) {
-  throw Error(message_of(transport(), " cannot be split into sub-groups"));
+  throw Error(fmt::format("{} cannot be split into sub-groups", transport()));
 }
 
 // Two streams and two events. enqueue() adds to two queues and never waits; on a CPU wait() does:

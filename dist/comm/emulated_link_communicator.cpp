@@ -14,8 +14,9 @@ EmulatedLinkCommunicator::EmulatedLinkCommunicator(std::unique_ptr<Communicator>
   const Device device = comm_stream().device();
   if (device.is_cuda()) {
     throw UsageError(
-        message_of("emulated links are for CPU ranks, but this one's gradients are on ", device,
-                   "; use --device cpu or leave out --emulate-link"));
+        fmt::format("emulated links are for CPU ranks, but this one's gradients are on {}; use "
+                    "--device cpu or leave out --emulate-link",
+                    device));
   }
   if (inner_.algorithm_) {
     use(std::move(inner_.algorithm_));

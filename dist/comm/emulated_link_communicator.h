@@ -31,7 +31,7 @@ struct LinkModel {
 
   /// "emulated link 50 us, 1 GB/s"
   std::string description() const {
-    return message_of("emulated link ", alpha_us, " us, ", gigabytes_per_s, " GB/s");
+    return fmt::format("emulated link {:g} us, {:g} GB/s", alpha_us, gigabytes_per_s);
   }
 };
 

@@ -23,7 +23,7 @@ std::string complaints_about(Communicator& control, const std::function<void()>&
   int rank = 0;
   for (const std::string& text : all_gather_sequences(control, complaint)) {
     if (!text.empty() && different.size() < kMost && different.insert(text).second) {
-      all += message_of(all.empty() ? "" : "; ", "rank ", rank, ": ", text);
+      all += fmt::format("{}rank {}: {}", all.empty() ? "" : "; ", rank, text);
     }
     ++rank;
   }

@@ -26,8 +26,8 @@ Result result_of(Function function, Arguments... arguments) {
 }
 
 int to_count(std::size_t count) {
-  BRIGADE_CHECK(count <= static_cast<std::size_t>(std::numeric_limits<int>::max()), "mpi: ", count,
-                " elements in one message exceed MPI's 32-bit counts");
+  BRIGADE_CHECK(count <= static_cast<std::size_t>(std::numeric_limits<int>::max()),
+                "mpi: {} elements in one message exceed MPI's 32-bit counts", count);
   return static_cast<int>(count);
 }
 
@@ -115,7 +115,7 @@ std::string MpiCommunicator::transport() const {
 void MpiCommunicator::do_sum(const Tensor& tensor) {
   constexpr std::int64_t kLargestPiece = std::int64_t{1} << 30;  // MPI counts are int
   const MPI_Datatype type = tensor.dtype() == DType::f64 ? MPI_DOUBLE : MPI_FLOAT;
-  BRIGADE_CHECK(tensor.dtype() == DType::f32 || tensor.dtype() == DType::f64, "mpi: cannot sum ",
+  BRIGADE_CHECK(tensor.dtype() == DType::f32 || tensor.dtype() == DType::f64, "mpi: cannot sum {}",
                 tensor.dtype());
   for (std::int64_t begin = 0; begin < tensor.numel(); begin += kLargestPiece) {
     const std::int64_t count = std::min(kLargestPiece, tensor.numel() - begin);

@@ -28,10 +28,11 @@ void check_equal_nodes(std::span<const int> host_of) {
   for (int rank = 1; rank < static_cast<int>(host_of.size()); ++rank) {
     const Placement other = placement_of(rank, host_of);
     if (other.local_size != first.local_size) {
-      throw UsageError(message_of(
-          "comm: hierarchical needs equally many ranks on every host, but that of rank 0 has ",
-          first.local_size, " and that of rank ", rank, " has ", other.local_size,
-          "; start as many on each (mpirun --map-by ppr:N:node) or use another --comm"));
+      throw UsageError(
+          fmt::format("comm: hierarchical needs equally many ranks on every host, but that of rank "
+                      "0 has {} and that of rank {} has {}; start as many on each (mpirun --map-by "
+                      "ppr:N:node) or use another --comm",
+                      first.local_size, rank, other.local_size));
     }
   }
 }

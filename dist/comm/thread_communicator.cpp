@@ -22,9 +22,9 @@ void Mailbox::receive(const Route& route, std::span<std::byte> bytes) {
   changed_.wait(lock, [&] { return !messages.empty() || channel.starts_with(broken_); });
   // What a rank has sent before it failed arrives, as it does on a network.
   BRIGADE_CHECK(!messages.empty(), "threads: another rank failed");
-  BRIGADE_CHECK(messages.front().size() == bytes.size(), "threads: rank ", std::get<2>(route),
-                " expects ", bytes.size(), " bytes from rank ", std::get<1>(route), ", got ",
-                messages.front().size());
+  BRIGADE_CHECK(messages.front().size() == bytes.size(),
+                "threads: rank {} expects {} bytes from rank {}, got {}", std::get<2>(route),
+                bytes.size(), std::get<1>(route), messages.front().size());
   std::ranges::copy(messages.front(), bytes.begin());
   messages.pop_front();
 }
@@ -82,7 +82,7 @@ std::unique_ptr<Communicator> ThreadCommunicator::split(int color, int key) {
   const auto me = std::ranges::find(members, rank(), &Member::rank);
   return std::make_unique<ThreadCommunicator>(mailbox_, static_cast<int>(me - members.begin()),
                                               static_cast<int>(members.size()),
-                                              message_of(group_, splits_++, ':', color, '/'));
+                                              fmt::format("{}{}:{}/", group_, splits_++, color));
 }
 
 void ThreadCommunicator::do_sum(const Tensor& tensor) {

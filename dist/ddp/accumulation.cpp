@@ -6,7 +6,7 @@ namespace brigade::dist {
 
 Accumulation::Accumulation(GradAverager& averager, int micro_batches)
     : averager_(averager), current_{.count = micro_batches} {
-  BRIGADE_CHECK(micro_batches > 0, "accumulate: expected at least one micro-batch, got ",
+  BRIGADE_CHECK(micro_batches > 0, "accumulate: expected at least one micro-batch, got {}",
                 micro_batches);
 }
 

@@ -35,13 +35,13 @@ void check_plan(std::span<const autograd::Variable> parameters, const BucketPlan
   for (const std::vector<std::size_t>& members : plan) {
     BRIGADE_CHECK(!members.empty(), "bucket: a bucket of the plan is empty");
     for (const std::size_t i : members) {
-      BRIGADE_CHECK(!placed.at(i), "bucket: parameter '", parameters[i].name(),
-                    "' is in the plan twice");
+      BRIGADE_CHECK(!placed.at(i), "bucket: parameter '{}' is in the plan twice",
+                    parameters[i].name());
       placed[i] = true;
     }
   }
   for (std::size_t i = 0; i < placed.size(); ++i) {
-    BRIGADE_CHECK(placed[i], "bucket: parameter '", parameters[i].name(), "' is not in the plan");
+    BRIGADE_CHECK(placed[i], "bucket: parameter '{}' is not in the plan", parameters[i].name());
   }
 }
 
@@ -58,9 +58,9 @@ Bucket make_bucket(const std::vector<std::size_t>& members,
   std::int64_t length = 0;
   for (const std::size_t i : members) {
     const Tensor& data = parameters[i].data();
-    BRIGADE_CHECK(data.dtype() == dtype && data.device() == device, "bucket: expected '",
-                  parameters[i].name(), "' as ", dtype, " on ", device, ", got ", data.dtype(),
-                  " on ", data.device());
+    BRIGADE_CHECK(data.dtype() == dtype && data.device() == device,
+                  "bucket: expected '{}' as {} on {}, got {} on {}", parameters[i].name(), dtype,
+                  device, data.dtype(), data.device());
     length += slice_length(data);
   }
   CachingAllocator& allocator = *Context::current().allocator(device);
@@ -93,7 +93,7 @@ std::vector<Bucket> make_buckets(std::span<const autograd::Variable> parameters,
   for (const std::vector<std::size_t>& members : plan) {
     Bucket bucket = make_bucket(members, parameters, make_buffer);
     bucket.label = members.size() == 1 ? parameters[members.front()].name()
-                                       : message_of("bucket_", buckets.size());
+                                       : fmt::format("bucket_{}", buckets.size());
     buckets.push_back(std::move(bucket));
   }
   return buckets;

@@ -62,8 +62,10 @@ class CommHook {
 class HookUse {
  public:
   explicit HookUse(CommHook& hook) : hook_(hook) {
-    BRIGADE_CHECK(hook.may_be_shared() || !hook.used_.exchange(true), "data parallel: the hook ",
-                  hook.name(), " remembers another DataParallel's buckets; make one for each");
+    BRIGADE_CHECK(
+        hook.may_be_shared() || !hook.used_.exchange(true),
+        "data parallel: the hook {} remembers another DataParallel's buckets; make one for each",
+        hook.name());
   }
   ~HookUse() { hook_.used_ = false; }
   HookUse(const HookUse&) = delete;

@@ -23,18 +23,18 @@ std::string missing_text(const std::vector<autograd::Variable>& parameters,
   std::size_t missing = 0;
   for (std::size_t i = 0; i < arrived.size(); ++i) {
     if (!arrived[i] && missing++ < kShown) {
-      names += message_of("'", parameters[i].name(), "', ");
+      names += fmt::format("'{}', ", parameters[i].name());
     }
   }
   if (missing == 0) {
     return "";
   }
   missing > kShown ? names += "..." : names.erase(names.size() - 2);
-  return message_of(
-      "data parallel: ", missing, " of ", arrived.size(),
-      " parameters got no gradient in this backward on rank ", rank, ": ", names,
-      "; the loss must depend on every parameter, on every rank (or do not wrap "
-      "those parameters, or let unused ones be found: find_unused_parameters, --find-unused)");
+  return fmt::format(
+      "data parallel: {} of {} parameters got no gradient in this backward on rank {}: {}; the "
+      "loss must depend on every parameter, on every rank (or do not wrap those parameters, or let "
+      "unused ones be found: find_unused_parameters, --find-unused)",
+      missing, arrived.size(), rank, names);
 }
 
 }  // namespace
@@ -47,14 +47,19 @@ GradAverager::GradAverager(std::vector<autograd::Variable> parameters, Communica
       rebuilder_(options.plan.empty()) {
   std::ranges::copy_if(parameters, std::back_inserter(frozen_),
                        std::not_fn(&autograd::Variable::requires_grad));
-  BRIGADE_CHECK(!parameters_.empty(), "data parallel: none of ", parameters.size(),
-                " parameters requires a gradient; "
-                "call register_module() for each layer of a module of your own");
+  BRIGADE_CHECK(!parameters_.empty(),
+                "data parallel: none of {} parameters requires a gradient; call register_module() "
+                "for each layer of a module of your own",
+                parameters.size());
   for (const autograd::Variable& parameter : parameters_) {
-    BRIGADE_CHECK(parameter.is_leaf(), "data parallel: '", parameter.name(),
-                  "' is not a leaf but was computed; pass the parameters it comes from");
-    BRIGADE_CHECK(!parameter.grad_state()->has_listeners(), "data parallel: parameter '",
-                  parameter.name(), "' is already wrapped; its gradient would be reduced twice");
+    BRIGADE_CHECK(
+        parameter.is_leaf(),
+        "data parallel: '{}' is not a leaf but was computed; pass the parameters it comes from",
+        parameter.name());
+    BRIGADE_CHECK(
+        !parameter.grad_state()->has_listeners(),
+        "data parallel: parameter '{}' is already wrapped; its gradient would be reduced twice",
+        parameter.name());
   }
   const BucketPlan plan =
       options.plan.empty() ? plan_buckets(parameters_, options.capacity()) : options.plan;
@@ -117,7 +122,7 @@ void GradAverager::verify_parameters_equal() const {
 }
 
 void GradAverager::check_not_refused() const {
-  BRIGADE_CHECK(refusal() == nullptr, "data parallel: ", refusal(), "; end the job");
+  BRIGADE_CHECK(refusal() == nullptr, "data parallel: {}; end the job", refusal());
 }
 
 void GradAverager::on_backward_begin() {
@@ -176,9 +181,10 @@ void GradAverager::check_all_reached() {
 void GradAverager::check_frozen() const {
   const auto check = [](const auto& parameters, bool trains, const char* change) {
     for (const autograd::Variable& parameter : parameters) {
-      BRIGADE_CHECK(parameter.requires_grad() == trains, "data parallel: parameter '",
-                    parameter.name(), "' ", change,
-                    " after DataParallel was made; do it before, or make a new DataParallel");
+      BRIGADE_CHECK(parameter.requires_grad() == trains,
+                    "data parallel: parameter '{}' {} after DataParallel was made; do it before, "
+                    "or make a new DataParallel",
+                    parameter.name(), change);
     }
   };
   check(parameters_, true, "was frozen");
@@ -198,8 +204,9 @@ void GradAverager::report(std::size_t index) {
   // optimizer step after a backward that failed in between is refused.
   parameters_[index].grad_state()->set_synchronized(false);
   if (synchronizes_) {
-    BRIGADE_CHECK(!arrived_.at(index), "data parallel: the gradient of '",
-                  parameters_[index].name(), "' was reported twice in one backward");
+    BRIGADE_CHECK(!arrived_.at(index),
+                  "data parallel: the gradient of '{}' was reported twice in one backward",
+                  parameters_[index].name());
     arrived_[index] = true;
     sync_->on_grad_ready(index);
   }

@@ -21,7 +21,7 @@ SyncMode parse_sync_mode(std::string_view name) {
   const auto* const found = std::ranges::find(kNames, name);
   if (found == kNames.end()) {
     throw UsageError(
-        message_of("mode: expected naive, flat, per_param or overlap, got '", name, "'"));
+        fmt::format("mode: expected naive, flat, per_param or overlap, got '{}'", name));
   }
   return static_cast<SyncMode>(found - kNames.begin());
 }
@@ -33,10 +33,10 @@ std::string_view to_string(SyncMode mode) {
 std::unique_ptr<GradSync> make_grad_sync(SyncMode mode, SyncContext context) {
   if (mode == SyncMode::naive) {
     if (context.hook.name() != PlainAllReduce().name()) {
-      throw UsageError(message_of("naive: expected communication hook none, got ",
-                                  context.hook.name(),
-                                  ": hooks compress buckets, and naive has none; use flat, "
-                                  "per_param or overlap"));
+      throw UsageError(
+          fmt::format("naive: expected communication hook none, got {}: hooks compress buckets, "
+                      "and naive has none; use flat, per_param or overlap",
+                      context.hook.name()));
     }
     return std::make_unique<NaiveSync>(context);
   }

@@ -15,7 +15,7 @@ namespace brigade::dist {
 namespace {
 
 std::string layout_of(const autograd::Variable& parameter) {
-  return message_of(parameter.name(), ' ', parameter.data().dtype(), ' ', parameter.shape());
+  return fmt::format("{} {} {}", parameter.name(), parameter.data().dtype(), parameter.shape());
 }
 
 /// The largest (maximum − minimum) over the ranks of one element; ∞ if one is not finite.
@@ -49,25 +49,27 @@ void check_same_layout(const std::vector<autograd::Variable>& parameters,
                        const DataParallelOptions& options, const BucketPlan& plan,
                        Communicator& comm) {
   std::vector<std::string> lines{
-      message_of("mode ", to_string(options.mode), ", buckets of ", options.bucket_bytes,
-                 " bytes, ", parameters.size(), " parameters"),
-      message_of("initial weights: ",
-                 options.init_sync == InitSync::verify ? "verify" : "broadcast"),
-      message_of("find unused parameters: ", options.find_unused_parameters ? "yes" : "no"),
-      message_of("communication hook ", options.hook->name())};
+      fmt::format("mode {}, buckets of {} bytes, {} parameters", to_string(options.mode),
+                  options.bucket_bytes, parameters.size()),
+      fmt::format("initial weights: {}",
+                  options.init_sync == InitSync::verify ? "verify" : "broadcast"),
+      fmt::format("find unused parameters: {}", options.find_unused_parameters ? "yes" : "no"),
+      fmt::format("communication hook {}", options.hook->name())};
   std::transform(parameters.begin(), parameters.end(), std::back_inserter(lines), layout_of);
   std::transform(frozen.begin(), frozen.end(), std::back_inserter(lines),
                  [](const auto& parameter) { return layout_of(parameter) + " frozen"; });
   // Place by place, so that the first line that differs names a parameter.
   for (std::size_t bucket = 0; bucket < plan.size(); ++bucket) {
     for (const std::size_t member : plan[bucket]) {
-      BRIGADE_CHECK(member < parameters.size(), "data parallel: the plan of bucket ", bucket,
-                    " has parameter number ", member, " of ", parameters.size());
-      lines.push_back(message_of("bucket ", bucket, ": ", parameters[member].name()));
+      BRIGADE_CHECK(member < parameters.size(),
+                    "data parallel: the plan of bucket {} has parameter number {} of {}", bucket,
+                    member, parameters.size());
+      lines.push_back(fmt::format("bucket {}: {}", bucket, parameters[member].name()));
     }
   }
   // Last, because a plan that only one rank was given should be told by its buckets.
-  lines.push_back(message_of("buckets ", options.plan.empty() ? "rebuilt once" : "never rebuilt"));
+  lines.push_back(
+      fmt::format("buckets {}", options.plan.empty() ? "rebuilt once" : "never rebuilt"));
   check_same_lines("data parallel", lines, comm);
 }
 
@@ -83,9 +85,10 @@ void check_same_values(const std::vector<autograd::Variable>& parameters, Commun
     if (rank == 0) {
       continue;
     }
-    throw VerificationError(message_of(
-        "data parallel: parameter '", parameter.name(), "' of rank ", rank,
-        " differs from rank 0's: largest difference ", largest_spread(mine, comm), "; ",
+    throw VerificationError(fmt::format(
+        "data parallel: parameter '{}' of rank {} differs from rank 0's: largest difference {:g}; "
+        "{}",
+        parameter.name(), rank, largest_spread(mine, comm),
         replicas == Replicas::initial
             ? "initialise all ranks alike (same seed, or nn::load of one file on every rank) or "
               "take "

@@ -39,8 +39,8 @@ Survivors::Survivors(Communicator& everyone)
       peers_(static_cast<std::size_t>(everyone.size())),
       members_(peers_.size()),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  BRIGADE_CHECK(peers_.size() <= kMostRanks, "survivors: expected at most ", kMostRanks,
-                " ranks, got ", peers_.size());
+  BRIGADE_CHECK(peers_.size() <= kMostRanks, "survivors: expected at most {} ranks, got {}",
+                kMostRanks, peers_.size());
   BRIGADE_CHECK(wake_.valid(), "survivors: cannot make an eventfd");
   std::vector<FileDescriptor> sockets = connect_all(everyone);
   expect_prompt_readers(sockets);
@@ -103,7 +103,7 @@ void Survivors::agree() {
     if (now != agreed_ && all_announce(now)) {
       break;
     }
-    BRIGADE_CHECK(Clock::now() < deadline, "survivors: ",
+    BRIGADE_CHECK(Clock::now() < deadline, "survivors: {}",
                   now == agreed_ ? "a connection failed, but all ranks are there"
                                  : "the others do not agree with this rank on who is left");
     receive(deadline);
@@ -130,9 +130,10 @@ void Survivors::check_not_a_minority(const Lost& lost, const std::vector<int>& l
   for (const auto deadline = Clock::now() + kToDie; may_run() && Clock::now() < deadline;) {
     receive(deadline);
   }
-  BRIGADE_CHECK(!may_run(), "survivors: ", left.size(), " of ", members_.size(),
-                " ranks are left, and the network may have cut them off from others that go on; "
-                "start the job again");
+  BRIGADE_CHECK(!may_run(),
+                "survivors: {} of {} ranks are left, and the network may have cut them off from "
+                "others that go on; start the job again",
+                left.size(), members_.size());
 }
 
 bool Survivors::all_announce(const Lost& lost) const {
@@ -187,7 +188,7 @@ void Survivors::read(std::size_t rank) {
   peer.part.clear();
   if (everyone_lost(theirs)) {
     std::this_thread::sleep_for(kHeadStart);
-    throw Error(message_of("survivors: rank ", rank, " has ended the job"));
+    throw Error(fmt::format("survivors: rank {} has ended the job", rank));
   }
   BRIGADE_CHECK(!theirs[static_cast<std::size_t>(rendezvous_.rank)],
                 "survivors: the other ranks go on without this one, which did not answer");

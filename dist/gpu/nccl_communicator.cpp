@@ -28,7 +28,7 @@ constexpr std::chrono::seconds kPatience{60};
 std::string nccl_version() {
   int code = 0;
   NCCL_CHECK(nullptr, ncclGetVersion(&code));
-  return message_of(code / 10000, ".", code / 100 % 100, ".", code % 100);
+  return fmt::format("{}.{}.{}", code / 10000, code / 100 % 100, code % 100);
 }
 
 bool on_one_host(Communicator& control) {
@@ -44,7 +44,7 @@ bool on_one_host(Communicator& control) {
 /// NCCL rejects two ranks with the same host and GPU, so each rank gets a host identity of its own.
 /// NCCL 2.30 and later read NCCL_MULTI_RANK_GPU_ENABLE as well.
 void share_gpu(Communicator& control) {
-  setenv("NCCL_HOSTID", message_of("brigade-rank-", control.rank()).c_str(), 1);
+  setenv("NCCL_HOSTID", fmt::format("brigade-rank-{}", control.rank()).c_str(), 1);
   for (const char* enabled :
        {"NCCL_MULTI_RANK_GPU_ENABLE", "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE"}) {
     setenv(enabled, "1", 0);
@@ -66,13 +66,13 @@ std::unique_ptr<Stream> open_stream(Communicator& control, Device device) {
   std::unique_ptr<Stream> stream;
   const std::string complaints =
       complaints_about(control, [&] { stream = make_comm_stream(device); });
-  BRIGADE_CHECK(complaints.empty(), "nccl: no stream on the GPU: ", complaints);
+  BRIGADE_CHECK(complaints.empty(), "nccl: no stream on the GPU: {}", complaints);
   return stream;
 }
 
 ncclDataType_t nccl_type(DType dtype) {
   BRIGADE_CHECK(dtype == DType::f32 || dtype == DType::f64,
-                "all_reduce: expected a f32 or f64 tensor, got ", dtype);
+                "all_reduce: expected a f32 or f64 tensor, got {}", dtype);
   return dtype == DType::f32 ? ncclFloat32 : ncclFloat64;
 }
 
@@ -100,7 +100,7 @@ class NcclCommunicator final : public Communicator {
       complete(ncclCommFinalize(comm_), "ncclCommFinalize");
       static_cast<void>(ncclCommDestroy(comm_));
     } catch (const std::exception& error) {
-      report_line(message_of("[rank ", rank(), "] ", error.what()));
+      report_line(fmt::format("[rank {}] {}", rank(), error.what()));
       static_cast<void>(ncclCommAbort(comm_));
     }
   }
@@ -120,8 +120,8 @@ class NcclCommunicator final : public Communicator {
 
  protected:
   std::string transport() const override {
-    return message_of("NCCL ", nccl_version(),
-                      shared_gpu_ ? " (ranks share a GPU, through local sockets)" : "");
+    return fmt::format("NCCL {}{}", nccl_version(),
+                       shared_gpu_ ? " (ranks share a GPU, through local sockets)" : "");
   }
   Stream& comm_stream() override { return *stream_; }
 
@@ -185,7 +185,7 @@ class NcclCommunicator final : public Communicator {
   void complete(ncclResult_t result, const char* call) {
     const Clock::time_point deadline = Clock::now() + kPatience;
     while (result == ncclInProgress && Clock::now() < deadline) {
-      BRIGADE_CHECK(!failed_, call, ": this rank has given up its collectives");
+      BRIGADE_CHECK(!failed_, "{}: this rank has given up its collectives", call);
       std::this_thread::yield();
       const ncclResult_t asked = ncclCommGetAsyncError(comm_, &result);
       result = asked == ncclSuccess ? result : asked;
@@ -193,11 +193,12 @@ class NcclCommunicator final : public Communicator {
     if (result != ncclSuccess) {
       failed_ = true;
     }
-    BRIGADE_CHECK(
-        result != ncclInProgress, call, ": no answer of the other ranks within ", kPatience.count(),
-        " s; check that all ranks run and reach the same call, and the network between them "
-        "(NCCL_SOCKET_IFNAME, firewall; NCCL_DEBUG=INFO tells more)");
-    BRIGADE_CHECK(result == ncclSuccess, call, ": ", ncclGetErrorString(result), ": ",
+    BRIGADE_CHECK(result != ncclInProgress,
+                  "{}: no answer of the other ranks within {} s; check that all ranks run and "
+                  "reach the same call, and the network between them (NCCL_SOCKET_IFNAME, "
+                  "firewall; NCCL_DEBUG=INFO tells more)",
+                  call, kPatience.count());
+    BRIGADE_CHECK(result == ncclSuccess, "{}: {}: {}", call, ncclGetErrorString(result),
                   ncclGetLastError(comm_));
   }
 
@@ -213,8 +214,8 @@ class NcclCommunicator final : public Communicator {
 
 std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicator> control,
                                                      Device device, bool shared_gpu) {
-  BRIGADE_CHECK(device.is_cuda(), "nccl: expected tensors on a GPU, got ", device,
-                "; use --comm mpi");
+  BRIGADE_CHECK(device.is_cuda(), "nccl: expected tensors on a GPU, got {}; use --comm mpi",
+                device);
   return std::make_unique<NcclCommunicator>(std::move(control), device, shared_gpu);
 }
 

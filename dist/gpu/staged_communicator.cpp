@@ -76,7 +76,7 @@ class StagedCommunicator final : public Communicator {
 
  protected:
   std::string transport() const override {
-    return message_of(host_->comm->description(), ", staged through host memory");
+    return fmt::format("{}, staged through host memory", host_->comm->description());
   }
   Stream& comm_stream() override { return *stream_; }
 
@@ -169,7 +169,7 @@ class StagedCommunicator final : public Communicator {
 
 std::unique_ptr<Communicator> make_staged_communicator(std::unique_ptr<Communicator> host,
                                                        Device device) {
-  BRIGADE_CHECK(device.is_cuda(), "staged: expected tensors on a GPU, got ", device);
+  BRIGADE_CHECK(device.is_cuda(), "staged: expected tensors on a GPU, got {}", device);
   return std::make_unique<StagedCommunicator>(std::move(host), device);
 }
 

@@ -41,10 +41,11 @@ void FiniteCheck::check(const Tensor& payload, std::string_view label) const {
     const autograd::GradState& state = *parameter.grad_state();
     const Tensor part = state.has_grad() ? part_of(payload, state.grad()) : Tensor();
     if (part.defined() && !ops::all_finite(part)) {
-      throw Error(message_of("finite check: expected finite gradients, got NaN or inf in step ",
-                             step_, ", bucket '", label, "', parameter '", parameter.name(),
-                             "': look at this rank's data; if the losses before grew, training has "
-                             "diverged: lower --lr"));
+      throw Error(
+          fmt::format("finite check: expected finite gradients, got NaN or inf in step {}, bucket "
+                      "'{}', parameter '{}': look at this rank's data; if the losses before grew, "
+                      "training has diverged: lower --lr",
+                      step_, label, parameter.name()));
     }
   }
 }

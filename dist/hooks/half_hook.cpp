@@ -52,8 +52,8 @@ struct State {
 }  // namespace
 
 HalfHook::HalfHook(DType wire) : wire_(wire) {
-  BRIGADE_CHECK(wire == DType::f16 || wire == DType::bf16, "half hook: expected f16 or bf16, got ",
-                wire);
+  BRIGADE_CHECK(wire == DType::f16 || wire == DType::bf16,
+                "half hook: expected f16 or bf16, got {}", wire);
 }
 
 std::string HalfHook::name() const {
@@ -62,8 +62,9 @@ std::string HalfHook::name() const {
 
 BucketHook::Reduction HalfHook::make_reduction(std::span<const autograd::Variable> /*parameters*/,
                                                const Bucket& bucket, const Communicator& comm) {
-  BRIGADE_CHECK(bucket.grads.dtype() == DType::f32, name(), " hook: expected gradients in f32, ",
-                "got ", bucket.grads.dtype(), "; use --comm-hook none");
+  BRIGADE_CHECK(bucket.grads.dtype() == DType::f32,
+                "{} hook: expected gradients in f32, got {}; use --comm-hook none", name(),
+                bucket.grads.dtype());
   const auto state = std::make_shared<State>(bucket.grads, wire_, comm);
   return {.run = [state](Collectives& ranks) { state->run(ranks); }, .state = {}};
 }

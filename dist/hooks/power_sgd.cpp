@@ -169,11 +169,11 @@ struct State {
 }  // namespace
 
 PowerSgd::PowerSgd(std::int64_t rank) : rank_(rank) {
-  BRIGADE_CHECK(rank > 0, "powersgd: expected a rank of at least 1, got ", rank);
+  BRIGADE_CHECK(rank > 0, "powersgd: expected a rank of at least 1, got {}", rank);
 }
 
 std::string PowerSgd::name() const {
-  return message_of("powersgd:rank=", rank_);
+  return fmt::format("powersgd:rank={}", rank_);
 }
 
 BucketHook::Reduction PowerSgd::make_reduction(std::span<const autograd::Variable> parameters,

@@ -104,8 +104,10 @@ class Observed {
     }
     const double error = error_of(ranks_.rank());
     return error == 0.0 ? ""
-                        : message_of("the sum over the ranks is off by ", error,
-                                     ", alike on all ranks; whose gradient it was cannot be told");
+                        : fmt::format(
+                              "the sum over the ranks is off by {:g}, alike on all ranks; whose "
+                              "gradient it was cannot be told",
+                              error);
   }
 
  private:
@@ -176,15 +178,15 @@ class Observed {
     for (int rank = 0; rank < ranks_.size(); ++rank) {
       const double error = error_of(rank);
       if (majority ? hashes[static_cast<std::size_t>(rank)] != most : error != 0.0) {
-        names += message_of(names.empty() ? "" : ", ", "rank ", rank);
-        names += error != 0.0 ? message_of(" (off by ", error, ")") : "";
+        names += fmt::format("{}rank {}", names.empty() ? "" : ", ", rank);
+        names += error != 0.0 ? fmt::format(" (off by {:g})", error) : "";
       }
     }
     const char* const why =
         wire_ ? "they differ by no more than rounding" : "the hook's result is not the sum";
-    return message_of("the ranks have different sums; ",
-                      names.empty() ? message_of("whose is wrong cannot be told, as ", why)
-                                    : "wrong is that of " + names);
+    return fmt::format("the ranks have different sums; {}",
+                       names.empty() ? fmt::format("whose is wrong cannot be told, as {}", why)
+                                     : "wrong is that of " + names);
   }
 
   Collectives& ranks_;
@@ -202,17 +204,18 @@ ReduceCheck::ReduceCheck(Communicator& comm, std::optional<DType> wire) : comm_(
     if (comm_.size() == 1) {
       return collective;
     }
-    BRIGADE_CHECK(!payload.device().is_cuda(), "check-reduce: expected gradients on the CPU, got ",
-                  payload.device(), "; leave the check out");
+    BRIGADE_CHECK(!payload.device().is_cuda(),
+                  "check-reduce: expected gradients on the CPU, got {}; leave the check out",
+                  payload.device());
     return [payload, wire, place = place_of(label),
             collective = std::move(collective)](Collectives& ranks) {
       Observed observed(ranks, payload, wire);
       collective(ranks);
       if (const std::string complaint = observed.complaint(); !complaint.empty()) {
-        throw VerificationError(message_of(
-            "check-reduce: ", place, ": ", complaint,
-            "; a bit has flipped in memory or on the network: look at the ECC and link error "
-            "counts of the hosts, and continue from a checkpoint"));
+        throw VerificationError(fmt::format(
+            "check-reduce: {}: {}; a bit has flipped in memory or on the network: look at the ECC "
+            "and link error counts of the hosts, and continue from a checkpoint",
+            place, complaint));
       }
     };
   });
@@ -222,7 +225,7 @@ ReduceCheck::ReduceCheck(Communicator& comm, std::optional<DType> wire) : comm_(
 std::string ReduceCheck::place_of(std::string_view label) const {
   const auto found = contents_.find(std::string(label.substr(0, label.find('['))));
   const bool adds = found != contents_.end() && found->second != found->first;
-  return message_of(label, adds ? " (" + found->second + ")" : "", " of step ", step_);
+  return fmt::format("{}{} of step {}", label, adds ? " (" + found->second + ")" : "", step_);
 }
 
 }  // namespace brigade::dist

@@ -93,26 +93,28 @@ struct State {
 }  // namespace
 
 TopK::TopK(double ratio) : ratio_(ratio) {
-  BRIGADE_CHECK(ratio > 0.0 && ratio <= 1.0, "topk: expected a ratio above 0 and at most 1, got ",
+  BRIGADE_CHECK(ratio > 0.0 && ratio <= 1.0, "topk: expected a ratio above 0 and at most 1, got {}",
                 ratio);
 }
 
 std::string TopK::name() const {
-  return message_of("topk:ratio=", ratio_);
+  return fmt::format("topk:ratio={}", ratio_);
 }
 
 BucketHook::Reduction TopK::make_reduction(std::span<const autograd::Variable> parameters,
                                            const Bucket& bucket, const Communicator& comm) {
   const Tensor& grads = bucket.grads;
   if (grads.device().is_cuda()) {
-    throw UsageError(message_of("topk: chooses on the host, but the gradients are on ",
-                                grads.device(), "; use --comm-hook bf16 or powersgd there, or ",
-                                "--device cpu"));
+    throw UsageError(
+        fmt::format("topk: chooses on the host, but the gradients are on {}; use --comm-hook bf16 "
+                    "or powersgd there, or --device cpu",
+                    grads.device()));
   }
-  BRIGADE_CHECK(grads.dtype() == DType::f32, "topk: expected gradients in f32, got ",
+  BRIGADE_CHECK(grads.dtype() == DType::f32, "topk: expected gradients in f32, got {}",
                 grads.dtype());
-  BRIGADE_CHECK(grads.numel() <= std::numeric_limits<std::uint32_t>::max(), "topk: a bucket of ",
-                grads.numel(), " numbers has places beyond 32 bits; use a smaller --bucket-mb");
+  BRIGADE_CHECK(grads.numel() <= std::numeric_limits<std::uint32_t>::max(),
+                "topk: a bucket of {} numbers has places beyond 32 bits; use a smaller --bucket-mb",
+                grads.numel());
   const auto numbers = static_cast<double>(grads.numel());
   const auto k = static_cast<std::size_t>(std::min(std::ceil(ratio_ * numbers), numbers));
   const auto state = std::make_shared<State>(grads, k, comm);

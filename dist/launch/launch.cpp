@@ -39,7 +39,7 @@ std::set<std::string> cores_of(Wanted wanted) {
   std::set<std::string> cores;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (wanted(cpu)) {
-      const std::string topology = message_of("/sys/devices/system/cpu/cpu", cpu, "/topology/");
+      const std::string topology = fmt::format("/sys/devices/system/cpu/cpu{}/topology/", cpu);
       std::string siblings;
       if (!std::getline(std::ifstream(topology + "thread_siblings_list"), siblings)) {
         siblings = std::to_string(cpu);  // no topology known: each processor is a core
@@ -140,8 +140,9 @@ MpiSession::MpiSession() {
   MPI_CHECK(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &granted));
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   BRIGADE_CHECK(granted >= MPI_THREAD_MULTIPLE,
-                "mpi: needs MPI_THREAD_MULTIPLE, this MPI grants level ", granted,
-                "; use an Open MPI built with thread support (Debian's is)");
+                "mpi: needs MPI_THREAD_MULTIPLE, this MPI grants level {}; use an Open MPI built "
+                "with thread support (Debian's is)",
+                granted);
   info_ = query_rank_info();
 }
 
@@ -175,7 +176,7 @@ int run_main(const std::function<int(MpiSession&)>& body) {
     }
   } catch (const std::exception& error) {
     let_lower_ranks_report(rank);
-    report_line(message_of("[rank ", rank, "] ", error.what()));
+    report_line(fmt::format("[rank {}] {}", rank, error.what()));
     const int code = exit_code(error);
     int initialized = 0;
     MPI_Initialized(&initialized);

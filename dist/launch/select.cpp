@@ -62,16 +62,16 @@ std::unique_ptr<Communicator> make_gpu_communicator(const std::string& request, 
       return comm;
     }
     if (mpi->rank() == 0) {
-      report_line(message_of("[rank 0] warning: NCCL cannot be used (", why,
-                             "): gradients go through host memory and MPI, which is slower; --comm "
-                             "nccl makes this an error"));
+      report_line(
+          fmt::format("[rank 0] warning: NCCL cannot be used ({}): gradients go through host "
+                      "memory and MPI, which is slower; --comm nccl makes this an error",
+                      why));
     }
   }
   if constexpr (kHasCuda) {
     return make_staged_communicator(std::move(mpi), device);
   }
-  throw UsageError(
-      message_of("comm: ", device, " asked of a build without CUDA; use --device cpu"));
+  throw UsageError(fmt::format("comm: {} asked of a build without CUDA; use --device cpu", device));
 }
 
 /// Nodes x ranks per node: sockets between all ranks, whose all-reduce adds within the nodes first.
@@ -144,8 +144,8 @@ std::unique_ptr<Communicator> make_cpu_communicator(const std::string& request,
 
 Device choose_device(const std::string& request, const RankInfo& info, Communicator& control,
                      std::string& note) {
-  BRIGADE_CHECK(request == "auto" || request == "cpu" || request == "cuda", "device: unknown '",
-                request, "'");
+  BRIGADE_CHECK(request == "auto" || request == "cpu" || request == "cuda", "device: unknown '{}'",
+                request);
   if (request == "cpu") {
     return kCpu;
   }
@@ -158,12 +158,12 @@ Device choose_device(const std::string& request, const RankInfo& info, Communica
   }
   const auto rank_without = without - counts.begin();
   const std::string why =
-      cuda.device_count > 0 ? message_of("rank ", rank_without, " has no GPU") : cuda.why_not;
+      cuda.device_count > 0 ? fmt::format("rank {} has no GPU", rank_without) : cuda.why_not;
   if (request == "cuda") {
-    throw UsageError(message_of("device: cuda is not usable: ", why, "; use --device cpu"));
+    throw UsageError(fmt::format("device: cuda is not usable: {}; use --device cpu", why));
   }
   if (kHasCuda) {
-    note = message_of("no usable GPU (", why, "): running on the CPU");
+    note = fmt::format("no usable GPU ({}): running on the CPU", why);
   }
   return kCpu;
 }
@@ -174,14 +174,15 @@ std::unique_ptr<Communicator> make_communicator(const std::string& request, Devi
   constexpr std::array kOnCpu{"auto", "mpi", "shared", "hierarchical", "ring", "halving", "tree"};
   const bool for_gpu = std::ranges::find(kOnGpu, request) != kOnGpu.end();
   const bool for_cpu = std::ranges::find(kOnCpu, request) != kOnCpu.end();
-  BRIGADE_CHECK(for_gpu || for_cpu, "comm: unknown '", request, "'");
+  BRIGADE_CHECK(for_gpu || for_cpu, "comm: unknown '{}'", request);
   if (!device.is_cuda() && !for_cpu) {
     throw UsageError(
         "comm: nccl moves GPU memory, but this run is on the CPU; use --comm mpi or auto");
   }
   if (device.is_cuda() && !for_gpu) {
-    throw UsageError(message_of("comm: ", request, " moves host memory, but this run is on ",
-                                device, "; use --comm auto or --device cpu"));
+    throw UsageError(fmt::format(
+        "comm: {} moves host memory, but this run is on {}; use --comm auto or --device cpu",
+        request, device));
   }
   auto mpi = std::make_unique<MpiCommunicator>();
   if (request == "auto" && mpi->size() == 1) {

@@ -18,7 +18,7 @@ World open_world(const MpiSession& session) {
   std::string note;
   const Device device = choose_device("auto", ranks, *control, note);
   if (!note.empty() && ranks.rank == 0) {
-    report_line(message_of("[rank 0] warning: ", note));
+    report_line(fmt::format("[rank 0] warning: {}", note));
   }
   constexpr double kTimeout = 600.0;  // seconds, as in PyTorch
   const std::shared_ptr<Communicator> communicator = make_communicator("auto", device);
@@ -41,7 +41,7 @@ int World::get(std::string_view name) const {
                                                 {"node", node()}, {"pg", 0}};
   const auto number = numbers.find(name);
   BRIGADE_CHECK(number != numbers.end(),
-                "World: expected rank, grank, ws, lrank, node or pg, got '", name, "'");
+                "World: expected rank, grank, ws, lrank, node or pg, got '{}'", name);
   return number->second;
 }
 

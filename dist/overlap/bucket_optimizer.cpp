@@ -53,7 +53,7 @@ void BucketOptimizer::wait_for_all() noexcept {
     try {
       parameter.wait_for_pending_write();
     } catch (const std::exception& error) {
-      failure = message_of("[rank ", comm_.rank(), "] ", error.what());
+      failure = fmt::format("[rank {}] {}", comm_.rank(), error.what());
     }
   }
   if (!failure.empty()) {

@@ -13,18 +13,19 @@ InFlightUpdates::InFlightUpdates(GradAverager& averager, OptimizerCalls optimize
                                  UpdateDeadline deadline, std::size_t chunk_bytes)
     : averager_(averager) {
   const DataParallelOptions& options = averager.options();
-  BRIGADE_CHECK(options.mode != SyncMode::naive,
-                "data parallel: naive synchronisation has no buckets to update one by one; use "
-                "another mode");
+  BRIGADE_CHECK(
+      options.mode != SyncMode::naive,
+      "data parallel: naive synchronisation has no buckets to update one by one; use another mode");
   BRIGADE_CHECK(!options.find_unused_parameters,
                 "data parallel: which parameters are unused is known only when backward is over, "
                 "too late for updates in flight; use one or the other");
   averager.check_replaceable();
   const bool next_read = deadline == UpdateDeadline::next_read;
-  check_same_lines("updates in flight",
-                   {message_of(next_read ? "until the next read" : "until the end of backward",
-                               ", chunks of ", chunk_bytes, " bytes")},
-                   averager.communicator());
+  check_same_lines(
+      "updates in flight",
+      {fmt::format("{}, chunks of {} bytes",
+                   next_read ? "until the next read" : "until the end of backward", chunk_bytes)},
+      averager.communicator());
   if (averager.parameters().empty()) {
     return;
   }

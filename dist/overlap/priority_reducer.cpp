@@ -36,7 +36,7 @@ std::vector<Chunk> split(const Bucket& bucket, std::size_t chunk_bytes) {
     const auto begin = static_cast<std::int64_t>(units * i / count * per_unit);
     const auto end = static_cast<std::int64_t>(units * (i + 1) / count * per_unit);
     chunks.push_back({.grads = bucket.grads.flat_view(begin, {end - begin}),
-                      .label = message_of(bucket.label, '[', i + 1, '/', count, ']')});
+                      .label = fmt::format("{}[{}/{}]", bucket.label, i + 1, count)});
   }
   return chunks;
 }

@@ -14,7 +14,7 @@ ShardedUpdates::~ShardedUpdates() {
     try {
       failing ? void(parameter.set_pending_write(nullptr)) : parameter.wait_for_pending_write();
     } catch (const std::exception& error) {
-      report_line(message_of("sharded optimizer: ", error.what()));
+      report_line(fmt::format("sharded optimizer: {}", error.what()));
     }
   }
 }
@@ -45,9 +45,8 @@ void ShardedUpdates::backward_begins() {
   for (const autograd::Variable& parameter : parameters_) {
     BRIGADE_CHECK(!is_divided(parameter),
                   "sharded optimizer: expected zero_grad() before this backward, because the "
-                  "gradient of '",
-                  parameter.name(),
-                  "' has been divided among the ranks; accumulate inside no_sync()");
+                  "gradient of '{}' has been divided among the ranks; accumulate inside no_sync()",
+                  parameter.name());
   }
 }
 

@@ -130,10 +130,12 @@ void SharedMemory::run_collective(Operation operation, const Location& location,
     header(0).barrier.arrive(ranks_.size(), policy_);
     for (int rank = 0; rank < ranks_.size(); ++rank) {
       const Arguments& theirs = header(rank).arguments;
-      BRIGADE_CHECK(theirs == mine, "shared memory: the ranks' collectives differ: rank ",
-                    ranks_.rank(), " brings ", mine.bytes, " bytes at ", mine.offset, " of window ",
-                    mine.window, ", rank ", rank, ' ', theirs.bytes, " at ", theirs.offset, " of ",
-                    theirs.window, "; all ranks must reduce the same buckets in the same order");
+      BRIGADE_CHECK(
+          theirs == mine,
+          "shared memory: the ranks' collectives differ: rank {} brings {} bytes at {} of window "
+          "{}, rank {} {} at {} of {}; all ranks must reduce the same buckets in the same order",
+          ranks_.rank(), mine.bytes, mine.offset, mine.window, rank, theirs.bytes, theirs.offset,
+          theirs.window);
     }
     compute(parts_of<T>(*location.window, location.offset, ranks_.size()));
     header(0).barrier.arrive(ranks_.size(), policy_);

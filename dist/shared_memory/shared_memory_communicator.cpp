@@ -16,8 +16,10 @@ SharedMemoryCommunicator::~SharedMemoryCommunicator() {
 std::unique_ptr<SharedMemory> SharedMemoryCommunicator::make_memory() {
   const int hosts = placement_of(rank(), host_of_ranks()).hosts;
   if (hosts > 1) {
-    throw UsageError(message_of("comm: shared memory joins ranks of one host, but these are on ",
-                                hosts, "; use --comm hierarchical or mpi"));
+    throw UsageError(
+        fmt::format("comm: shared memory joins ranks of one host, but these are on {}; use --comm "
+                    "hierarchical or mpi",
+                    hosts));
   }
   return std::make_unique<SharedMemory>(*this,
                                         WaitPolicy{.spin_first = [this] { return someone_waits(); },
@@ -25,7 +27,7 @@ std::unique_ptr<SharedMemory> SharedMemoryCommunicator::make_memory() {
 }
 
 std::string SharedMemoryCommunicator::transport() const {
-  return message_of("shared memory of one host, ", MpiCommunicator::transport());
+  return fmt::format("shared memory of one host, {}", MpiCommunicator::transport());
 }
 
 Tensor SharedMemoryCommunicator::do_make_buffer(const Shape& shape, DType dtype, Device device) {

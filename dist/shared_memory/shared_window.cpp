@@ -31,7 +31,7 @@ FileIdentity identify(const FileDescriptor& file) {
 
 /// Maps another rank's file. Null with errno if that fails.
 SharedWindow::Mapping map(const FileIdentity& owner, std::size_t bytes) {
-  const std::string path = message_of("/proc/", owner.process, "/fd/", owner.descriptor);
+  const std::string path = fmt::format("/proc/{}/fd/{}", owner.process, owner.descriptor);
   const FileDescriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
   const int why = errno;
   const FileIdentity found = identify(file);
@@ -49,8 +49,8 @@ SharedWindow::Mapping map(const FileIdentity& owner, std::size_t bytes) {
 void check_all(Communicator& ranks, int mine, const char* what) {
   const std::vector<int> outcomes = all_gather_values(ranks, mine);
   for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
-    BRIGADE_CHECK(outcomes[rank] == 0, "shared memory: rank ", rank, " cannot ", what, ": ",
-                  std::strerror(outcomes[rank]), "; use --comm mpi");
+    BRIGADE_CHECK(outcomes[rank] == 0, "shared memory: rank {} cannot {}: {}; use --comm mpi", rank,
+                  what, std::strerror(outcomes[rank]));
   }
 }
 

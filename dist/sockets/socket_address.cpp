@@ -32,10 +32,9 @@ std::vector<Interface> find_interfaces() {
   }
   if (wanted != nullptr && found.empty()) {
     throw UsageError(
-        message_of("sockets: ", kChosen, "=", wanted,
-                   ": expected an interface that is up and has an IPv4 address, of which "
-                   "there is",
-                   names.empty() ? " none" : names));
+        fmt::format("sockets: {}={}: expected an interface that is up and has an IPv4 address, of "
+                    "which there is{}",
+                    kChosen, wanted, names.empty() ? " none" : names));
   }
   return found;
 }
@@ -51,7 +50,8 @@ std::string namespace_identity(const std::string& kind) {
 
 std::vector<NamedInterface> interfaces_up() {
   ifaddrs* list = nullptr;
-  BRIGADE_CHECK(getifaddrs(&list) == 0, "sockets: cannot list interfaces: ", std::strerror(errno));
+  BRIGADE_CHECK(getifaddrs(&list) == 0, "sockets: cannot list interfaces: {}",
+                std::strerror(errno));
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
   std::vector<NamedInterface> found;
   for (const ifaddrs* it = list; it != nullptr; it = it->ifa_next) {

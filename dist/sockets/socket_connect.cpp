@@ -45,7 +45,7 @@ sockaddr_in socket_address(std::uint32_t address, std::uint16_t port) {
 template <class Value>
 void set_option(const FileDescriptor& socket, int level, int option, const Value& value) {
   BRIGADE_CHECK(setsockopt(socket.get(), level, option, &value, sizeof value) == 0,
-                "sockets: cannot set option ", option, ": ", std::strerror(errno));
+                "sockets: cannot set option {}: {}", option, std::strerror(errno));
 }
 
 /// From now on calls that block longer than this fail: accept, recv; connect, send.
@@ -56,7 +56,7 @@ void set_timeouts(const FileDescriptor& socket, seconds receive, seconds send) {
 
 FileDescriptor new_socket(int flags = 0) {
   FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
-  BRIGADE_CHECK(socket.valid(), "sockets: cannot make a socket: ", std::strerror(errno));
+  BRIGADE_CHECK(socket.valid(), "sockets: cannot make a socket: {}", std::strerror(errno));
   return socket;
 }
 
@@ -70,7 +70,7 @@ FileDescriptor listen_at(Endpoint& endpoint) {
   BRIGADE_CHECK(
       bind(fd, reinterpret_cast<sockaddr*>(&name), length) == 0 && listen(fd, SOMAXCONN) == 0 &&
           getsockname(fd, reinterpret_cast<sockaddr*>(&name), &length) == 0,
-      "sockets: cannot listen at ", address_text(endpoint.address), ": ", std::strerror(errno));
+      "sockets: cannot listen at {}: {}", address_text(endpoint.address), std::strerror(errno));
   endpoint.port = name.sin_port;
   return listener;
 }
@@ -108,10 +108,10 @@ FileDescriptor call_at_any(const Hello& mine, int peer, const Rendezvous& rendez
     if (socket.valid()) {
       return socket;
     }
-    tried += message_of(tried.empty() ? "" : ", ", address_text(address), " (", why, ')');
+    tried += fmt::format("{}{} ({})", tried.empty() ? "" : ", ", address_text(address), why);
   }
-  throw PeerLost(message_of("sockets: rank ", mine.rank, " cannot reach rank ", peer, " at ",
-                            tried.empty() ? "any IPv4 address: it has none" : tried, kAdvice));
+  throw PeerLost(fmt::format("sockets: rank {} cannot reach rank {} at {}{}", mine.rank, peer,
+                             tried.empty() ? "any IPv4 address: it has none" : tried, kAdvice));
 }
 
 void wait_for_news(const FileDescriptor& listener, const std::deque<Caller>& callers) {
@@ -155,8 +155,8 @@ void answer_all(const Hello& mine, const FileDescriptor& listener, std::span<con
       return;
     }
     if (std::chrono::steady_clock::now() > deadline) {
-      throw PeerLost(message_of("sockets: rank ", mine.rank, " has not been called by rank ",
-                                members[missing], " within ", patience.count(), " s", kAdvice));
+      throw PeerLost(fmt::format("sockets: rank {} has not been called by rank {} within {} s{}",
+                                 mine.rank, members[missing], patience.count(), kAdvice));
     }
     wait_for_news(listener, callers);
     std::erase_if(callers, [&](Caller& caller) { return decided(caller, mine, members, sockets); });
@@ -207,7 +207,7 @@ Rendezvous open_rendezvous(Communicator& control) {
   }
   const std::string why =
       complaints_about(control, [&] { rendezvous.listener = listen_at(endpoint); });
-  BRIGADE_CHECK(why.empty(), why);
+  BRIGADE_CHECK(why.empty(), "{}", why);
   rendezvous.endpoints = all_gather_values(control, endpoint);
   rendezvous.token = draw_job_token();
   control.broadcast(rendezvous.token, 0);

@@ -68,7 +68,7 @@ std::string SocketMesh::description() const {
   for (const std::string& address : addresses) {
     joined += (joined.empty() ? "" : ", ") + address;
   }
-  return message_of("TCP sockets (", joined.empty() ? "no peers" : joined, ")");
+  return fmt::format("TCP sockets ({})", joined.empty() ? "no peers" : joined);
 }
 
 void SocketMesh::append(std::span<const Message> messages, bool sending,
@@ -76,8 +76,7 @@ void SocketMesh::append(std::span<const Message> messages, bool sending,
   const int size = static_cast<int>(sockets_.size());
   for (const Message& message : messages) {
     BRIGADE_CHECK(message.peer >= 0 && message.peer < size && message.peer != rank_,
-                  "sockets: rank ", rank_, " cannot exchange with rank ", message.peer, " of ",
-                  size);
+                  "sockets: rank {} cannot exchange with rank {} of {}", rank_, message.peer, size);
     if (message.tensor.nbytes() > 0) {
       const int distance = sending ? message.peer - rank_ : rank_ - message.peer;
       const auto round = static_cast<std::size_t>((distance + size) % size);
@@ -155,7 +154,7 @@ bool SocketMesh::sleep_until_ready(const std::vector<Lane>& lanes, bool in_round
     }
   }
   while (poll(entries.data(), entries.size(), -1) < 0) {
-    BRIGADE_CHECK(errno == EINTR, "sockets: poll: ", std::strerror(errno));
+    BRIGADE_CHECK(errno == EINTR, "sockets: poll: {}", std::strerror(errno));
   }
   return true;
 }
@@ -189,9 +188,9 @@ void SocketMesh::fail(int peer, int code) const {
   if (abandoned_) {
     throw PeerLost("sockets: collective abandoned because this rank failed");
   }
-  throw PeerLost(message_of("sockets: rank ", peer, " is gone: ",
-                            code == 0 ? "it closed the connection" : std::strerror(code),
-                            "; it failed, was killed, or its host cannot be reached any more"));
+  throw PeerLost(fmt::format(
+      "sockets: rank {} is gone: {}; it failed, was killed, or its host cannot be reached any more",
+      peer, code == 0 ? "it closed the connection" : std::strerror(code)));
 }
 
 }  // namespace brigade::dist

@@ -46,12 +46,12 @@ std::string phase_of(const LedgerEntry& entry) {
 }
 
 std::string seconds_text(double seconds) {
-  return message_of(std::llround(seconds), " s");
+  return fmt::format("{} s", std::llround(seconds));
 }
 
 /// " of step 812"; nothing in a program that does not tell its steps.
 std::string step_text(const LedgerEntry& entry, const char* before = " of step ") {
-  return entry.step > 0 ? message_of(before, entry.step) : "";
+  return entry.step > 0 ? fmt::format("{}{}", before, entry.step) : "";
 }
 
 /// "bucket_3 (4.weight, 4.bias) of step 812"
@@ -62,8 +62,9 @@ std::string collective_text(const LedgerEntry& entry, const Describe& describe) 
 
 /// "; ranks 0 and 1 wait"
 std::string waiting_text(const Views& views) {
-  return views.empty() ? ""
-                       : message_of("; ", names_of(views), views.size() == 1 ? " waits" : " wait");
+  return views.empty()
+             ? ""
+             : fmt::format("; {}{}", names_of(views), views.size() == 1 ? " waits" : " wait");
 }
 
 Diagnosis make(const Views& culprits, std::string text) {
@@ -83,49 +84,50 @@ std::string goal_text(const RankView& first, const LedgerEntry& reached, const L
                       const Describe& describe) {
   return first.last.number < reached.number
              ? collective_text(reached, describe)
-             : message_of("the ", phase_of(other), step_text(other, " after step "));
+             : fmt::format("the {}{}", phase_of(other), step_text(other, " after step "));
 }
 
 Diagnosis ended_early(const Views& early, const LedgerEntry& reached, const Views& waiting,
                       const Describe& describe) {
   const LedgerEntry& other = waiting.empty() ? reached : waiting.front()->last;
-  Diagnosis result =
-      make(early,
-           message_of(names_of(early), early.size() == 1 ? " has" : " have", " ended",
-                      step_text(early.front()->last, " after step "), " and will not reach ",
-                      goal_text(*early.front(), reached, other, describe), waiting_text(waiting)));
+  Diagnosis result = make(early, fmt::format("{}{} ended{} and will not reach {}{}",
+                                             names_of(early), early.size() == 1 ? " has" : " have",
+                                             step_text(early.front()->last, " after step "),
+                                             goal_text(*early.front(), reached, other, describe),
+                                             waiting_text(waiting)));
   result.hopeless = true;
   return result;
 }
 
 Diagnosis no_answer(const Views& silent, const Views& waiting) {
   const LedgerEntry& last = silent.front()->last;
-  return make(silent,
-              message_of(names_of(silent), silent.size() == 1 ? " does" : " do", " not answer for ",
-                         seconds_text(silent.front()->silent),
-                         " (stopped, or the host hangs or cannot be reached), last seen in ",
-                         phase_of(last), step_text(last), waiting_text(waiting)));
+  return make(silent, fmt::format("{}{} not answer for {} (stopped, or the host hangs or cannot be "
+                                  "reached), last seen in {}{}{}",
+                                  names_of(silent), silent.size() == 1 ? " does" : " do",
+                                  seconds_text(silent.front()->silent), phase_of(last),
+                                  step_text(last), waiting_text(waiting)));
 }
 
 Diagnosis all_wait(const RankView& view, const LedgerEntry& reached, const Describe& describe) {
   Diagnosis result;
-  result.text = message_of(
-      "all ranks wait for each other for ", seconds_text(view.unchanged), ", and ",
-      reached.in_flight() ? message_of("all have reached ", collective_text(reached, describe),
-                                       ": look at the network between them")
-                          : message_of("none is in a collective; they are in ", phase_of(reached)));
+  result.text =
+      fmt::format("all ranks wait for each other for {}, and {}", seconds_text(view.unchanged),
+                  reached.in_flight()
+                      ? fmt::format("all have reached {}: look at the network between them",
+                                    collective_text(reached, describe))
+                      : fmt::format("none is in a collective; they are in {}", phase_of(reached)));
   return result;
 }
 
 Diagnosis not_reached(const Views& culprits, const Views& others, const LedgerEntry& reached,
                       const Describe& describe) {
   const RankView& first = *culprits.front();
-  return make(
-      culprits,
-      message_of(names_of(culprits), culprits.size() == 1 ? " has" : " have", " not reached ",
-                 goal_text(first, reached, others.front()->last, describe), "; ",
-                 culprits.size() == 1 ? "it is" : "they are", " in ", phase_of(first.last), " for ",
-                 seconds_text(first.unchanged), waiting_text(others)));
+  return make(culprits,
+              fmt::format("{}{} not reached {}; {} in {} for {}{}", names_of(culprits),
+                          culprits.size() == 1 ? " has" : " have",
+                          goal_text(first, reached, others.front()->last, describe),
+                          culprits.size() == 1 ? "it is" : "they are", phase_of(first.last),
+                          seconds_text(first.unchanged), waiting_text(others)));
 }
 
 }  // namespace
@@ -180,9 +182,9 @@ std::optional<Diagnosis> diagnose_lost(std::span<const RankView> ranks, double s
     return std::nullopt;
   }
   const LedgerEntry& last = lost.front()->last;
-  return make(lost, message_of(names_of(lost), lost.size() == 1 ? " has" : " have",
-                               " ended without a word (killed?), last seen in ", phase_of(last),
-                               step_text(last)));
+  return make(lost,
+              fmt::format("{}{} ended without a word (killed?), last seen in {}{}", names_of(lost),
+                          lost.size() == 1 ? " has" : " have", phase_of(last), step_text(last)));
 }
 
 std::optional<Diagnosis> diagnose_mismatch(const LedgerEntry& mine, int my_rank,
@@ -191,14 +193,13 @@ std::optional<Diagnosis> diagnose_mismatch(const LedgerEntry& mine, int my_rank,
     return std::nullopt;
   }
   const auto what = [](const LedgerEntry& entry) {
-    return message_of(text_of(entry.label), " of ", entry.bytes, " bytes, ",
-                      static_cast<DType>(entry.dtype), step_text(entry, ", step "));
+    return fmt::format("{} of {} bytes, {}{}", text_of(entry.label), entry.bytes,
+                       static_cast<DType>(entry.dtype), step_text(entry, ", step "));
   };
-  return Diagnosis{
-      .culprits = {their_rank},
-      .text = message_of("collective number ", mine.number, " is ", what(mine), " on rank ",
-                         my_rank, " and ", what(theirs), " on rank ", their_rank,
-                         ": the ranks do not run the same program on the same network")};
+  return Diagnosis{.culprits = {their_rank},
+                   .text = fmt::format("collective number {} is {} on rank {} and {} on rank {}: "
+                                       "the ranks do not run the same program on the same network",
+                                       mine.number, what(mine), my_rank, what(theirs), their_rank)};
 }
 
 }  // namespace brigade::dist

@@ -72,7 +72,7 @@ LedgerExchange::LedgerExchange(Communicator& comm)
     connections_[rank].socket = std::move(sockets[rank]);
   }
   wake_ = FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));  // last: see the header
-  BRIGADE_CHECK(wake_.valid(), "watch: cannot make an eventfd: ", std::strerror(errno));
+  BRIGADE_CHECK(wake_.valid(), "watch: cannot make an eventfd: {}", std::strerror(errno));
 }
 
 void LedgerExchange::send(std::span<const LedgerEntry> entries) {

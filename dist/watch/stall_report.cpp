@@ -20,7 +20,7 @@ Json json_of(const LedgerEntry& entry) {
           {"ended", entry.ended},
           {"label", text_of(entry.label)},
           {"bytes", entry.bytes},
-          {"dtype", message_of(static_cast<DType>(entry.dtype))},
+          {"dtype", fmt::format("{}", static_cast<DType>(entry.dtype))},
           {"phase", text_of(entry.phase)}};
 }
 

@@ -61,7 +61,8 @@ Watch::Watch(Communicator& comm, WatchOptions options)
   if (!why.empty()) {  // the job may still run: MPI has other networks
     exchange_.reset();
     if (comm_.rank() == 0) {
-      report_line(message_of("[rank 0] warning: nobody watches for ranks that stand still: ", why));
+      report_line(
+          fmt::format("[rank 0] warning: nobody watches for ranks that stand still: {}", why));
     }
     return;
   }
@@ -115,7 +116,7 @@ std::string Watch::describe(std::string_view label) const {
   const std::lock_guard lock(mutex_);
   const auto found = contents_.find(std::string(label.substr(0, label.find('['))));
   const bool adds = found != contents_.end() && found->second != found->first;
-  return adds ? message_of(label, " (", found->second, ")") : std::string(label);
+  return adds ? fmt::format("{} ({})", label, found->second) : std::string(label);
 }
 
 void Watch::run() {
@@ -161,7 +162,7 @@ void Watch::look() {
                     views);
   const std::optional<Diagnosis> slow = standstill(options_.warn_after);
   if (slow && !warned_ && speaker_among(views) == comm_.rank()) {
-    report_line(message_of("[rank ", comm_.rank(), "] watch: ", slow->text));
+    report_line(fmt::format("[rank {}] watch: {}", comm_.rank(), slow->text));
   }
   warned_ = slow.has_value();
 }
@@ -212,7 +213,7 @@ void Watch::end_if_given_up(const std::vector<RankView>& views) {
   beats_alone_ = std::ranges::any_of(views, went_on) ? beats_alone_ + 1 : 0;
   if (beats_alone_ > kBeats) {
     report_line(
-        message_of("[rank ", comm_.rank(), "] watch: the other ranks go on without this one"));
+        fmt::format("[rank {}] watch: the other ranks go on without this one", comm_.rank()));
     std::_Exit(kExitCode);
   }
 }
@@ -253,13 +254,13 @@ void Watch::end(const Diagnosis& diagnosis, const std::vector<RankView>& views) 
   if (const std::filesystem::path file = report(); !file.empty()) {
     try {
       write_file_atomically(file, stall_report(diagnosis, *exchange_, stacks_));
-      written = message_of(" (", file.string(), ")");
+      written = fmt::format(" ({})", file.string());
     } catch (const Error& error) {
-      written = message_of(" (", error.what(), ")");
+      written = fmt::format(" ({})", error.what());
     }
   }
   report_line(
-      message_of("[rank ", comm_.rank(), "] watch: ", diagnosis.text, "; the job ends", written));
+      fmt::format("[rank {}] watch: {}; the job ends{}", comm_.rank(), diagnosis.text, written));
   kill_silent(diagnosis, views);
   std::_Exit(kExitCode);  // not exit(): the rank's own thread may hold any lock
 }

@@ -56,7 +56,7 @@ class Bpe final : public Tokenizer {
     words_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(kWords), PCRE2_ZERO_TERMINATED,
                                PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF, &error, &place,
                                nullptr));
-    BRIGADE_CHECK(words_ != nullptr, "tokenizer: PCRE2 refuses the pattern, error ", error);
+    BRIGADE_CHECK(words_ != nullptr, "tokenizer: PCRE2 refuses the pattern, error {}", error);
     pcre2_jit_compile(words_.get(), PCRE2_JIT_COMPLETE);  // faster, where it can
   }
 
@@ -105,7 +105,7 @@ class Bpe final : public Tokenizer {
       const std::size_t length = static_cast<unsigned char>(letters[at]) < 0x80 ? 1 : 2;
       const auto found = letters_.find(letters.substr(at, length));
       if (found == letters_.end()) {
-        fail_to_read(path, message_of("expected tokens in GPT-2's letters, got '", letters, "'"));
+        fail_to_read(path, fmt::format("expected tokens in GPT-2's letters, got '{}'", letters));
       }
       bytes += found->second;
       at += length;
@@ -120,8 +120,8 @@ class Bpe final : public Tokenizer {
     for (const auto& [letters, number] : json.items()) {
       if (!number.is_number_unsigned() || number.get<std::uint64_t>() >= texts_.size() ||
           taken[number.get<std::size_t>()]) {
-        fail_to_read(path, message_of("expected the numbers 0 to ", texts_.size() - 1,
-                                      ", each once, got ", number.dump(), " for '", letters, "'"));
+        fail_to_read(path, fmt::format("expected the numbers 0 to {}, each once, got {} for '{}'",
+                                       texts_.size() - 1, number.dump(), letters));
       }
       const auto token = number.get<std::size_t>();
       taken[token] = true;
@@ -131,7 +131,7 @@ class Bpe final : public Tokenizer {
     for (const auto& [letter, byte] : letters_) {
       if (!tokens_.contains(std::string(1, byte))) {
         fail_to_read(path,
-                     message_of("expected a token for each byte, got none for '", letter, "'"));
+                     fmt::format("expected a token for each byte, got none for '{}'", letter));
       }
     }
   }
@@ -144,12 +144,12 @@ class Bpe final : public Tokenizer {
       }
       const std::size_t space = line.find(' ');
       if (space == std::string::npos) {
-        fail_to_read(path, message_of("expected two tokens in a line, got '", line, "'"));
+        fail_to_read(path, fmt::format("expected two tokens in a line, got '{}'", line));
       }
       const std::string left = bytes_of(line.substr(0, space), path);
       const std::string right = bytes_of(line.substr(space + 1), path);
       if (!tokens_.contains(left) || !tokens_.contains(right) || !tokens_.contains(left + right)) {
-        fail_to_read(path, message_of("'", line, "' joins what vocab.json does not have"));
+        fail_to_read(path, fmt::format("'{}' joins what vocab.json does not have", line));
       }
       const auto rank = static_cast<std::int32_t>(merges_.size());
       merges_.try_emplace({tokens_.at(left), tokens_.at(right)},

@@ -18,9 +18,10 @@ namespace brigade::data {
 
 namespace {
 
-template <class... Parts>
-[[noreturn]] void refuse(const std::filesystem::path& path, const Parts&... parts) {
-  throw UsageError(message_of(path.string(), ": ", parts...));
+template <class... Args>
+[[noreturn]] void refuse(const std::filesystem::path& path, fmt::format_string<Args...> fault,
+                         Args&&... args) {
+  throw UsageError(path.string() + ": " + fmt::format(fault, std::forward<Args>(args)...));
 }
 
 using GzFile = std::unique_ptr<gzFile_s, int (*)(gzFile)>;
@@ -32,7 +33,7 @@ GzFile open(const std::filesystem::path& path) {
   }
   GzFile file(gzopen(path.c_str(), "rb"), gzclose_r);
   if (!file) {
-    refuse(path, "cannot open: ", std::generic_category().message(errno));
+    refuse(path, "cannot open: {}", std::generic_category().message(errno));
   }
   return file;
 }
@@ -52,7 +53,7 @@ std::vector<std::uint8_t> unpack(const GzFile& file, const std::filesystem::path
     int code = Z_OK;
     const char* reason = gzerror(file.get(), &code);
     if (got < 0 || code == Z_BUF_ERROR) {
-      refuse(path, "damaged or cut off (", reason, "); install it again");
+      refuse(path, "damaged or cut off ({}); install it again", reason);
     }
     bytes.resize(filled + static_cast<std::size_t>(got));
     if (got == 0) {
@@ -69,11 +70,11 @@ IdxFile read_idx(const std::filesystem::path& path, std::size_t dimensions) {
   const std::size_t header = 4 + 4 * dimensions;
   const std::vector<std::uint8_t> bytes = unpack(packed, path, header);
   if (bytes.size() < header) {
-    refuse(path, "expected an IDX header of ", header, " bytes, got ", bytes.size(), " bytes");
+    refuse(path, "expected an IDX header of {} bytes, got {} bytes", header, bytes.size());
   }
   if (bytes[0] != 0 || bytes[1] != 0 || bytes[2] != 8 || bytes[3] != dimensions) {
-    refuse(path, "expected the IDX magic 0 0 8 ", dimensions, ", got ", int{bytes[0]}, " ",
-           int{bytes[1]}, " ", int{bytes[2]}, " ", int{bytes[3]});
+    refuse(path, "expected the IDX magic 0 0 8 {}, got {} {} {} {}", dimensions, int{bytes[0]},
+           int{bytes[1]}, int{bytes[2]}, int{bytes[3]});
   }
   IdxFile file;
   std::uint64_t total = 1;
@@ -91,7 +92,7 @@ IdxFile read_idx(const std::filesystem::path& path, std::size_t dimensions) {
   }
   file.bytes = unpack(packed, path, total);
   if (file.bytes.size() != total || !unpack(packed, path, 1).empty()) {
-    refuse(path, "expected ", total, " bytes after the header, got ",
+    refuse(path, "expected {} bytes after the header, got {}", total,
            file.bytes.size() < total ? std::to_string(file.bytes.size()) : "more");
   }
   return file;
@@ -104,12 +105,12 @@ ImageDataset::ImageDataset(const std::filesystem::path& images, const std::files
   const std::int64_t count = image_file.extents[0];
   pixels_per_image_ = image_file.extents[1] * image_file.extents[2];
   if (label_file.extents[0] != count) {
-    refuse(labels, "expected ", count, " labels, one per image, got ", label_file.extents[0]);
+    refuse(labels, "expected {} labels, one per image, got {}", count, label_file.extents[0]);
   }
   const auto bad =
       std::ranges::find_if(label_file.bytes, [](std::uint8_t label) { return label >= kClasses; });
   if (bad != label_file.bytes.end()) {
-    refuse(labels, "expected labels below ", kClasses, ", got ", int{*bad}, " for image ",
+    refuse(labels, "expected labels below {}, got {} for image {}", kClasses, int{*bad},
            bad - label_file.bytes.begin());
   }
   size_ = std::min(count, most);
@@ -160,13 +161,13 @@ DataSplits load_fashion_mnist(const std::filesystem::path& dir, std::int64_t tra
   splits.train = std::make_unique<ImageDataset>(dir / kNames[0], dir / kNames[1],
                                                 train_samples == 0 ? kAll : train_samples);
   if (splits.train->size() < train_samples) {
-    throw UsageError(message_of("--train-samples: expected at most ", splits.train->size(),
-                                ", the images in ", dir.string(), ", got ", train_samples));
+    throw UsageError(fmt::format("--train-samples: expected at most {}, the images in {}, got {}",
+                                 splits.train->size(), dir.string(), train_samples));
   }
   splits.test = std::make_unique<ImageDataset>(dir / kNames[2], dir / kNames[3], kAll);
   if (splits.train->input_width() != splits.test->input_width()) {
-    refuse(dir / kNames[2], "expected images of ", splits.train->input_width(),
-           " pixels like the training images, got ", splits.test->input_width());
+    refuse(dir / kNames[2], "expected images of {} pixels like the training images, got {}",
+           splits.train->input_width(), splits.test->input_width());
   }
   return splits;
 }

@@ -22,7 +22,7 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, const BatchGeometry& geom
       batches_(*dataset_, sampler_, device, device.is_cuda() ? Prefetch::on : Prefetch::off) {}
 
 Loader::Epoch Loader::epoch(std::int64_t epoch) {
-  BRIGADE_CHECK(epoch >= 0, "Loader: expected an epoch from 0 up, got ", epoch);
+  BRIGADE_CHECK(epoch >= 0, "Loader: expected an epoch from 0 up, got {}", epoch);
   const std::int64_t end = (epoch + 1) * size();
   return {this, std::clamp(start_, epoch * size(), end), end};
 }

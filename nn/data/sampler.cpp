@@ -14,7 +14,7 @@ Uneven parse_uneven(std::string_view name) {
   constexpr std::array<std::string_view, 3> kNames{"join", "drop", "pad"};
   const auto* const found = std::ranges::find(kNames, name);
   if (found == kNames.end()) {
-    throw UsageError(message_of("uneven: expected join, drop or pad, got '", name, "'"));
+    throw UsageError(fmt::format("uneven: expected join, drop or pad, got '{}'", name));
   }
   return static_cast<Uneven>(found - kNames.begin());
 }
@@ -22,22 +22,22 @@ Uneven parse_uneven(std::string_view name) {
 DistributedSampler::DistributedSampler(std::int64_t samples, BatchGeometry geometry,
                                        std::uint64_t seed, bool shuffle, Uneven uneven)
     : samples_(samples), geometry_(geometry), seed_(seed), shuffle_(shuffle), uneven_(uneven) {
-  BRIGADE_CHECK(samples > 0, "sampler: expected at least one sample, got ", samples);
+  BRIGADE_CHECK(samples > 0, "sampler: expected at least one sample, got {}", samples);
   BRIGADE_CHECK(geometry.batch > 0 && geometry.accum > 0,
-                "sampler: expected batch and accum >= 1, got ", geometry.batch, " and ",
+                "sampler: expected batch and accum >= 1, got {} and {}", geometry.batch,
                 geometry.accum);
   BRIGADE_CHECK(geometry.ranks > 0 && geometry.rank >= 0 && geometry.rank < geometry.ranks,
-                "sampler: rank ", geometry.rank, " of ", geometry.ranks);
+                "sampler: rank {} of {}", geometry.rank, geometry.ranks);
   constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
-  BRIGADE_CHECK(geometry.batch <= kMost / geometry.accum / geometry.ranks,
-                "sampler: expected a global batch of less than 2^63 samples, got batch ",
-                geometry.batch, " and accum ", geometry.accum);
+  BRIGADE_CHECK(
+      geometry.batch <= kMost / geometry.accum / geometry.ranks,
+      "sampler: expected a global batch of less than 2^63 samples, got batch {} and accum {}",
+      geometry.batch, geometry.accum);
   if (uneven == Uneven::drop && samples < geometry.step_stride()) {
     throw UsageError(
-        message_of("sampler: the ", samples, " samples do not fill one global batch of ",
-                   geometry.step_stride(),
-                   ", and drop leaves out what does not; use join or pad, or a smaller "
-                   "batch"));
+        fmt::format("sampler: the {} samples do not fill one global batch of {}, and drop leaves "
+                    "out what does not; use join or pad, or a smaller batch",
+                    samples, geometry.step_stride()));
   }
   set_epoch(0);
 }
@@ -65,7 +65,7 @@ std::int64_t DistributedSampler::steps_per_epoch() const {
 }
 
 std::int64_t DistributedSampler::global_samples(std::int64_t step) const {
-  BRIGADE_CHECK(step >= 0 && step < steps_per_epoch(), "sampler: step ", step, " of ",
+  BRIGADE_CHECK(step >= 0 && step < steps_per_epoch(), "sampler: step {} of {}", step,
                 steps_per_epoch());
   const std::int64_t left = samples_ - step * geometry_.step_stride();
   return uneven_ == Uneven::pad ? geometry_.global_batch()
@@ -74,7 +74,7 @@ std::int64_t DistributedSampler::global_samples(std::int64_t step) const {
 
 std::span<const std::int64_t> DistributedSampler::micro_batch(std::int64_t step,
                                                               std::int64_t micro) const {
-  BRIGADE_CHECK(micro >= 0 && micro < geometry_.accum, "sampler: micro-batch ", micro, " of ",
+  BRIGADE_CHECK(micro >= 0 && micro < geometry_.accum, "sampler: micro-batch {} of {}", micro,
                 geometry_.accum);
   // accum * ranks equal parts: micro-batch after micro-batch, in each rank after rank.
   const std::int64_t parts = geometry_.accum * geometry_.ranks;

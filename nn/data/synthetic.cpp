@@ -40,11 +40,11 @@ void gather_rows(const std::vector<T>& from, std::int64_t width,
 }  // namespace
 
 SyntheticDataset::SyntheticDataset(const Options& options) : options_(options) {
-  BRIGADE_CHECK(options.first % kChunk == 0, "synthetic: expected first to be a multiple of ",
-                kChunk, ", got ", options.first);
+  BRIGADE_CHECK(options.first % kChunk == 0,
+                "synthetic: expected first to be a multiple of {}, got {}", kChunk, options.first);
   BRIGADE_CHECK(options.in > 0 && options.out > 0 && options.size > 0,
-                "synthetic: expected positive in, out and size, got ", options.in, ", ",
-                options.out, ", ", options.size);
+                "synthetic: expected positive in, out and size, got {}, {}, {}", options.in,
+                options.out, options.size);
   const auto in = static_cast<double>(options.in);
   const Tensor b =
       uniform({kTeacherHidden, options.in}, std::sqrt(3.0 / in), options.seed, kTeacherB);

@@ -33,8 +33,8 @@ std::vector<fs::path> files_below(const fs::path& directory) try {
   std::ranges::sort(files);
   return files;
 } catch (const fs::filesystem_error& error) {
-  throw UsageError(message_of("text: cannot read all directories below ", directory.string(), ": ",
-                              error.code().message()));
+  throw UsageError(fmt::format("text: cannot read all directories below {}: {}", directory.string(),
+                               error.code().message()));
 }
 
 std::string text_of_file(const fs::path& path) {
@@ -53,12 +53,12 @@ std::unique_ptr<Dataset> dataset_of(const std::string& text, const Tokenizer& to
 TextDataset::TextDataset(std::vector<std::int32_t> tokens, std::int64_t bytes, std::int64_t context,
                          std::int64_t vocabulary)
     : tokens_(std::move(tokens)), bytes_(bytes), context_(context), vocabulary_(vocabulary) {
-  BRIGADE_CHECK(context > 0, "text: expected a context of at least 1 token, got ", context);
+  BRIGADE_CHECK(context > 0, "text: expected a context of at least 1 token, got {}", context);
   if (std::ssize(tokens_) <= context) {
-    throw UsageError(message_of("text: expected more than ", context,
-                                " tokens (--context) to train "
-                                "on and to test with, got ",
-                                tokens_.size(), "; lower --context or add text"));
+    throw UsageError(
+        fmt::format("text: expected more than {} tokens (--context) to train on and to test with, "
+                    "got {}; lower --context or add text",
+                    context, tokens_.size()));
   }
 }
 
@@ -98,7 +98,7 @@ DataSplits load_text(const fs::path& path, const Tokenizer& tokenizer, std::int6
   }
   if (train.empty()) {
     throw UsageError(
-        message_of("text: expected a file of text or a directory of such, got ", path.string()));
+        fmt::format("text: expected a file of text or a directory of such, got {}", path.string()));
   }
   return {.name = path.string(),
           .train = dataset_of(train, tokenizer, context),

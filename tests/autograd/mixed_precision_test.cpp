@@ -79,7 +79,7 @@ TEST(MixedPrecision, NeedsF32ForItsSums) {
     Tensor c = Tensor::empty({2, 2}, wrong);
     EXPECT_ERROR_OF(
         Error, ops::gemm(a, Trans::no, a, Trans::no, {}, c),
-        message_of("gemm: expected a result of dtype f32 on cpu, got ", wrong, " on cpu"));
+        fmt::format("gemm: expected a result of dtype f32 on cpu, got {} on cpu", wrong));
   }
 }
 

@@ -57,8 +57,8 @@ TEST(BackwardOrder, AnnouncesParametersBeforeAnyOtherNodeInWhateverOrderANodeLis
     EXPECT_LT(place("ready 1"), place("lower:0"));
     for (std::size_t i = 0; i < 3; ++i) {  // at once: directly behind the kernel that made it
       if (order[i] != 2) {
-        EXPECT_EQ(place(message_of("ready ", order[i]).c_str()),
-                  place(message_of("upper:", i).c_str()) + 1);
+        EXPECT_EQ(place(fmt::format("ready {}", order[i]).c_str()),
+                  place(fmt::format("upper:{}", i).c_str()) + 1);
       }
     }
   } while (std::next_permutation(order.begin(), order.end()));
@@ -98,7 +98,7 @@ Variable two_at_once(const Variable& a, const Variable& b) {
 TEST(BackwardOrder, TwoGradientsThatOneKernelWritesAreBothInPlaceBeforeEitherIsAnnounced) {
   struct Reader final : GradListener {
     void on_grad_ready(std::size_t index) override {
-      seen.push_back(message_of(index, ": ", grad_of(a), " ", grad_of(b)));
+      seen.push_back(fmt::format("{}: {} {}", index, grad_of(a), grad_of(b)));
     }
     Variable a = scalar_leaf(1);
     Variable b = scalar_leaf(2);
@@ -130,11 +130,11 @@ TEST(BackwardOrder, AnnouncesEveryWeightOfA40LayerMlpBeforeTheFollowingNodeRuns)
     const Variable b(Tensor::zeros({kWidth}), true);
     handles.push_back(w.attach_listener(listener, 2 * layer));
     handles.push_back(b.attach_listener(listener, 2 * layer + 1));
-    x = watch(linear(x, w, b), message_of("linear ", layer));
-    x = watch(relu(x), message_of("relu ", layer));
+    x = watch(linear(x, w, b), fmt::format("linear {}", layer));
+    x = watch(relu(x), fmt::format("relu {}", layer));
     expected.insert(expected.begin(),
-                    {message_of("relu ", layer), message_of("linear ", layer),
-                     message_of("ready ", 2 * layer), message_of("ready ", 2 * layer + 1)});
+                    {fmt::format("relu {}", layer), fmt::format("linear {}", layer),
+                     fmt::format("ready {}", 2 * layer), fmt::format("ready {}", 2 * layer + 1)});
   }
   expected.insert(expected.begin(), "begin");
   expected.emplace_back("end");

@@ -99,7 +99,7 @@ void measure(int depth, std::int64_t width, std::int64_t batch, int rounds) {
                          }}};
   if (!onednn::bf16_unit().empty()) {
     ways.push_back(
-        {message_of("bf16 by ", onednn::bf16_unit()), 1, [&](Product product, std::size_t i) {
+        {fmt::format("bf16 by {}", onednn::bf16_unit()), 1, [&](Product product, std::size_t i) {
            onednn::gemm_bf16(operands(product, rounded_layers[i], dw[i], dx));
          }});
   }

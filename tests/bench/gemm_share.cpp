@@ -217,7 +217,7 @@ Times take_turns(Floor& floor, const Sizes& sizes) {
 }
 
 void measure(const Sizes& sizes) {
-  BRIGADE_CHECK(sizes.bytes == 4 || sizes.bytes == 2, "gemm_share: BYTES: expected 4 or 2, got ",
+  BRIGADE_CHECK(sizes.bytes == 4 || sizes.bytes == 2, "gemm_share: BYTES: expected 4 or 2, got {}",
                 sizes.bytes);
   set_cpu_threads(sizes.threads);
   Floor floor(sizes);

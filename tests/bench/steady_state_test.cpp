@@ -216,8 +216,8 @@ void expect_steady_in_every_way(Device device) {
   for (const bool adam : {false, true}) {
     for (const auto precision : {autograd::Precision::full, autograd::Precision::bf16}) {
       for (const bool cross_entropy : {false, true}) {
-        SCOPED_TRACE(message_of("adam ", adam, ", bf16 ", precision == autograd::Precision::bf16,
-                                ", cross entropy ", cross_entropy));
+        SCOPED_TRACE(fmt::format("adam {}, bf16 {}, cross entropy {}", adam,
+                                 precision == autograd::Precision::bf16, cross_entropy));
         expect_steady_tensors(steady_steps({.comm = comm,
                                             .device = device,
                                             .adam = adam,

@@ -34,8 +34,8 @@ TEST(CpuThreads, AreNoMoreThanTheLibraryIsBuiltFor) {
   set_cpu_threads(1);
   const int most = max_cpu_threads();
   EXPECT_ERROR(set_cpu_threads(most + 1),
-               message_of("threads: expected 1 to ", most,
-                          ", which this OpenBLAS is built for, got ", most + 1));
+               fmt::format("threads: expected 1 to {}, which this OpenBLAS is built for, got {}",
+                           most, most + 1));
   EXPECT_EQ(cpu_threads(), 1);
 }
 
@@ -249,7 +249,7 @@ TEST(Bf16Products, ComeFromTheUnitIfThereIsOne) {
         Case{false, false, 32, 384}, Case{false, false, 33, 1025}, Case{true, false, 384, 384},
         Case{true, false, 64, 64}, Case{true, false, 1025, 385},
         Case{true, false, 1025, 1024, 128}}) {
-    SCOPED_TRACE(message_of(m, " x ", n, " x ", k, ", transposed ", transpose_a, transpose_b));
+    SCOPED_TRACE(fmt::format("{} x {} x {}, transposed {}{}", m, n, k, transpose_a, transpose_b));
     const std::uint64_t before = amx_products != nullptr ? amx_products() : 0;
     EXPECT_TRUE(onednn::gemm_bf16(
         {transpose_a, transpose_b, m, n, k, factor, factor, c.data<float>(), {}}));

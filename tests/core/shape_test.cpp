@@ -30,8 +30,8 @@ TEST(Shape, DiffersByRankAndByExtent) {
 }
 
 TEST(Shape, PrintsAsAList) {
-  EXPECT_EQ(message_of(Shape{32, 500}), "[32, 500]");
-  EXPECT_EQ(message_of(Shape{}), "[]");
+  EXPECT_EQ(fmt::format("{}", Shape{32, 500}), "[32, 500]");
+  EXPECT_EQ(fmt::format("{}", Shape{}), "[]");
 }
 
 TEST(Shape, ReplacesTheNumberOfRowsOnly) {

@@ -159,8 +159,8 @@ void check_deterministic(dist::Communicator& comm, Device device) {
   for (const dist::SyncMode mode :
        {dist::SyncMode::flat, dist::SyncMode::per_param, dist::SyncMode::overlap}) {
     if (train_together(comm, device, {.mode = mode}) != naive) {
-      throw VerificationError(message_of("with ", comm.description(), ", ", dist::to_string(mode),
-                                         " has other bits than naive"));
+      throw VerificationError(fmt::format("with {}, {} has other bits than naive",
+                                          comm.description(), dist::to_string(mode)));
     }
   }
   if (train_together(comm, device, {.sharded = true}) != naive) {
@@ -177,9 +177,9 @@ void check_hooks(dist::Communicator& comm, Device device, const std::vector<doub
     const std::vector<double> overlap = train_together(comm, device, {.hook = make_hook()});
     const double distance = relative_distance(overlap, expected);
     if (flat != overlap || !(distance <= bound)) {
-      throw VerificationError(message_of(make_hook()->name(), ": flat and overlap have ",
-                                         flat == overlap ? "the same" : "other", " bits, distance ",
-                                         distance, " to one rank, at most ", bound));
+      throw VerificationError(fmt::format(
+          "{}: flat and overlap have {} bits, distance {} to one rank, at most {}",
+          make_hook()->name(), flat == overlap ? "the same" : "other", distance, bound));
     }
   };
   check([] { return std::make_shared<dist::HalfHook>(DType::f16); }, 1e-3);

@@ -123,7 +123,7 @@ TEST_P(TrainingOnBoth, EndsWithTheSameWeights) {
   const Case& run = GetParam();
   const auto train_on = [&](const std::string& device) {
     const Outcome outcome = train(
-        message_of("--json --device ", device, " --save ", device, ".safetensors ", run.flags), 2);
+        fmt::format("--json --device {} --save {}.safetensors {}", device, device, run.flags), 2);
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_EQ(json::parse(outcome.out)["device"], device);
   };

@@ -87,17 +87,16 @@ class QuizOf : public testing::TestWithParam<const char*> {
   test::Outcome run(const std::string& letters) const {
     std::string lines;
     for (const char letter : letters) {
-      lines += message_of(letter, "\\n");
+      lines += fmt::format("{}\\n", letter);
     }
-    return test::run_program(
-        message_of("printf '", lines, "' | ", BRIGADE_LABS, "/lab", GetParam()), "--quiz", 0,
-        dir_.path());
+    return test::run_program(fmt::format("printf '{}' | {}/lab{}", lines, BRIGADE_LABS, GetParam()),
+                             "--quiz", 0, dir_.path());
   }
 
   std::string right_answers() const {
     std::string letters;
     for (const Question& question :
-         parse_quiz(test::read(message_of(kSources, "/", GetParam(), "/quiz.txt")))) {
+         parse_quiz(test::read(fmt::format("{}/{}/quiz.txt", kSources, GetParam())))) {
       letters += static_cast<char>('a' + question.right);
     }
     return letters;
@@ -134,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(Labs, QuizOf,
 
 TEST(QuizFlag, MakesRankZeroAloneTakeTheQuiz) {
   const TemporaryDirectory dir;
-  const test::Outcome outcome = test::run_program(message_of(BRIGADE_LABS, "/lab3_hooks"),
+  const test::Outcome outcome = test::run_program(fmt::format("{}/lab3_hooks", BRIGADE_LABS),
                                                   "--quiz </dev/null", 3, dir.path());
   EXPECT_EQ(test::count(outcome.out, "question 1:"), 1);
   EXPECT_EQ(test::count(outcome.err, "quiz: expected an answer to question 1"), 1);
@@ -144,7 +143,7 @@ TEST(QuizFlag, RefusesOtherFlagsInOneLine) {
   const TemporaryDirectory dir;
   for (const char* bad : {"--trace --quiz", "--quiz b,a,c"}) {
     const test::Outcome outcome =
-        test::run_program(message_of(BRIGADE_LABS, "/lab3_hooks"), bad, 0, dir.path());
+        test::run_program(fmt::format("{}/lab3_hooks", BRIGADE_LABS), bad, 0, dir.path());
     EXPECT_EQ(outcome.exit_code, 2) << bad;
     EXPECT_EQ(outcome.out, "") << bad;
     EXPECT_EQ(outcome.err, "lab 3: expected --quiz and no other flag\n") << bad;
@@ -156,12 +155,12 @@ TEST(SolutionPatch, ThatDoesNotApplyFailsTheBuildWithOneLine) {
   const std::string sources = kSources;
   const std::string patch = sources + "/3_hooks/solution.patch";
   const std::string other_starter = sources + "/2_naive/exercise/uneven_batches.cpp";
-  const test::Outcome outcome =
-      test::run_program(sources + "/apply_solution.sh",
-                        message_of(other_starter, " ", patch, " lab3_solution.cpp"), 0, dir.path());
+  const test::Outcome outcome = test::run_program(
+      sources + "/apply_solution.sh", fmt::format("{} {} lab3_solution.cpp", other_starter, patch),
+      0, dir.path());
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_EQ(outcome.out, "");
-  EXPECT_THAT(outcome.err, HasSubstr(message_of(patch, " does not apply to ", other_starter)));
+  EXPECT_THAT(outcome.err, HasSubstr(fmt::format("{} does not apply to {}", patch, other_starter)));
   EXPECT_THAT(outcome.err, HasSubstr("build --target lab3_exercise alone"));
   EXPECT_EQ(test::count(outcome.err, "\n"), 1);
   EXPECT_FALSE(std::filesystem::exists(dir / "lab3_solution.cpp"));
@@ -170,7 +169,7 @@ TEST(SolutionPatch, ThatDoesNotApplyFailsTheBuildWithOneLine) {
 TEST(SolutionPatch, NamesThePackageIfTheProgramIsMissing) {
   const TemporaryDirectory dir;
   const test::Outcome outcome = test::run_program(
-      message_of("PATH=/nowhere ", kSources, "/apply_solution.sh"), "a b c", 0, dir.path());
+      fmt::format("PATH=/nowhere {}/apply_solution.sh", kSources), "a b c", 0, dir.path());
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_EQ(outcome.err, "labs: needs the program patch; scripts/setup.sh installs it\n");
 }

@@ -191,9 +191,10 @@ TEST(AutoCommunicator, TakesMpiOnAllRanksWhereOneMayNotShareMemory) {
   comm->blocking_all_reduce(one);
   EXPECT_EQ(one.item(), size);
   EXPECT_THAT([] { make_communicator("shared", kCpu); },
-              testing::ThrowsMessage<Error>(testing::HasSubstr(message_of(
-                  "shared memory: rank ", size - 1,
-                  " cannot allocate its part: Operation not permitted; use --comm mpi"))));
+              testing::ThrowsMessage<Error>(
+                  testing::HasSubstr(fmt::format("shared memory: rank {} cannot allocate its part: "
+                                                 "Operation not permitted; use --comm mpi",
+                                                 size - 1))));
   memory_is_forbidden = false;
 }
 

@@ -14,16 +14,16 @@ namespace {
 int body(World& world) {
   Communicator& comm = world.communicator();
   const char* size = std::getenv("OMPI_COMM_WORLD_SIZE");
-  BRIGADE_CHECK(world.size() == (size != nullptr ? std::atoi(size) : 1), "got ", world.size());
+  BRIGADE_CHECK(world.size() == (size != nullptr ? std::atoi(size) : 1), "got {}", world.size());
   BRIGADE_CHECK(comm.rank() == world.rank() && comm.size() == world.size(), "another rank");
   BRIGADE_CHECK(world.local_rank() == world.rank() && world.node() == 0, "more than one node");
   const std::vector<int> ranks = all_gather_values(comm, world.get("grank"));
   for (int rank = 0; rank < world.size(); ++rank) {
-    BRIGADE_CHECK(ranks[static_cast<std::size_t>(rank)] == rank, "got ", rank);
+    BRIGADE_CHECK(ranks[static_cast<std::size_t>(rank)] == rank, "got {}", rank);
   }
   const Tensor one = Tensor::from(std::vector<float>{1}, {1}, world.device());
   comm.blocking_all_reduce(one);
-  BRIGADE_CHECK(one.item() == world.size(), "sum: got ", one.item());
+  BRIGADE_CHECK(one.item() == world.size(), "sum: got {}", one.item());
   world.barrier();
   return 5;
 }

@@ -49,7 +49,7 @@ TEST(Gpt2Files, SayWhichDropoutTheyWereTrainedWith) {
   std::ifstream file(dir / "config.json");
   const std::string config(std::istreambuf_iterator<char>(file), {});
   for (const char* key : {"embd_pdrop", "resid_pdrop", "attn_pdrop"}) {
-    EXPECT_NE(config.find(message_of('"', key, "\": 0.25")), std::string::npos) << config;
+    EXPECT_NE(config.find(fmt::format("\"{}\": 0.25", key)), std::string::npos) << config;
   }
 }
 

@@ -173,7 +173,7 @@ TEST(GptModel, DropsAttentionsWeightsInTrainingOnly) {
   EXPECT_NE(first, result());
   for (const double p : {-0.5, 1.0}) {
     CausalSelfAttention wrong(4, 2, autograd::Precision::full, p);
-    EXPECT_ERROR(wrong(x), message_of("attention: expected a dropout in [0, 1), got ", p));
+    EXPECT_ERROR(wrong(x), fmt::format("attention: expected a dropout in [0, 1), got {}", p));
   }
   layer.eval();
   const auto whole = result();

@@ -19,7 +19,7 @@ class SkippedParameter : public testing::Test {
   SkippedParameter() {
     for (std::int64_t i = 0; i < 3; ++i) {
       const Variable variable(Tensor::from(Row{1, 1}, {2}), /*requires_grad=*/true,
-                              message_of("p", i));
+                              fmt::format("p{}", i));
       variable.move_data_to(data.flat_view(2 * i, {2}));
       variable.move_grad_to(grads.flat_view(2 * i, {2}));
       parameters.push_back(variable);

@@ -45,7 +45,7 @@ std::unique_ptr<dist::AllReduce> make_all_reduce(const std::string& name) {
   if (name == "tree") {
     return std::make_unique<dist::TreeAllReduce>();
   }
-  BRIGADE_CHECK(name == "ordered", "all-reduce: unknown '", name, "'");
+  BRIGADE_CHECK(name == "ordered", "all-reduce: unknown '{}'", name);
   return std::make_unique<dist::OrderedAllReduce>();
 }
 

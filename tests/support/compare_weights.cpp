@@ -19,15 +19,15 @@ std::map<std::string, Tensor> by_name(const std::filesystem::path& path) {
 double relative_l2(const std::filesystem::path& a, const std::filesystem::path& b) {
   const auto left = by_name(a);
   const auto right = by_name(b);
-  BRIGADE_CHECK(left.size() == right.size(), a.string(), " has ", left.size(), " tensors, ",
-                b.string(), " has ", right.size());
+  BRIGADE_CHECK(left.size() == right.size(), "{} has {} tensors, {} has {}", a.string(),
+                left.size(), b.string(), right.size());
   double difference = 0.0;
   double norm = 0.0;
   for (const auto& [name, tensor] : left) {
     const auto found = right.find(name);
-    BRIGADE_CHECK(found != right.end(), "tensor ", name, " is missing in ", b.string());
-    BRIGADE_CHECK(found->second.shape() == tensor.shape(), "tensor ", name, ": ", tensor.shape(),
-                  " against ", found->second.shape());
+    BRIGADE_CHECK(found != right.end(), "tensor {} is missing in {}", name, b.string());
+    BRIGADE_CHECK(found->second.shape() == tensor.shape(), "tensor {}: {} against {}", name,
+                  tensor.shape(), found->second.shape());
     const auto x = tensor.to_vector<float>();
     const auto y = found->second.to_vector<float>();
     for (std::size_t i = 0; i < x.size(); ++i) {

@@ -54,7 +54,7 @@ std::vector<std::byte> FakeCommunicator::all_gather_bytes(std::span<const std::b
 }
 
 void FakeCommunicator::do_sum(const Tensor& tensor) {
-  log.push_back(message_of("sum ", tensor.numel()));
+  log.push_back(fmt::format("sum {}", tensor.numel()));
   reduced.push_back(tensor.bytes());
   Tensor values = tensor;
   ops::axpby(values, {.alpha = static_cast<double>(size()), .beta = 0.0}, values);
@@ -63,9 +63,10 @@ void FakeCommunicator::do_sum(const Tensor& tensor) {
 void FakeCommunicator::do_exchange(std::span<const dist::Message> outgoing,
                                    std::span<const dist::Message> incoming,
                                    const OnArrival& /*arrived*/) {
-  log.push_back(message_of("exchange ", outgoing.size()));
-  BRIGADE_CHECK(outgoing.size() == incoming.size(), "fake: peers that do as this rank does send ",
-                outgoing.size(), " messages, expected ", incoming.size());
+  log.push_back(fmt::format("exchange {}", outgoing.size()));
+  BRIGADE_CHECK(outgoing.size() == incoming.size(),
+                "fake: peers that do as this rank does send {} messages, expected {}",
+                outgoing.size(), incoming.size());
   for (std::size_t i = 0; i < incoming.size(); ++i) {
     incoming[i].tensor.copy_from(outgoing[i].tensor);
   }

@@ -34,7 +34,7 @@ double largest_gradient_error(const ScalarFunction& function, const std::vector<
   function(variables).backward();
   double largest = 0.0;
   for (std::size_t input = 0; input < inputs.size(); ++input) {
-    BRIGADE_CHECK(variables[input].grad().defined(), "grad_check: no gradient for input ", input);
+    BRIGADE_CHECK(variables[input].grad().defined(), "grad_check: no gradient for input {}", input);
     const auto gradient = variables[input].grad().to_vector<double>();
     for (std::size_t i = 0; i < gradient.size(); ++i) {
       double& element = inputs[input].data<double>()[i];

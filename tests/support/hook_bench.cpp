@@ -11,7 +11,7 @@ HookBench::HookBench(dist::Communicator& comm, std::unique_ptr<dist::CommHook> h
                      const std::vector<Shape>& shapes)
     : comm_(comm), hook_(std::move(hook)) {
   for (const Shape& shape : shapes) {
-    parameters_.emplace_back(Tensor::zeros(shape), true, message_of("p", parameters_.size()));
+    parameters_.emplace_back(Tensor::zeros(shape), true, fmt::format("p{}", parameters_.size()));
   }
   std::vector<std::size_t> all(shapes.size());
   std::iota(all.begin(), all.end(), 0U);
@@ -24,7 +24,7 @@ std::vector<float> HookBench::reduce(const std::vector<float>& gradients) {
   for (const autograd::Variable& parameter : parameters_) {
     const Tensor& place = parameter.grad_state()->grad();
     BRIGADE_CHECK(used * sizeof(float) + place.nbytes() <= gradients.size() * sizeof(float),
-                  "hook bench: ", gradients.size(), " gradients are too few");
+                  "hook bench: {} gradients are too few", gradients.size());
     std::memcpy(place.bytes(), gradients.data() + used, place.nbytes());
     used += static_cast<std::size_t>(place.numel());
   }

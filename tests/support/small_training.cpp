@@ -47,7 +47,7 @@ std::vector<float> train(dist::Communicator& comm, const TrainingRun& run) {
 }
 
 double relative_l2(const std::vector<float>& a, const std::vector<float>& b) {
-  BRIGADE_CHECK(a.size() == b.size(), "relative_l2: ", a.size(), " and ", b.size(), " values");
+  BRIGADE_CHECK(a.size() == b.size(), "relative_l2: {} and {} values", a.size(), b.size());
   double difference = 0.0;
   double norm = 0.0;
   for (std::size_t i = 0; i < a.size(); ++i) {

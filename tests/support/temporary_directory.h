@@ -14,7 +14,7 @@ class TemporaryDirectory {
  public:
   TemporaryDirectory() {
     std::string name = (std::filesystem::temp_directory_path() / "brigade-XXXXXX").string();
-    BRIGADE_CHECK(::mkdtemp(name.data()) != nullptr, "cannot create ", name);
+    BRIGADE_CHECK(::mkdtemp(name.data()) != nullptr, "cannot create {}", name);
     path_ = name;
   }
   ~TemporaryDirectory() {

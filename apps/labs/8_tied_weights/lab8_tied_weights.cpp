@@ -46,7 +46,7 @@ Outcome train_gpt(const std::vector<std::size_t>& order, const char* plan,
       sync.buckets(), difference);
   expect(difference == 0.0, "expected equal weights on all ranks");
   expect(sync.buckets() - sync.early() == expected_late,
-         message_of("expected ", expected_late, " buckets to be late"));
+         fmt::format("expected {} buckets to be late", expected_late));
   return {autograd::values_of(parameters), sync.ready_order()};
 }
 

@@ -31,7 +31,7 @@ class BenchAllReduce : public testing::TestWithParam<Case> {};
 TEST_P(BenchAllReduce, GetsEverySumRight) {
   const Case& expected = GetParam();
   const Outcome outcome =
-      bench(message_of("-b 8 -e 3M -f 59 --json --comm ", expected.comm), expected.ranks);
+      bench(fmt::format("-b 8 -e 3M -f 59 --json --comm {}", expected.comm), expected.ranks);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const auto json = nlohmann::json::parse(outcome.out);
   EXPECT_EQ(json["ranks"], expected.ranks == 0 ? 1 : expected.ranks);
@@ -50,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"shared", 5, "shared memory of one host"},
                     Case{"hierarchical", 3, "hierarchical 1 x 3: "}, Case{"ring", 3, "ring"},
                     Case{"halving", 5, "halving"}, Case{"tree", 5, "tree"}),
-    [](const auto& test) { return message_of(test.param.comm, test.param.ranks); });
+    [](const auto& test) { return fmt::format("{}{}", test.param.comm, test.param.ranks); });
 
 TEST(BenchProgram, PrintsATableAndAFitPerCommunicator) {
   const Outcome outcome = bench("-b 8K -e 64K --comm mpi,shared", 2);

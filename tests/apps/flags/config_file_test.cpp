@@ -69,9 +69,10 @@ TEST_F(ConfigFile, HasLinesOfFlagsAlone) {
   for (const char* line :
        {"[optimizer]", "lr 0.5", "lr : 0.5", "lr", "lr =", "lr = \"0.5", "lr = '0.5' 6"}) {
     EXPECT_EQ(
-        complaint_about(message_of(line, "\n")),
-        message_of("train_mlp: --config: expected lines such as batch = 64, each flag once, got \"",
-                   line, "\"\n"));
+        complaint_about(fmt::format("{}\n", line)),
+        fmt::format(
+            "train_mlp: --config: expected lines such as batch = 64, each flag once, got \"{}\"\n",
+            line));
   }
   EXPECT_THAT(complaint_about("lr = 1\nbatch = 2\nlr = 2\n"), HasSubstr("got \"lr = 2\""));
   EXPECT_THAT(complaint_about("optimizer.lr = 0.5\n"), HasSubstr("unknown argument optimizer.lr"));

@@ -89,7 +89,7 @@ TEST(ChromeTrace, HasALanePerKindAndAnArrowFromReadyOverLaunchToDone) {
       continue;
     }
     if (event["ph"] == "s" || event["ph"] == "t" || event["ph"] == "f") {
-      arrows += message_of(event["ph"].get<std::string>(), event["ts"].get<double>(), " ");
+      arrows += fmt::format("{}{} ", event["ph"].get<std::string>(), event["ts"].get<double>());
     }
     if (event["name"] == "allreduce_bucket_0" && event["ph"] == "X") {
       ++comm_spans;

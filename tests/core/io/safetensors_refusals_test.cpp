@@ -32,7 +32,7 @@ TEST_P(SafetensorsRefuses, ABadFileWithAClearReason) {
   const TemporaryDirectory dir;
   const auto path = dir / "bad.safetensors";
   std::ofstream(path, std::ios::binary) << GetParam().content;
-  const std::string expected = message_of("cannot read ", path.string(), ": ", GetParam().fault);
+  const std::string expected = fmt::format("cannot read {}: {}", path.string(), GetParam().fault);
   EXPECT_THAT([&] { load_safetensors(path); },
               testing::ThrowsMessage<UsageError>(testing::StartsWith(expected)));
 }
@@ -117,7 +117,7 @@ TEST(Safetensors, NamesAMissingFile) {
 TEST(Safetensors, RefusesADirectory) {
   const TemporaryDirectory dir;
   EXPECT_ERROR_OF(UsageError, load_safetensors(dir.path()),
-                  message_of("cannot read ", dir.path().string(), ": it is not a regular file"));
+                  fmt::format("cannot read {}: it is not a regular file", dir.path().string()));
 }
 
 TEST(Safetensors, AcceptsEntriesInAnyOrderAndReturnsThemInTheOrderOfTheirData) {

@@ -125,7 +125,7 @@ TEST(AtomicWrite, ReplacesTheOldFileAndLeavesNothingElse) {
 
 TEST(AtomicWrite, PassesOverWhatAKilledProcessLeftBehind) {
   const TemporaryDirectory dir;
-  const fs::path left = dir / message_of("w.tmp", ::getpid(), "-0");
+  const fs::path left = dir / fmt::format("w.tmp{}-0", ::getpid());
   std::ofstream(left) << "half";
   write_file_atomically(dir / "w", "whole");
   EXPECT_EQ(read_file(dir / "w"), "whole");
@@ -136,7 +136,7 @@ TEST(AtomicWrite, LeavesTheOldFileWhenTheDiskIsFull) {
   const TemporaryDirectory dir;
   save_safetensors(dir / "w", {{"a", Tensor::zeros({4})}});
   const std::string before = read_file(dir / "w");
-  const std::string message = message_of("cannot write ", (dir / "w").string(), ": File too large");
+  const std::string message = fmt::format("cannot write {}: File too large", (dir / "w").string());
   {
     const FileSizeLimit full(1024);
     EXPECT_ERROR_OF(Error, save_safetensors(dir / "w", {{"a", Tensor::zeros({4096})}}), message);
@@ -149,7 +149,7 @@ TEST(AtomicWrite, NamesTheSystemsReason) {
   const TemporaryDirectory dir;
   const fs::path path = dir / "missing" / "w";
   EXPECT_ERROR_OF(UsageError, write_file_atomically(path, "text"),
-                  message_of("cannot write ", path.string(), ": No such file or directory"));
+                  fmt::format("cannot write {}: No such file or directory", path.string()));
 }
 
 TEST(AtomicWrite, DoesNotReplaceADeviceOrDirectory) {

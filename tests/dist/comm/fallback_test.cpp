@@ -39,7 +39,7 @@ TEST(Fallback, OneRankThatCannotStopsAllAndIsNamed) {
     std::string why;
     const auto make = [&]() -> std::unique_ptr<Communicator> {
       if (control.rank() == 1 || control.rank() == 3) {
-        throw Error(message_of("no network on ", control.rank()));
+        throw Error(fmt::format("no network on {}", control.rank()));
       }
       return std::make_unique<Watched>(abandoned);
     };
@@ -61,7 +61,7 @@ TEST(Fallback, TheCauseIsNotHiddenByThoseWhoOnlyWaitedForIt) {
 TEST(Fallback, ThreeDifferentComplaintsAreEnough) {
   test::thread_world(5, [](Communicator& control) {
     const std::string complaints =
-        complaints_about(control, [&] { throw Error(message_of("number ", control.rank())); });
+        complaints_about(control, [&] { throw Error(fmt::format("number {}", control.rank())); });
     EXPECT_EQ(complaints, "rank 0: number 0; rank 1: number 1; rank 2: number 2");
   });
 }

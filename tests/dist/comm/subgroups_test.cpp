@@ -149,7 +149,7 @@ TEST(Hierarchical, ALostRankIsCalledByItsNumberInTheWholeGroup) {
       comm.reset();  // closes its connections
       return;
     }
-    const std::string lost = message_of("rank ", group.rank() + 2, " is gone");
+    const std::string lost = fmt::format("rank {} is gone", group.rank() + 2);
     EXPECT_THAT([&] { comm->blocking_all_reduce(Tensor::zeros({64})); },
                 testing::ThrowsMessage<Error>(testing::HasSubstr(lost)));
   });

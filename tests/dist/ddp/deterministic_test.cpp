@@ -25,7 +25,7 @@ std::vector<Packing> packings() {
   for (const SyncMode mode :
        {SyncMode::naive, SyncMode::flat, SyncMode::per_param, SyncMode::overlap}) {
     for (const std::size_t bucket : {kMib / 4, kMib, 25 * kMib}) {
-      all.push_back({message_of(to_string(mode), ", buckets of ", bucket / 1024, " KiB"),
+      all.push_back({fmt::format("{}, buckets of {} KiB", to_string(mode), bucket / 1024),
                      {.mode = mode, .bucket_bytes = bucket}});
     }
   }

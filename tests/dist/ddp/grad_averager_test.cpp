@@ -54,8 +54,8 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) {
       const int ranks = std::get<0>(test.param);
       const Run& run = std::get<1>(test.param);
-      return message_of(ranks, "_", to_string(run.mode),
-                        run.accum > 1 ? (run.no_sync ? "_no_sync" : "_accum") : "");
+      return fmt::format("{}_{}{}", ranks, to_string(run.mode),
+                         run.accum > 1 ? (run.no_sync ? "_no_sync" : "_accum") : "");
     });
 
 TEST(GradAverager, AllModesGiveTheSameBitsOnThreads) {

@@ -33,10 +33,10 @@ TEST(VerifyParametersEqual, NamesWhateverTrainingHasDrivenApart) {
         set(p[drifted], 1.5);
       }
       EXPECT_THAT([&] { parallel.verify_parameters_equal(); },
-                  ThrowsMessage<VerificationError>(HasSubstr(
-                      message_of("parameter '", p[drifted].name(),
-                                 "' of rank 1 differs from rank 0's: largest difference 0.5; they "
-                                 "began alike"))));
+                  ThrowsMessage<VerificationError>(
+                      HasSubstr(fmt::format("parameter '{}' of rank 1 differs from rank 0's: "
+                                            "largest difference 0.5; they began alike",
+                                            p[drifted].name()))));
     });
   }
 }

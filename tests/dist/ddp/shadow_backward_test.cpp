@@ -79,8 +79,8 @@ TEST_P(ShadowBackwardTest, KeepsAnAverageAccumulatedUpon) {
 INSTANTIATE_TEST_SUITE_P(Modes, ShadowBackwardTest,
                          testing::Combine(testing::ValuesIn(test::kAllModes), testing::Bool()),
                          [](const auto& test) {
-                           return message_of(to_string(std::get<0>(test.param)),
-                                             std::get<1>(test.param) ? "_find" : "");
+                           return fmt::format("{}{}", to_string(std::get<0>(test.param)),
+                                              std::get<1>(test.param) ? "_find" : "");
                          });
 
 }  // namespace

@@ -163,8 +163,8 @@ TEST_P(CommHooks, ConvergeAsUncompressedGradientsDo) {
 INSTANTIATE_TEST_SUITE_P(RanksAndHooks, CommHooks,
                          testing::Combine(testing::Values(2, 3, 4), testing::ValuesIn(kHooks)),
                          [](const auto& test) {
-                           return message_of(std::get<1>(test.param).name, "_",
-                                             std::get<0>(test.param));
+                           return fmt::format("{}_{}", std::get<1>(test.param).name,
+                                              std::get<0>(test.param));
                          });
 
 TEST(CommHook, NothingIsAllocatedOnTheCommunicationThread) {

@@ -174,7 +174,7 @@ TEST(BucketOptimizer, GoesOnWhenBucketsAreRebuiltWhileTheirOrderIsWatched) {
     std::vector<autograd::Variable> parameters;
     for (const std::int64_t width : widths) {
       parameters.emplace_back(Tensor::zeros({width, 1}), true,
-                              message_of(parameters.size(), ".weight"));
+                              fmt::format("{}.weight", parameters.size()));
     }
     GradAverager data_parallel(parameters, comm, {.bucket_bytes = 256});
     const std::size_t buckets = data_parallel.buckets().size();

@@ -21,7 +21,8 @@ std::vector<autograd::Variable> parameters_of(const BucketPlan& plan) {
   std::vector<autograd::Variable> parameters;
   for (const std::vector<std::size_t>& members : plan) {
     for (std::size_t i = 0; i < members.size(); ++i) {
-      parameters.emplace_back(Tensor::zeros({256}), true, message_of(parameters.size(), ".weight"));
+      parameters.emplace_back(Tensor::zeros({256}), true,
+                              fmt::format("{}.weight", parameters.size()));
     }
   }
   return parameters;

@@ -27,7 +27,7 @@ RankView view(int rank, const char* phase, std::uint64_t number, std::uint64_t e
   result.last.step = 812;
   result.last.number = number;
   result.last.ended = ended;
-  result.last.label = name(message_of("bucket_", number % 4));
+  result.last.label = name(fmt::format("bucket_{}", number % 4));
   result.last.phase = name(phase);
   result.last.waits = waits ? 1 : 0;
   return result;

@@ -46,13 +46,13 @@ void run(dist::Communicator& comm, Recorder& /*trace*/) {
     optimizer.step();
     const std::string name = first_difference(parameters, loss, comm);
     if (!name.empty()) {
-      found = message_of(name, " after step ", step);
+      found = fmt::format("{} after step {}", name, step);
     }
   }
 
-  expect(found == message_of("2.bias after step ", kMistakeStep),
-         message_of("expected 2.bias after step ", kMistakeStep, " to be the first to differ, got ",
-                    found));
+  expect(found == fmt::format("2.bias after step {}", kMistakeStep),
+         fmt::format("expected 2.bias after step {} to be the first to differ, got {}",
+                     kMistakeStep, found));
   say(comm, "the first to differ between ranks: {}", found);
 }
 

@@ -32,8 +32,8 @@ void run(dist::Communicator& comm, Recorder& /*trace*/) {
   gpt_loss(model, 0, comm.rank()).backward(1.0 / comm.size());
   say(comm, "{} of {} buckets leave during backward", sync.early(), sync.buckets());
   expect(sync.early() + 1 == sync.buckets(),
-         message_of("expected all buckets but one to leave during backward, got ", sync.early(),
-                    " of ", sync.buckets()));
+         fmt::format("expected all buckets but one to leave during backward, got {} of {}",
+                     sync.early(), sync.buckets()));
   expect(sync.half_way() > 0,
          "expected the first bucket to leave in the first half of backward, but none did");
 }

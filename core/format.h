@@ -1,0 +1,21 @@
+#pragma once
+
+#include <fmt/core.h>
+
+#include <sstream>
+
+namespace brigade {
+
+/// Base of fmt::formatter<T> for a T with operator<<. fmt::ostream_formatter does the same, but its
+/// header takes as long to compile as a small source file.
+struct StreamFormatter {
+  constexpr auto parse(fmt::format_parse_context& context) const { return context.begin(); }
+  template <class T>
+  auto format(const T& value, fmt::format_context& context) const {
+    std::ostringstream text;
+    text << value;
+    return fmt::format_to(context.out(), "{}", text.str());
+  }
+};
+
+}  // namespace brigade
