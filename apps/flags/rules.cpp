@@ -85,6 +85,8 @@ std::vector<Rule> refused(const Options& o) {
        fmt::format("--comm-hook {}: expected a mode with buckets to compress, got naive; use flat, "
                    "per_param, overlap or no_sync",
                    o.comm_hook)},
+      {o.inject && o.inject->kind == FaultKind::nan && o.model == "gpt",
+       "--inject nan: expected a model of numbers, got one of tokens; use train_mlp"},
       {o.loss == "cross_entropy" && o.data == "synthetic" && o.synthetic_out < 2,
        "--loss cross_entropy: expected 2 classes or more, got 1; use a wider last layer"},
       {o.nesterov && o.optimizer != "sgd",

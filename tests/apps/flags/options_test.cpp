@@ -141,7 +141,7 @@ TEST(Options, AnEmulatedLinkIsALatencyAndABandwidth) {
             "train_mlp: --emulate-link: expected a latency in us and a bandwidth in GB/s, such as "
             "50,1, got \"50\"\n");
   EXPECT_EQ(complaint({"--emulate-link=-1,1"}),
-            "train_mlp: --emulate-link (latency in us): expected a number from 0 to 1e+06, got "
+            "train_mlp: --emulate-link (latency in us): expected a number from 0 to 1000000, got "
             "\"-1\"\n");
   EXPECT_THAT(complaint({"--emulate-link", "50,0"}),
               HasSubstr("--emulate-link (bandwidth in GB/s): expected a number from 0.001 up"));

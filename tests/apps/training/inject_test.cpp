@@ -46,7 +46,7 @@ TEST(Inject, MistakesNameWhatWasExpected) {
   EXPECT_ERROR_OF(UsageError, parsed("slow:rank"),
                   "--inject slow: expected rank=value, got \"rank\"");
   EXPECT_ERROR_OF(UsageError, parsed("slow:ms=fast"),
-                  "--inject slow:ms: expected a number from 0 to 1e+06, got \"fast\"");
+                  "--inject slow:ms: expected a number from 0 to 1000000, got \"fast\"");
   EXPECT_THROW(parsed("slow:"), UsageError);
   EXPECT_THROW(parsed("slow:ms=1,"), UsageError);
   EXPECT_THROW(parsed("nan:step=0"), UsageError);
