@@ -14,13 +14,13 @@ from common import ROOT, percentile
 
 # Folder or folders -> most code lines.
 CAPS = {
-    "all": 28228,
+    "all": 28229,
     "core": 6152,
     "autograd": 1458,
     "nn": 1931,
     "optim": 600,
     "dist": 7917,
-    "apps": 10170,
+    "apps": 10171,
     "gradient route": 2779,
 }
 GRADIENT_ROUTE = ["autograd", "dist/ddp", "dist/comm"]  # each without its subfolders

@@ -84,7 +84,11 @@ std::vector<Rule> refused(const Options& o) {
       {o.comm_hook != "none" && runs_naive(o),
        fmt::format("--comm-hook {}: expected a mode with buckets to compress, got naive; use flat, "
                    "per_param, overlap or no_sync",
-                   o.comm_hook)},
+                   o.comm_hook)}};
+}
+
+std::vector<Rule> refused_with_model_or_optimizer(const Options& o) {
+  return {
       {o.inject && o.inject->kind == FaultKind::nan && o.model == "gpt",
        "--inject nan: expected a model of numbers, got one of tokens; use train_mlp"},
       {o.loss == "cross_entropy" && o.data == "synthetic" && o.synthetic_out < 2,
@@ -118,7 +122,8 @@ std::vector<Rule> refused_with_shrink(const Options& o) {
 }  // namespace
 
 void check_combinations(const Options& options) {
-  for (const std::vector<Rule>& rules : {refused(options), refused_with_shrink(options)}) {
+  for (const std::vector<Rule>& rules :
+       {refused(options), refused_with_model_or_optimizer(options), refused_with_shrink(options)}) {
     for (const Rule& rule : rules) {
       if (rule.applies) {
         throw UsageError(rule.message);
