@@ -66,7 +66,8 @@ void adam(AdamArgs args, const Tensor& g, Tensor& w, Tensor& m, Tensor& v);
 void add_squares(const Tensor& x, Tensor& sum);
 void clip(const Tensor& squares, double max_norm, Tensor& x);
 
-/// Whether no element is NaN or infinite. x: f32 or f64. Waits for the device.
+/// Whether no element is NaN or infinite. x: f32, or f64 whose squares are finite. Waits for the
+/// device.
 bool all_finite(const Tensor& x);
 
 // Elementwise

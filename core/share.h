@@ -12,7 +12,7 @@ struct Share {
   std::int64_t count = 0;
 };
 
-/// Elements in a cache line of f32.
+/// Shares start at multiples of this many elements, a cache line of f32.
 inline constexpr std::int64_t kShareUnit = 16;
 
 /// The share of `rank` in `numel` elements divided among `size` ranks. Shares are as equal as

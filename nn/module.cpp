@@ -84,8 +84,8 @@ std::vector<std::pair<std::string, Variable>> Module::named_parameters() const {
 std::vector<Variable> Module::parameters() const {
   std::vector<Variable> result;
   for (const auto& [name, parameter] : named_parameters()) {
-    // Checkpoints and optimizer states have the name from the outermost module down; it stays when
-    // a part of that is asked for its own parameters.
+    // Checkpoints and optimizer states use the name from the outermost module down. Asking a part
+    // for its parameters must not shorten it.
     if (!parameter.name().ends_with("." + name)) {
       parameter.set_name(name);
     }

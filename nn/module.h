@@ -44,8 +44,9 @@ class Module {
   /// Own parameters, then those of the registered modules, in the order of registration, each
   /// once. They are named as PyTorch names them, "0.weight", from this module down.
   std::vector<std::pair<std::string, Variable>> named_parameters() const;
-  /// The same without the names. Each Variable is given its name, unless it has a longer one from a
-  /// module that contains this one. Messages, checkpoints and optimizer states use these names.
+  /// The same without the names. Each Variable is given its name, unless its present name ends in
+  /// that name: a module that contains this one has given it. Messages, checkpoints and optimizer
+  /// states use these names.
   std::vector<Variable> parameters() const;
 
   /// Moves all parameters to `device`, for all copies of this module. Call it before optimizers and
@@ -65,7 +66,7 @@ class Module {
   /// Errors: it is undefined or no leaf; the name is empty, contains a dot or is taken.
   Variable register_parameter(const std::string& name, Variable parameter);
   /// Makes what is registered with `module`, now or later, a part of this one under "name.".
-  /// Errors as above for the name.
+  /// Errors as above for the name; `module` is or contains this one.
   void register_module(const std::string& name, const Module& module);
 
  private:

@@ -11,6 +11,7 @@ namespace brigade::nn {
 /// state_dict. Atomic (core/io/safetensors.h). Waits for the device.
 void save_parameters(const std::vector<Variable>& parameters, const std::filesystem::path& path);
 
+/// The same of a model, under the names from `model` down, whatever module contains it.
 void save(const Module& model, const std::filesystem::path& path);
 
 /// Rank 0 writes; all ranks return when the file is complete. `world`: anything with rank() and

@@ -89,6 +89,7 @@ class Optimizer {
   /// What is kept from one step to the next: "exp_avg.0.weight" in the shape of the weight, and
   /// "updates", i64, how often each parameter has been updated. That is a copy, the others are
   /// views that are valid until the next step(). Where ranks share, all are complete copies.
+  /// Error: two parameters have one name.
   NamedTensors state();
   /// Continues from such a state. UsageError for the state of another optimizer or network.
   void load_state(const NamedTensors& saved);
@@ -101,7 +102,7 @@ class Optimizer {
 
  protected:
   /// `state_names`: of the numbers to keep per weight from one step to the next, as PyTorch calls
-  /// them. They begin as 0. Error: a rate is negative.
+  /// them. They begin as 0. Errors: a rate is negative; a parameter was computed.
   Optimizer(const std::vector<autograd::Variable>& parameters, std::vector<std::string> state_names,
             const Rates& rates);
 

@@ -14,12 +14,12 @@ from common import ROOT, percentile
 
 # Folder or folders -> most code lines.
 CAPS = {
-    "all": 28229,
+    "all": 28237,
     "core": 6152,
     "autograd": 1458,
     "nn": 1931,
     "optim": 600,
-    "dist": 7917,
+    "dist": 7925,
     "apps": 10171,
     "gradient route": 2779,
 }

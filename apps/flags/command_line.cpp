@@ -102,8 +102,8 @@ void reject_unknown(const CLI::App& app) {
   }
   const std::string word = unknown.front().substr(0, unknown.front().find('='));
   const std::string hint = suggestion(word, known);
-  throw UsageError(fmt::format("unknown {}{}{}", word.starts_with('-') ? "flag " : "argument ",
-                               word, hint.empty() ? "; --help-all lists the flags" : hint));
+  throw UsageError(fmt::format("unknown {} {}{}", word.starts_with('-') ? "flag" : "argument", word,
+                               hint.empty() ? "; --help-all lists the flags" : hint));
 }
 
 }  // namespace

@@ -215,7 +215,7 @@ class Declaration : FlagGroups {
     number("--weight-decay", o_.weight_decay, 0.0, kNoLimit,
            gpt_ ? "of matrices, decoupled with adamw (0.1)" : "decoupled with adamw (0)");
     number("--clip-norm", o_.clip_norm, kAboveZero, kNoLimit,
-           gpt_ ? "scale longer gradients down to this norm (1; --cross-step: off)"
+           gpt_ ? "scale longer gradients down to this norm (1; updates in flight: off)"
                 : "scale longer gradients down to this norm (off)");
     number("--seed", o_.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
            "of weights, sample order, synthetic data (0)");

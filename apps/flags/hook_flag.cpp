@@ -35,8 +35,8 @@ std::shared_ptr<dist::CommHook> make_comm_hook(const std::string& text) {
   }
   const std::string word = text.substr(0, text.find(':'));
   const std::string match = closest_match(word, {"none", "fp16", "bf16", "powersgd", "topk"});
-  const std::string meant = match == "powersgd" ? fmt::format("{}{}", kPowerSgd, 4)
-                            : match == "topk"   ? fmt::format("{}{}", kTopK, 0.01)
+  const std::string meant = match == "powersgd" ? "powersgd:rank=4"
+                            : match == "topk"   ? "topk:ratio=0.01"
                                                 : match;
   throw UsageError(fmt::format(
       "--comm-hook: expected none, fp16, bf16, powersgd:rank=R or topk:ratio=X, got \"{}\"{}", text,

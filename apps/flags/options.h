@@ -65,8 +65,8 @@ struct Options {
   std::int64_t top_k = 40;
 
   std::vector<std::int64_t> hidden{512, 512};
-  std::int64_t depth = 0;           // as typed, like `width`: both end up in `hidden`
-  std::int64_t width = 0;           // of a GPT in gpt.width
+  std::int64_t depth = 0;           // as typed, like `width`; resolved into `hidden`
+  std::int64_t width = 0;           // a GPT's is resolved into gpt.width
   std::int64_t synthetic_in = 512;  // width of the synthetic data
   std::int64_t synthetic_out = 512;
   bool bias = true;

@@ -197,8 +197,8 @@ std::vector<PlanRow> plan(const Profile& profile, const PlanQuestion& question) 
   }
   if (rows.empty()) {
     throw UsageError(
-        fmt::format("--global-batch: expected at least one sample per rank and micro-batch, {} "
-                    "(ranks x --accum), got {}",
+        fmt::format("--global-batch: expected at least {} (a sample per rank and micro-batch, "
+                    "ranks x --accum), got {}",
                     question.ranks.front() * training.accum, training.global_batch));
   }
   return rows;

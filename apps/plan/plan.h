@@ -14,8 +14,8 @@ namespace brigade::apps {
 /// What to predict; ddp_plan --help explains each.
 struct PlanQuestion {
   std::vector<int> ranks{8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536};
-  /// Read is only what ddp_plan has a flag for. global_batch: strong scaling; 0: weak, each rank
-  /// keeps its batch.
+  /// plan() reads the fields for which ddp_plan has flags. global_batch > 0: strong scaling. 0:
+  /// weak scaling, each rank keeps its batch.
   Options training = {};
   std::string algorithm = "ring";
   std::optional<dist::LinkModel> link = {};        // none: as measured

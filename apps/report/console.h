@@ -24,7 +24,7 @@ class Console {
 
   /// One whole line. Never `\r`: mpirun passes on lines.
   void line(const std::string& text = {}) const;
-  /// A line for each of `texts`, which `before` begins.
+  /// One line for each text, behind `before`.
   void lines(const std::vector<std::string>& texts, const std::string& before = "  ") const;
   /// To stderr: "[rank 0] TEXT", "[rank 0] warning: TEXT".
   void note(const std::string& text) const;

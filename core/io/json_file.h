@@ -7,8 +7,8 @@
 
 namespace brigade {
 
-/// For Json::parse: UsageError if the text has more than `deepest` levels, because the library
-/// calls itself once per level to print a value.
+/// A callback for Json::parse. UsageError if the text has more than `deepest` levels, because the
+/// library calls itself once per level to print a value.
 inline auto no_deeper_than(int deepest) {
   return [deepest](int depth, auto /*event*/, const auto& /*value*/) {
     if (depth > deepest) {

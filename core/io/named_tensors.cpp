@@ -47,9 +47,9 @@ void check_same_tensors(const NamedTensors& tensors, const NamedTensors& wanted,
   if (!faults.empty()) {
     const bool convert = same_shapes && found.empty();
     throw UsageError(fmt::format(
-        "{}: {}{}{}", subject,
-        convert ? "numbers of another type: " : "the weights of another network: ",
-        first_few(faults), convert ? "; convert the file" : "; use the network it was saved from"));
+        "{}: {}: {}; {}", subject,
+        convert ? "numbers of another type" : "the weights of another network", first_few(faults),
+        convert ? "convert the file" : "use the network it was saved from"));
   }
 }
 

@@ -280,11 +280,11 @@ void Checkpoints::save(bool last) {
   std::vector<std::string> files{kModel, kOptimizer};
   const NamedTensors shared = autograd::named_data(parts_.state.parameters);
   for (const auto& [name, tensor] : shared) {
-    // A run that continues from NaN never recovers, and it would take the place of a good one.
+    // A run that continues from NaN never recovers, and --keep would delete the last good one.
     BRIGADE_CHECK(ops::all_finite(tensor),
                   "checkpoint: expected finite weights after step {}, got NaN or inf in '{}': "
-                  "training has diverged, or a rank's data has NaN (--check-finite tells); the "
-                  "checkpoint before it remains",
+                  "training has diverged, or a rank's data has NaN (--check-finite tells); not "
+                  "written, earlier checkpoints remain",
                   step_, name);
   }
   const NamedTensors optimizer = parts_.state.optimizer_state();  // ranks may have to gather it

@@ -48,8 +48,8 @@ GradAverager::GradAverager(std::vector<autograd::Variable> parameters, Communica
   std::ranges::copy_if(parameters, std::back_inserter(frozen_),
                        std::not_fn(&autograd::Variable::requires_grad));
   BRIGADE_CHECK(!parameters_.empty(),
-                "data parallel: none of {} parameters requires a gradient; call register_module() "
-                "for each layer of a module of your own",
+                "data parallel: none of {} parameters requires a gradient; unfreeze some, or call "
+                "register_module() for each layer of a module of your own",
                 parameters.size());
   for (const autograd::Variable& parameter : parameters_) {
     BRIGADE_CHECK(

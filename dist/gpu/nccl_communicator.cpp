@@ -142,13 +142,17 @@ class NcclCommunicator final : public Communicator {
     NCCL_CHECK(comm_, ncclGroupStart());
     for (const Message& message : outgoing) {
       const Tensor& tensor = message.tensor;
-      static_cast<void>(
-          ncclSend(tensor.bytes(), tensor.nbytes(), ncclUint8, message.peer, comm_, stream));
+      if (tensor.nbytes() > 0) {  // NCCL would wait for the peer for nothing
+        static_cast<void>(
+            ncclSend(tensor.bytes(), tensor.nbytes(), ncclUint8, message.peer, comm_, stream));
+      }
     }
     for (const Message& message : incoming) {
       const Tensor& tensor = message.tensor;
-      static_cast<void>(
-          ncclRecv(tensor.bytes(), tensor.nbytes(), ncclUint8, message.peer, comm_, stream));
+      if (tensor.nbytes() > 0) {
+        static_cast<void>(
+            ncclRecv(tensor.bytes(), tensor.nbytes(), ncclUint8, message.peer, comm_, stream));
+      }
     }
     complete(ncclGroupEnd(), "ncclSend and ncclRecv");
   }

@@ -176,13 +176,13 @@ int run_main(const std::function<int(MpiSession&)>& body) {
     }
   } catch (const std::exception& error) {
     let_lower_ranks_report(rank);
+    std::fflush(stdout);  // MPI_Abort ends the process without it
     report_line(fmt::format("[rank {}] {}", rank, error.what()));
     const int code = exit_code(error);
     int initialized = 0;
     MPI_Initialized(&initialized);
     int finalized = 0;
     MPI_Finalized(&finalized);
-    std::fflush(stdout);  // MPI_Abort drops what a file or a pipe has not got yet
     if (initialized != 0 && finalized == 0) {
       MPI_Abort(MPI_COMM_WORLD, code);  // ends the other ranks too, within a second
     }

@@ -46,7 +46,8 @@ int run_in_world(const std::function<int(World&)>& body);
 /// The whole of main(): starts MPI, opens the world, calls fn(world) on every rank, ends MPI. One
 /// rank without mpirun. Returns the exit code: what `fn` returns, 0 where it returns nothing. An
 /// exception on any rank is printed in one line and ends the job; see run_main (launch.h) for that
-/// line and the exit codes. The arguments are not read: parse them before.
+/// line and the exit codes. Call it once: MPI cannot start again. The arguments are not read: parse
+/// them before.
 ///
 /// The ranks compute on GPUs if every rank has one, else on CPUs with one thread per core of this
 /// rank; the communicator is make_communicator's "auto". A Watch says who is waited for when all

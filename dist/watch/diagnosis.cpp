@@ -54,17 +54,21 @@ std::string step_text(const LedgerEntry& entry, const char* before = " of step "
   return entry.step > 0 ? fmt::format("{}{}", before, entry.step) : "";
 }
 
+std::string label_of(const LedgerEntry& entry) {
+  const std::string_view label = text_of(entry.label);
+  return std::string(label.empty() ? "an unlabelled all-reduce" : label);
+}
+
 /// "bucket_3 (4.weight, 4.bias) of step 812"
 std::string collective_text(const LedgerEntry& entry, const Describe& describe) {
-  const std::string_view label = text_of(entry.label);
-  return (label.empty() ? "an all-reduce without a label" : describe(label)) + step_text(entry);
+  return describe(label_of(entry)) + step_text(entry);
 }
 
 /// "; ranks 0 and 1 wait"
 std::string waiting_text(const Views& views) {
   return views.empty()
              ? ""
-             : fmt::format("; {}{}", names_of(views), views.size() == 1 ? " waits" : " wait");
+             : fmt::format("; {} {}", names_of(views), views.size() == 1 ? "waits" : "wait");
 }
 
 Diagnosis make(const Views& culprits, std::string text) {
@@ -90,8 +94,8 @@ std::string goal_text(const RankView& first, const LedgerEntry& reached, const L
 Diagnosis ended_early(const Views& early, const LedgerEntry& reached, const Views& waiting,
                       const Describe& describe) {
   const LedgerEntry& other = waiting.empty() ? reached : waiting.front()->last;
-  Diagnosis result = make(early, fmt::format("{}{} ended{} and will not reach {}{}",
-                                             names_of(early), early.size() == 1 ? " has" : " have",
+  Diagnosis result = make(early, fmt::format("{} {} ended{} and will not reach {}{}",
+                                             names_of(early), early.size() == 1 ? "has" : "have",
                                              step_text(early.front()->last, " after step "),
                                              goal_text(*early.front(), reached, other, describe),
                                              waiting_text(waiting)));
@@ -101,11 +105,12 @@ Diagnosis ended_early(const Views& early, const LedgerEntry& reached, const View
 
 Diagnosis no_answer(const Views& silent, const Views& waiting) {
   const LedgerEntry& last = silent.front()->last;
-  return make(silent, fmt::format("{}{} not answer for {} (stopped, or the host hangs or cannot be "
-                                  "reached), last seen in {}{}{}",
-                                  names_of(silent), silent.size() == 1 ? " does" : " do",
-                                  seconds_text(silent.front()->silent), phase_of(last),
-                                  step_text(last), waiting_text(waiting)));
+  return make(silent,
+              fmt::format("{} {} not answer for {} (stopped, or the host hangs or cannot be "
+                          "reached), last seen in {}{}{}",
+                          names_of(silent), silent.size() == 1 ? "does" : "do",
+                          seconds_text(silent.front()->silent), phase_of(last), step_text(last),
+                          waiting_text(waiting)));
 }
 
 Diagnosis all_wait(const RankView& view, const LedgerEntry& reached, const Describe& describe) {
@@ -123,8 +128,8 @@ Diagnosis not_reached(const Views& culprits, const Views& others, const LedgerEn
                       const Describe& describe) {
   const RankView& first = *culprits.front();
   return make(culprits,
-              fmt::format("{}{} not reached {}; {} in {} for {}{}", names_of(culprits),
-                          culprits.size() == 1 ? " has" : " have",
+              fmt::format("{} {} not reached {}; {} in {} for {}{}", names_of(culprits),
+                          culprits.size() == 1 ? "has" : "have",
                           goal_text(first, reached, others.front()->last, describe),
                           culprits.size() == 1 ? "it is" : "they are", phase_of(first.last),
                           seconds_text(first.unchanged), waiting_text(others)));
@@ -183,8 +188,8 @@ std::optional<Diagnosis> diagnose_lost(std::span<const RankView> ranks, double s
   }
   const LedgerEntry& last = lost.front()->last;
   return make(lost,
-              fmt::format("{}{} ended without a word (killed?), last seen in {}{}", names_of(lost),
-                          lost.size() == 1 ? " has" : " have", phase_of(last), step_text(last)));
+              fmt::format("{} {} ended without a word (killed?), last seen in {}{}", names_of(lost),
+                          lost.size() == 1 ? "has" : "have", phase_of(last), step_text(last)));
 }
 
 std::optional<Diagnosis> diagnose_mismatch(const LedgerEntry& mine, int my_rank,
@@ -193,7 +198,7 @@ std::optional<Diagnosis> diagnose_mismatch(const LedgerEntry& mine, int my_rank,
     return std::nullopt;
   }
   const auto what = [](const LedgerEntry& entry) {
-    return fmt::format("{} of {} bytes, {}{}", text_of(entry.label), entry.bytes,
+    return fmt::format("{} of {} bytes, {}{}", label_of(entry), entry.bytes,
                        static_cast<DType>(entry.dtype), step_text(entry, ", step "));
   };
   return Diagnosis{.culprits = {their_rank},

@@ -16,10 +16,10 @@ struct LoaderOptions {
   bool shuffle = true;     ///< another order in every epoch, the same on all ranks
   /// The samples at the end that do not fill a batch on every rank. Also with `pad` and `drop` all
   /// ranks have equally many batches, all of one size, so their collectives match. With `join` the
-  /// last batches may differ in size between ranks or be empty, and each sample comes once, as a
-  /// test needs it.
+  /// last batches may differ in size between ranks or be empty. Each sample then comes once, so
+  /// use `join` for tests.
   Uneven uneven = Uneven::pad;
-  std::uint64_t seed = 0;  ///< of the order; the same on all ranks, else they share samples
+  std::uint64_t seed = 0;  ///< of the order; ranks with different seeds overlap
 };
 
 /// This rank's batches of a data set, epoch after epoch, on its device:

@@ -133,8 +133,7 @@ std::pair<std::string, std::string> stall_report(const std::string& fault, int t
   const TemporaryDirectory directory;
   const std::string flags =
       fmt::format("{}--out run --stall-warn 0 --timeout {} --inject {}", kTiny, timeout, fault);
-  const std::string program =
-      fmt::format("env PATH={}{}", std::getenv("PATH"), " " BRIGADE_TRAIN_MLP);
+  const std::string program = fmt::format("env PATH={} {}", std::getenv("PATH"), BRIGADE_TRAIN_MLP);
   const Outcome outcome = test::run_program(program, flags, 2, directory.path());
   EXPECT_EQ(outcome.exit_code, 5);
   EXPECT_LT(outcome.seconds, timeout + kSeconds);

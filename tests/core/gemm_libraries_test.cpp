@@ -249,7 +249,7 @@ TEST(Bf16Products, ComeFromTheUnitIfThereIsOne) {
         Case{false, false, 32, 384}, Case{false, false, 33, 1025}, Case{true, false, 384, 384},
         Case{true, false, 64, 64}, Case{true, false, 1025, 385},
         Case{true, false, 1025, 1024, 128}}) {
-    SCOPED_TRACE(fmt::format("{} x {} x {}, transposed {}{}", m, n, k, transpose_a, transpose_b));
+    SCOPED_TRACE(fmt::format("{} x {} x {}, transposed {} {}", m, n, k, transpose_a, transpose_b));
     const std::uint64_t before = amx_products != nullptr ? amx_products() : 0;
     EXPECT_TRUE(onednn::gemm_bf16(
         {transpose_a, transpose_b, m, n, k, factor, factor, c.data<float>(), {}}));

@@ -141,7 +141,7 @@ TEST(Plan, StrongScalingDividesTheBatch) {
   EXPECT_DOUBLE_EQ(uneven.compute, 9.0 * 7 / 32 + 1.0) << "of the rank that has 7 of 32";
   EXPECT_DOUBLE_EQ(uneven.samples_per_second, 32e3 / uneven.step);
   EXPECT_ERROR(plan(profile(), {.ranks = {64}, .training = parsed({"--global-batch", "32"})}),
-               "--global-batch: expected at least one sample per rank and micro-batch, 64 (ranks x "
+               "--global-batch: expected at least 64 (a sample per rank and micro-batch, ranks x "
                "--accum), got 32");
 }
 

@@ -302,8 +302,11 @@ TEST(GradAverager, RefusesToWrapAParameterTwice) {
 TEST(GradAverager, RefusesAModelThatHasNothingToTrain) {
   SingleProcessCommunicator comm(kCpu);
   EXPECT_THAT([&] { GradAverager({}, comm, {}); },
-              ThrowsMessage<Error>(HasSubstr("none of 0 parameters requires a gradient; call "
-                                             "register_module() for each layer")));
+              ThrowsMessage<Error>(HasSubstr("none of 0 parameters requires a gradient; unfreeze "
+                                             "some, or call register_module()")));
+  const autograd::Variable frozen(Tensor::zeros({2}), false);
+  EXPECT_THAT([&] { GradAverager({frozen}, comm, {}); },
+              ThrowsMessage<Error>(HasSubstr("none of 1 parameters")));
 }
 
 TEST(GradAverager, LeavesTheModelAsItWas) {

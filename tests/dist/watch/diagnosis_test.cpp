@@ -71,7 +71,7 @@ TEST(Diagnosis, SaysWhatHasNoLabel) {
   RankView reached = in_flight(0);
   reached.last.label = name("");
   expect({reached, view(1, "forward", 6, 6)},
-         "rank 1 has not reached an all-reduce without a label of step 812; it is in forward for "
+         "rank 1 has not reached an unlabelled all-reduce of step 812; it is in forward for "
          "10 s; rank 0 waits",
          {1});
 }
