@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <sstream>
+#include <string>
 
 namespace brigade {
 
@@ -14,7 +16,8 @@ struct StreamFormatter {
   auto format(const T& value, fmt::format_context& context) const {
     std::ostringstream text;
     text << value;
-    return fmt::format_to(context.out(), "{}", text.str());
+    const std::string shown = text.str();
+    return std::copy(shown.begin(), shown.end(), context.out());
   }
 };
 

@@ -14,8 +14,8 @@ from common import ROOT, percentile
 
 # Folder or folders -> most code lines.
 CAPS = {
-    "all": 28237,
-    "core": 6152,
+    "all": 28240,
+    "core": 6155,
     "autograd": 1458,
     "nn": 1931,
     "optim": 600,
